@@ -12,12 +12,14 @@ ENVIRONMENT ?= .venv$(RELEASE:%=-%)
 VENV_PYTHON := "$(ROOT)/$(ENVIRONMENT)/bin/python"
 PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
 PYTHON_STORAGE := "$(ROOT)/.venv-storage/bin/python"
+# Each process that starts would compile Airflow anew where the caller's environment forbids to keep bytecode.
+export PYTHONDONTWRITEBYTECODE :=
 # Temporary files stay inside the project folder too.
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 # pytest; in .ci/run, what fails runs once more, alone.
 PYTEST := "$(ROOT)/.ci/pytest_again.py"
-# One more than there are cores, for the time in which tests wait; each more would read all tests once more.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two more than there are cores, for the time in which tests wait; each more would read all tests once more.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=

@@ -153,8 +153,8 @@ class PlatformConfig(_Fields):
             )
         if self.chat_url and not self.chat_api_key and not self.chat_service_token:
             raise PlatformConfigError(
-                "Chat API key (chat_api_key) is missing: Chat address (chat_url) needs exactly "
-                "one of Chat API key (chat_api_key) and Chat service token (chat_service_token).",
+                "Chat API key (chat_api_key) or Chat service token (chat_service_token) is "
+                "missing: Chat address (chat_url) needs exactly one of the two.",
                 field="chat_api_key",
             )
         if not self.management_url and not self.chat_url:

@@ -240,7 +240,9 @@ def _error_text(record: dict[str, Any]) -> str | None:
         return None
     if "not found" not in str(error).lower():
         raise ChatStreamError(
-            f"The service answered: {quote_service(error)}.", where=CHAT_STREAM.where
+            f"The service could not report on a chat thread: "
+            f"{quote_service(error).removesuffix('.')}. Test the connection again.",
+            where=CHAT_STREAM.where,
         )
     return quote_service(error)
 

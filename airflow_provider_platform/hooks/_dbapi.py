@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from airflow_provider_platform.client.data_api.statement_check import why_not_a_query
+from airflow_provider_platform.client.data_api.unsupported_sql import why_not_a_query
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformInputError,
@@ -42,6 +42,7 @@ def check_query(sql: Any, advice: str = "") -> None:
         problem: str | None = f"got a value of type {type(sql).__name__}"
     else:
         problem = why_not_a_query(sql)
+        advice = advice if problem == "it contains several statements" else ""
     if problem is not None:
         raise PlatformInputError(
             f"Nothing was sent: sql must be one query; {problem}{advice}.", field="sql"

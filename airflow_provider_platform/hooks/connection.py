@@ -150,9 +150,9 @@ def _check_login(connection: AirflowConnection) -> None:
     """Refuse a token in the place of the user name: the usual mistake in a URI."""
     if connection.login and not connection.password:
         raise PlatformConfigError(
-            "Management token (password) is missing, but login is set, which is not used. Move "
-            "the token from login to password (in a URI after a colon, as in "
-            "platform://:TOKEN@host).",
+            "Management token (password) is missing, but login is set. The provider does not use "
+            "login. Move the token from login to password. In a URI, write a colon before the "
+            "token: platform://:TOKEN@host.",
             field="password",
         )
 
@@ -176,7 +176,8 @@ def _address(host: str | None, schema: str | None) -> str | None:
         return f"{schema.lower()}://{host}"
     if scheme.lower() != schema.lower():
         raise PlatformConfigError(
-            "schema contradicts the scheme of Management API address (host). Leave schema empty.",
+            f"schema is {schema.lower()}, but Management API address (host) begins with another "
+            "protocol. Leave schema empty.",
             field="schema",
         )
     return host

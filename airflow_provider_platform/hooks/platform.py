@@ -31,10 +31,10 @@ from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
 )
+from airflow_provider_platform.client.chat.failed_queries import ToolErrorRule
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import (
     ChatResult,
-    ToolErrorRule,
     with_changed_texts,
 )
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
@@ -73,9 +73,9 @@ from airflow_provider_platform.hooks.form_drawing import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.data_api import limits, pages, query, rows
     from airflow_provider_platform.client.data_api import paging as page_queries
     from airflow_provider_platform.client.data_api import parameters as binding
+    from airflow_provider_platform.client.data_api import query, row_limits, rows
     from airflow_provider_platform.client.management.account import oauth
     from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
     from airflow_provider_platform.client.management.embed import sessions as embed_sessions
@@ -116,12 +116,11 @@ else:
     embed_sessions = _LazyModule("client.management.embed.sessions")
     embed_tenants = _LazyModule("client.management.embed.tenants")
     folders = _LazyModule("client.management.workspace.folders")
-    limits = _LazyModule("client.data_api.limits")
+    row_limits = _LazyModule("client.data_api.row_limits")
     notification_recipients = _LazyModule("client.management.notifications.recipients")
     notifications = _LazyModule("client.management.notifications.notifications")
     oauth = _LazyModule("client.management.account.oauth")
     page_queries = _LazyModule("client.data_api.paging")
-    pages = _LazyModule("client.data_api.pages")
     publish = _LazyModule("client.management.workbooks.publish")
     query = _LazyModule("client.data_api.query")
     query_rows = _LazyModule("hooks.query_rows")
@@ -133,7 +132,11 @@ T = TypeVar("T")
 Id = int | str
 SQL_TIMEOUT = 600.0
 
-_NOT_MASKED = "A secret could not be masked in the logs."
+_NOT_MASKED = (
+    "A secret of this connection or of a response could not be masked in Airflow's logs. This "
+    "package still hides it in its own logs and results. In your own code, do not print "
+    "responses that contain credentials."
+)
 
 
 class ChatOptions(TypedDict, total=False):
@@ -204,9 +207,9 @@ def _sql_program(
     page_by, page_rows, max_row_limit = paged
     if page_by is None:
         return query.run_sql(prepared, config, clock)
-    most = limits.page_rows(config, page_rows, max_row_limit)
+    most = row_limits.page_rows(config, page_rows, max_row_limit)
     paged_query = page_queries.PagedQuery.build(sql, page_by, rows=most)
-    return pages.run_pages(prepared, paged_query, config, clock)
+    return page_queries.run_pages(prepared, paged_query, config, clock)
 
 
 class PlatformHook(BaseHook):
@@ -485,7 +488,7 @@ class PlatformHook(BaseHook):
         options = (deployment_id, branch_name, timezone, cache, timeout)
         paged = (page_by, page_rows, max_row_limit)
         why_cut = self._why_cut(sql, default_row_limit, *paged)
-        failed = rows.FailedSqlLog(sql)
+        failed = query.FailedSqlLog(sql)
 
         def begin() -> Events:
             client = self.open_client()
@@ -514,7 +517,7 @@ class PlatformHook(BaseHook):
         options = (deployment_id, branch_name, timezone, cache, timeout)
         paged = (page_by, page_rows, max_row_limit)
         why_cut = self._why_cut(sql, default_row_limit, *paged)
-        failed = rows.FailedSqlLog(sql)
+        failed = query.FailedSqlLog(sql)
 
         async def begin() -> AsyncGenerator[Any]:
             client = await self.open_client_on_loop()
@@ -534,15 +537,15 @@ class PlatformHook(BaseHook):
         """Return the function that judges the number of rows. For a result in pages the number says
         nothing. The connection has been read before. Raises PlatformInputError for an invalid
         limit, or for a query that cannot be read in pages."""
-        limits.check_limit("default_row_limit", default)
-        limits.check_limit("max_row_limit", maximum)
-        limits.check_limit("page_rows", page_rows)
+        row_limits.check_limit("default_row_limit", default)
+        row_limits.check_limit("max_row_limit", maximum)
+        row_limits.check_limit("page_rows", page_rows)
         if page_by is not None:
             page_queries.PagedQuery.build(sql, page_by)
             return lambda _: None
 
         def why_cut(row_count: int) -> str | None:
-            return limits.known_limits(self.config, default, maximum).why_cut(sql, row_count)
+            return row_limits.known_limits(self.config, default, maximum).why_cut(sql, row_count)
 
         return why_cut
 

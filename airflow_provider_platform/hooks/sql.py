@@ -145,7 +145,9 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
             for one in self.split_sql_string(statements, strip_semicolon=True):
                 check_query(one)
         else:
-            check_query(statements, ". For several, give split_statements=True or a list")
+            check_query(
+                statements, ". To run several queries, give split_statements=True or a list"
+            )
         return DbApiHook.run(
             self,
             statements,
@@ -171,7 +173,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
 
     def bulk_dump(self, *_: Any, **__: Any) -> NoReturn:
         """Raise PlatformInputError: this is not supported."""
-        raise _refused("bulk_dump", "PlatformQueryOperator(output_path=...) writes files")
+        raise _refused("bulk_dump", "use PlatformQueryOperator(output_path=...) to write a file")
 
     @property
     def sqlalchemy_url(self) -> NoReturn:
@@ -186,7 +188,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         self, sql: str, parameters: Parameters | None = None, **named: Any
     ) -> pd.DataFrame:
         types, on_truncated = self._reading()
-        backend = _frame_arguments(named, "dtype_backend")
+        backend = _frame_arguments("pandas", named, "dtype_backend")
         check_query(sql)
         return self._query(sql, parameters).to_pandas(
             types=types, on_truncated=on_truncated, **backend
@@ -196,7 +198,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         self, sql: str, parameters: Parameters | None = None, **named: Any
     ) -> pl.DataFrame:
         types, on_truncated = self._reading()
-        _frame_arguments(named)
+        _frame_arguments("polars", named)
         check_query(sql)
         return self._query(sql, parameters).to_polars(types=types, on_truncated=on_truncated)
 
@@ -262,13 +264,16 @@ def _bad_param(name: str, rule: str) -> PlatformInputError:
     return PlatformInputError(f"Nothing was sent: hook_params: {name} {rule}.", field=name)
 
 
-def _frame_arguments(named: dict[str, Any], *known: str) -> dict[str, Any]:
-    """Return the arguments of `get_df` that a frame accepts. Raises PlatformInputError."""
+def _frame_arguments(df_type: str, named: dict[str, Any], *known: str) -> dict[str, Any]:
+    """Return the arguments of `get_df` that a frame of `df_type` accepts.
+
+    Raises PlatformInputError.
+    """
     for name in named:
         if name not in known:
             raise PlatformInputError(
-                f"Nothing was sent: get_df does not support {name} here. Apply it to the data "
-                "frame.",
+                f"Nothing was sent: get_df does not support {name} with df_type={df_type!r}. Apply "
+                "it to the data frame.",
                 field=name,
             )
     return named

@@ -82,8 +82,8 @@ class PlatformAnswerNotifier(BaseNotifier):
             named = isinstance(target, dict) and isinstance(target.get("class"), str)
             if not (named or callable(target)) or isinstance(target, type):
                 raise PlatformConfigError(
-                    "send_with must contain notifiers, functions or objects with a `class`, not "
-                    f"{type(target).__name__}.",
+                    "send_with must contain notifiers, functions or dicts with the key class (the "
+                    f"import path of a notifier), not {type(target).__name__}.",
                     field="send_with",
                 )
         if not arguments.is_template(self.max_rows):
@@ -99,7 +99,7 @@ class PlatformAnswerNotifier(BaseNotifier):
         super(PlatformAnswerNotifier, one).__call__(*args)
 
     def notify(self, context: Any) -> None:
-        from airflow_provider_platform.notifications._send import Sending
+        from airflow_provider_platform.notifications._notifiers import Sending
 
         sending = Sending(self.log)
         with self._answer(context) as answer:
@@ -111,7 +111,7 @@ class PlatformAnswerNotifier(BaseNotifier):
     async def async_notify(self, context: Any) -> None:
         from asgiref.sync import sync_to_async
 
-        from airflow_provider_platform.notifications._send import Sending
+        from airflow_provider_platform.notifications._notifiers import Sending
 
         sending = Sending(self.log)
         answer = self._answer(context)

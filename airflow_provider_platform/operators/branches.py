@@ -166,7 +166,7 @@ class PlatformCloseBranchOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Close the branch."""
-        from airflow_provider_platform.client.management.data_model.opening import (
+        from airflow_provider_platform.client.management.data_model.open_and_close import (
             NothingToClose,
             close_branch,
         )
@@ -336,7 +336,9 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Delete the fork, then the branch."""
-        from airflow_provider_platform.client.management.data_model.opening import delete_branch
+        from airflow_provider_platform.client.management.data_model.open_and_close import (
+            delete_branch,
+        )
 
         deleted = []
         with ShortTraceback(), self.opened(context) as hook:
@@ -361,7 +363,11 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
                         not_deleted.reason,
                     )
                 else:
-                    self.log.info("Nothing to delete: %s: %s", name, not_deleted.reason)
+                    self.log.info(
+                        "Branch %s was not deleted, because there is nothing to delete: %s",
+                        name,
+                        not_deleted.reason,
+                    )
         return {"branch_name": self.branch_name, "deleted": deleted}
 
 

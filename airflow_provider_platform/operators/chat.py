@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.try_state import Attempt
+    from airflow_provider_platform.operators._submission.attempt import Attempt
     from airflow_provider_platform.runs.chat import ChatRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
@@ -70,8 +70,8 @@ class PlatformChatOperator(RemoteRunOperator):
         and options of a file" on the page Results
     :param all_rows: run each query again over the data API and write all its rows; the chat sends
         only the first rows (100 by default). XCom has the first `max_rows` of all rows
-    :param all_rows_as: the rights with which `all_rows` reads: those of the `user` who asks (needs
-        a service token), or those of the `connection`, which may show more rows
+    :param all_rows_as: the permissions with which `all_rows` reads: those of the `user` who asks
+        (needs a service token), or those of the `connection`, which may show more rows
     :param charts: write the charts too: png, svg, html (needs the extra `charts`)
     :param chart_fonts: a local folder of fonts (ttf, otf, ttc), for scripts that the worker's own
         fonts lack and for fonts that a chart names
@@ -196,7 +196,7 @@ class PlatformChatOperator(RemoteRunOperator):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
-        from airflow_provider_platform.results.text.message import log_lines
+        from airflow_provider_platform.results.text.log import log_lines
 
         queries = outcome["queries"]
         try:
@@ -291,8 +291,8 @@ def _way_to_all_rows(config: PlatformConfig) -> str:
     if managed:
         return (
             'For all rows set output_path, all_rows=True and all_rows_as="connection", or run the '
-            "query's SQL with PlatformHook.run_sql. Both ways use the rights of the connection, "
-            "and these may be wider than the rights of the user."
+            "query's SQL with PlatformHook.run_sql. Both ways use the permissions of the "
+            "connection, and these may be wider than the permissions of the user."
         )
     missing = "deployment_id" if config.management_url else "host, password and deployment_id"
     return (

@@ -59,8 +59,8 @@ def _compares_what_the_history_shows(
         )
     if source == "manifest" or output_mode == "files":
         raise ValueError(
-            f"if_running={if_running!r} needs a sync from git into a branch: the history of syncs "
-            "shows neither manifests nor output_mode"
+            f"if_running={if_running!r} works only for a sync from git into a branch, because the "
+            "history of syncs shows neither the manifest nor the output_mode of a sync"
         )
 
 

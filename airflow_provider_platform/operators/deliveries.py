@@ -228,7 +228,7 @@ class PlatformPauseDeliveryOperator(_ChangeDeliveryOperator):
     """
 
     def change(self, deployment_id: int) -> Program[dict[str, Any]]:
-        from airflow_provider_platform.client.management.deliveries.run import pause_delivery
+        from airflow_provider_platform.client.management.deliveries.pausing import pause_delivery
 
         return pause_delivery(deployment_id, self.delivery_id)
 
@@ -246,6 +246,6 @@ class PlatformResumeDeliveryOperator(_ChangeDeliveryOperator):
     """
 
     def change(self, deployment_id: int) -> Program[dict[str, Any]]:
-        from airflow_provider_platform.client.management.deliveries.run import resume_delivery
+        from airflow_provider_platform.client.management.deliveries.pausing import resume_delivery
 
         return resume_delivery(deployment_id, self.delivery_id)

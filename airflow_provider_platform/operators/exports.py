@@ -16,8 +16,8 @@ from airflow_provider_platform.operators._files.storage_paths import (
     output_target,
     storage_path,
 )
-from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
 from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.operators.notifications import dashboard_settings
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.management.exports.run import ExportOutcome
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.try_state import Attempt
+    from airflow_provider_platform.operators._submission.attempt import Attempt
     from airflow_provider_platform.runs.exports import ExportRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
@@ -39,7 +39,7 @@ CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
 def _print_is_pdf(layout: str | None, format: str) -> None:
     """A rule: the layout `print` needs the format `pdf`."""
     if layout == "print" and format != "pdf":
-        raise ValueError("layout print needs format pdf")
+        raise ValueError("layout='print' needs format='pdf'")
 
 
 class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
@@ -61,7 +61,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
     :param time_grains: a list of `{"member", "grain"}`
     :param member_switchers: a list of `{"member", "selected"}`
-    :param render_as: the user whose rights the export uses: `{"type": "USER", "email"}` or
+    :param render_as: the user whose permissions the export uses: `{"type": "USER", "email"}` or
         `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`
     :param layout: screenshot or print (a PDF with pages)
     :param timeout: seconds (or a timedelta) of wall time from submission; at most 300, because the

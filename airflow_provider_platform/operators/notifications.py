@@ -5,32 +5,46 @@ All of them need an administrator's token.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_platform.client.errors import PlatformNotFoundError
-from airflow_provider_platform.links import Links, NotificationLink
+from airflow_provider_platform.client.errors import (
+    PlatformConflictError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+)
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.operations.rules import (
+    at_most_one,
+    exactly_one,
+    required,
+    together,
+)
+from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
+from airflow_provider_platform.operators._base.operator import (
+    Check,
+    Checks,
+    DeploymentOperator,
+    PlatformOperator,
+)
 from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
-from airflow_provider_platform.operators._notifications.creation import (
-    PlatformCreateNotificationOperator,
-)
-from airflow_provider_platform.operators._notifications.filters import (
-    NotificationFilterOperator,
-)
-from airflow_provider_platform.operators._notifications.schedule import (
-    NotificationScheduleOperator,
-    describe,
-)
+from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.management.notifications.existing import Matches
+    from airflow_provider_platform.client.management.notifications.notifications import (
+        CreateNotificationInput,
+        Notification,
+    )
+    from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks
 
 __all__ = [
     "PlatformCreateNotificationOperator",
@@ -39,6 +53,206 @@ __all__ = [
     "PlatformNotificationRecipientsOperator",
     "PlatformUpdateNotificationOperator",
 ]
+
+log = logging.getLogger(__name__)
+
+IfExists = Literal["skip", "update", "fail"]
+
+PARTS = ("minute", "hour", "day_of_week", "day_of_month")
+
+
+def _part(name: str, value: Any) -> int | None:
+    from airflow_provider_platform.client.management.notifications.schedule_parts import RANGES
+
+    found = arguments.optional(value)
+    if found is None:
+        return None
+    low, high = RANGES[name]
+    return arguments.whole_number(name, found, minimum=low, maximum=high)
+
+
+def _custom_cron(name: str, value: Any) -> str | None:
+    from airflow_provider_platform.client.management.notifications.cron import check_cron
+
+    return arguments.by_rule(check_cron, name, value)
+
+
+def _timezone(name: str, value: Any) -> str | None:
+    from airflow_provider_platform.client.formats.input_values import check_timezone
+
+    return arguments.by_rule(check_timezone, name, value)
+
+
+def _schedule_type(name: str, value: Any) -> str | None:
+    from airflow_provider_platform.client.management.notifications.schedule_parts import (
+        SCHEDULE_TYPES,
+    )
+
+    found = value.strip().upper() if isinstance(value, str) else value
+    return arguments.optional_choice(name, found or None, SCHEDULE_TYPES)
+
+
+def dashboard_settings(name: str, value: Any) -> list[Any] | None:
+    """Return the checked settings of the dashboard. Each item is checked by its model as soon as it
+    is known."""
+    found = arguments.sequence(name, value)
+    if found and not arguments.is_template(found):
+        from airflow_provider_platform.client.management.notifications.notifications import (
+            NotificationInput,
+        )
+
+        NotificationInput.build(**{name: found})
+    return found
+
+
+def _fit_together(schedule_type: str | None, **parts: Any) -> None:
+    """A rule: the parts of the schedule fit its type."""
+    from airflow_provider_platform.client.management.notifications.schedule_parts import check_parts
+
+    check_parts(schedule_type, parts)
+
+
+SCHEDULE: dict[str, Check] = {
+    "schedule_type": _schedule_type,
+    **dict.fromkeys(PARTS, _part),
+    "custom_cron": _custom_cron,
+    "timezone": _timezone,
+    "notification_format": partial(arguments.optional_choice, choices=("png", "pdf")),
+    "notification_enabled": arguments.optional_boolean,
+    "notification_ai_summary": arguments.optional_boolean,
+    "filters": dashboard_settings,
+    "time_grains": dashboard_settings,
+    "member_switchers": dashboard_settings,
+}
+"""When a dashboard is sent, as what, and with which settings."""
+
+
+class NotificationScheduleOperator(PlatformOperator):
+    """Base of the operators that write a schedule.
+
+    Parts of the schedule are checked as soon as they are known.
+
+    :param schedule_type: HOURLY, DAILY, WEEKLY, MONTHLY or CUSTOM
+    :param minute: 0-59; not with CUSTOM
+    :param hour: 0-23; with DAILY, WEEKLY, MONTHLY
+    :param day_of_week: 0-6 from Sunday; with WEEKLY
+    :param day_of_month: 1-31; with MONTHLY
+    :param custom_cron: a cron expression with five fields; only with CUSTOM. Forms beyond plain
+        cron (`L`, `FRI#2`, `@daily`, a first field of seconds) are sent with a warning in the log
+    :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
+    :param notification_format: png or pdf
+    :param notification_enabled: whether the schedule sends anything
+    :param notification_ai_summary: whether to add a summary by the agent
+    :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
+    :param time_grains: a list of `{"member", "grain"}`
+    :param member_switchers: a list of `{"member", "selected"}`
+    """
+
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "filters": "json",
+        "time_grains": "json",
+        "member_switchers": "json",
+    }
+    checks: ClassVar[Checks] = SCHEDULE
+    rules: ClassVar[Sequence[Rule]] = ((("schedule_type", *PARTS, "custom_cron"), _fit_together),)
+
+    def __init__(
+        self,
+        *,
+        schedule_type: str | None = None,
+        minute: int | str | None = None,
+        hour: int | str | None = None,
+        day_of_week: int | str | None = None,
+        day_of_month: int | str | None = None,
+        custom_cron: str | None = None,
+        timezone: str | None = None,
+        notification_format: str | None = None,
+        notification_enabled: bool | str | None = None,
+        notification_ai_summary: bool | str | None = None,
+        filters: Sequence[Any] | str | None = None,
+        time_grains: Sequence[Any] | str | None = None,
+        member_switchers: Sequence[Any] | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.schedule_type = schedule_type
+        self.minute = minute
+        self.hour = hour
+        self.day_of_week = day_of_week
+        self.day_of_month = day_of_month
+        self.custom_cron = custom_cron
+        self.timezone = timezone
+        self.notification_format = notification_format
+        self.notification_enabled = notification_enabled
+        self.notification_ai_summary = notification_ai_summary
+        self.filters = filters
+        self.time_grains = time_grains
+        self.member_switchers = member_switchers
+
+    def coerce_arguments(self) -> None:
+        """Check the arguments, and warn of a cron expression that the service may refuse."""
+        from airflow_provider_platform.client.management.notifications.cron import cron_doubt
+
+        super().coerce_arguments()
+        doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)
+        if doubt is not None:
+            log.warning(
+                "The service may not support custom_cron %s: %s. If the service refuses it, "
+                "write it with five standard fields.",
+                quote_service(self.custom_cron),
+                quote_service(doubt),
+            )
+
+    def schedule(self) -> dict[str, Any]:
+        """Return the given arguments of the schedule, by name."""
+        return arguments.given(**{name: getattr(self, name) for name in SCHEDULE})
+
+
+FILTERS: dict[str, Check] = {
+    "dashboard_id": arguments.optional_id,
+    "dashboard_public_id": arguments.optional_text,
+    "recipient_user_id": arguments.optional_id,
+    "recipient_email": arguments.optional_text,
+    "recipient_embed_tenant_name": arguments.optional_text,
+    "recipient_external_id": arguments.optional_text,
+}
+
+
+class NotificationFilterOperator(DeploymentOperator):
+    """Base of the operators on schedules that filters select."""
+
+    checks: ClassVar[Checks] = FILTERS
+    rules: ClassVar[Sequence[Rule]] = (
+        (("dashboard_id", "dashboard_public_id"), at_most_one),
+        (
+            ("recipient_user_id", "recipient_email", "recipient_embed_tenant_name"),
+            at_most_one,
+        ),
+        (("recipient_embed_tenant_name", "recipient_external_id"), together),
+    )
+
+    def __init__(
+        self,
+        *,
+        dashboard_id: int | str | None = None,
+        dashboard_public_id: str | None = None,
+        recipient_user_id: int | str | None = None,
+        recipient_email: str | None = None,
+        recipient_embed_tenant_name: str | None = None,
+        recipient_external_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.dashboard_public_id = dashboard_public_id
+        self.recipient_user_id = recipient_user_id
+        self.recipient_email = recipient_email
+        self.recipient_embed_tenant_name = recipient_embed_tenant_name
+        self.recipient_external_id = recipient_external_id
+
+    def filters(self) -> dict[str, Any]:
+        """Return the given filters, by name."""
+        return {name: getattr(self, name) for name in FILTERS}
 
 
 def _recipients(name: str, value: Any) -> list[Any] | None:
@@ -77,6 +291,201 @@ class NotificationOperator(DeploymentOperator):
         self.notification_id = notification_id
 
 
+class PlatformCreateNotificationOperator(
+    DeploymentOperator, NotificationScheduleOperator, SingleCallOperator
+):
+    """Create a schedule that sends a dashboard. The new schedule has no recipients.
+
+    Use it to keep schedules in code: however often the DAG runs, there is one schedule.
+
+    The service would create a second equal schedule, so the operator first looks for an existing
+    one with the same dashboard, times, time zone, format, filters, time grains and member
+    switchers. Schedules that differ in one of these are different schedules. Returns the
+    notification as the service describes it.
+
+    :param dashboard_id: the dashboard to send; or
+    :param dashboard_public_id: the public id of the dashboard
+    :param if_exists: what to do if such a schedule exists: `skip` returns it (if there are several,
+        the newest one that is switched on), `update` changes its `notification_enabled` and
+        `notification_ai_summary` (the task fails if several match), `fail` fails. The log or the
+        error says if the schedule is switched off
+    """
+
+    operator_extra_links = Links(NotificationLink, DashboardLink)
+    linked_result: ClassVar[dict[str, str]] = {
+        "notification_id": "id",
+        "dashboard_id": "dashboardId",
+    }
+
+    checks: ClassVar[Checks] = {
+        "dashboard_id": arguments.optional_id,
+        "dashboard_public_id": arguments.optional_text,
+        "if_exists": partial(arguments.choice, choices=("skip", "update", "fail")),
+    }
+    rules: ClassVar[Sequence[Rule]] = (
+        (("schedule_type",), required),
+        (("dashboard_id", "dashboard_public_id"), exactly_one),
+    )
+
+    def __init__(
+        self,
+        *,
+        schedule_type: str,
+        dashboard_id: int | str | None = None,
+        dashboard_public_id: str | None = None,
+        if_exists: IfExists = "skip",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(schedule_type=schedule_type, **kwargs)
+        self.dashboard_id: Any = dashboard_id
+        self.dashboard_public_id = dashboard_public_id
+        self.if_exists = if_exists
+        self._there: Matches | None = None
+        self.validate_known_arguments()
+
+    def key_of(self, config: PlatformConfig) -> str:
+        return self.fingerprint(config, "notification", self._body().to_json())
+
+    def prepare(self, hook: PlatformHook) -> dict[str, Any]:
+        """Return the deployment and the ids of the schedules that exist before the call."""
+        from airflow_provider_platform.client.management.notifications.existing import find_matching
+
+        deployment_id = hook.resolve_deployment_id(self.deployment_id)
+        self._there = there = hook.run(find_matching(deployment_id, self._body()))
+        known = [found.id for found in (*there.same, *there.unclear)]
+        return {"deployment_id": deployment_id, "known": known}
+
+    def call(self, hook: PlatformHook) -> Any:
+        if self._there is not None and self._there.same:
+            return self._settle_existing(hook, self._there.same).to_json()
+        self._refuse_unclear()
+        dashboard = arguments.given(
+            dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id
+        )
+        created = hook.create_notification(
+            deployment_id=self.deployment_id, **dashboard, **self.schedule()
+        )
+        self.log.info("Created notification %s: %s", created.id, _describe(created))
+        self._warn_of_differences(created)
+        return created.to_json()
+
+    def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
+        """Return a matching schedule that did not exist before the call whose response was lost, or
+        None. Raises PlatformOutcomeUnknownError."""
+        from airflow_provider_platform.client.management.notifications.existing import find_created
+
+        created = hook.run(find_created(ids["deployment_id"], self._body(), known=ids["known"]))
+        if len(created) > 1 and self.if_exists != "skip":
+            numbers = ", ".join(str(found.id) for found in created)
+            raise PlatformOutcomeUnknownError(
+                "The connection broke before the service confirmed the new notification, and "
+                f"several new notifications could belong to this task ({numbers}). Keep one of "
+                "them and delete the others, then mark this task as successful."
+            )
+        if not created:
+            return None
+        self.log.info(
+            "Notification %s was created, although the connection broke before the "
+            "service confirmed it.",
+            created[0].id,
+        )
+        return created[0].to_json()
+
+    def remember(self, result: Any) -> dict[str, Any]:
+        return {"id": result["id"]}
+
+    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+        return hook.get_notification(ids["id"], deployment_id=self.deployment_id).to_json()
+
+    def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:
+        """Return or change the existing schedules, as `if_exists` says. Raises
+        PlatformConflictError."""
+        names = ", ".join(_with_silence(found) for found in there)
+        sending = next((found for found in there if found.silence is None), there[0])
+        if self.if_exists == "fail":
+            raise PlatformConflictError(
+                f"Nothing was created (if_exists='fail'): this dashboard already has notification "
+                f"{names} with the same times, time zone, format, filters, time grains and member "
+                "switchers. Delete that notification, or use if_exists='skip' or 'update'."
+            )
+        if self.if_exists == "update" and len(there) > 1:
+            raise PlatformConflictError(
+                f"Nothing was changed: several notifications match ({names}). Delete all but one "
+                "of them, or update one of them by its id."
+            )
+        if len(there) > 1:
+            self.log.warning(
+                "Several notifications match (%s); returning notification %s.", names, sending.id
+            )
+        if self.if_exists == "skip":
+            self.log.info("Nothing to create: notification %s already exists.", sending.id)
+        else:
+            self.log.info("Notification %s already exists; updating it.", sending.id)
+            sending = hook.update_notification(
+                sending.id, deployment_id=self.deployment_id, **self.schedule()
+            )
+        is_wanted = self.notification_enabled is False and sending.is_enabled is not False
+        if sending.silence is not None and not is_wanted:
+            self.log.warning(
+                "Notification %s is not sent to anybody: %s. Switch the notification on with "
+                "PlatformUpdateNotificationOperator, or delete it.",
+                sending.id,
+                sending.silence,
+            )
+        return sending
+
+    def _refuse_unclear(self) -> None:
+        """Raise PlatformConflictError if an existing schedule may be the wanted one. A new one
+        could be a second copy, and the existing one could send people the wrong data."""
+        unclear = self._there.unclear if self._there is not None else []
+        if unclear:
+            first = unclear[0]
+            settings = " and ".join(self._body().unclear_settings(first))
+            raise PlatformConflictError(
+                f"Nothing was created: notification {_with_silence(first)} of this dashboard may "
+                "be the same. It has the same times, time zone and format. The tenant does not "
+                f"report its {settings}, so the task cannot compare these settings. Look at the "
+                "notification in the platform. If you want to use it, update it by its id "
+                "(PlatformUpdateNotificationOperator). If nobody needs it, delete it and run this "
+                "task again."
+            )
+
+    def _warn_of_differences(self, created: Notification) -> None:
+        """Log a warning if the service stored other settings than the task sent (the next run
+        creates another notification), or does not report them (the next run fails: see
+        `_refuse_unclear`)."""
+        body = self._body()
+        if differing := body.differing_settings(created):
+            self.log.warning(
+                "The service did not store the %s of notification %s as the task sent them. "
+                "The tenant's release may not support these settings. Correct the notification "
+                "or this task. Otherwise the next run does not recognize the notification and "
+                "creates another one.",
+                " and ".join(differing),
+                created.id,
+            )
+        elif unclear := body.unclear_settings(created):
+            self.log.warning(
+                "The service does not report the %s of notification %s in a form that the task can "
+                "read. The tenant's release may not support these settings. Check the notification "
+                "in the platform. The next run cannot compare the notification with this task, so "
+                "it creates nothing and fails.",
+                " and ".join(unclear),
+                created.id,
+            )
+
+    def _body(self) -> CreateNotificationInput:
+        from airflow_provider_platform.client.management.notifications.notifications import (
+            CreateNotificationInput,
+        )
+
+        return CreateNotificationInput.build(
+            dashboard_id=self.dashboard_id,
+            dashboard_public_id=self.dashboard_public_id,
+            **self.schedule(),
+        )
+
+
 class PlatformUpdateNotificationOperator(NotificationOperator, NotificationScheduleOperator):
     """Change the given parts of a schedule. The other parts and the recipients stay.
 
@@ -110,7 +519,7 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
                 **arguments.given(is_enabled=self.is_enabled),
                 **self.schedule(),
             )
-        self.log.info("Updated notification %s: %s", updated.id, describe(updated))
+        self.log.info("Updated notification %s: %s", updated.id, _describe(updated))
         return updated.to_json()
 
 
@@ -241,3 +650,15 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
             self.log.info(
                 "Recipients of notification %s: %s removed", self.notification_id, len(self.remove)
             )
+
+
+def _describe(notification: Notification) -> str:
+    """Return a schedule as a line for the log."""
+    when = notification.human_readable_schedule or notification.cron_expression
+    return quote_service(f"dashboard {notification.dashboard_id}, {when}, {notification.timezone}")
+
+
+def _with_silence(notification: Notification) -> str:
+    """Return a schedule's id, with the reason if it sends nothing."""
+    silence = notification.silence
+    return f"{notification.id} ({silence})" if silence else str(notification.id)

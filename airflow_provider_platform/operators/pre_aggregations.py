@@ -43,8 +43,8 @@ def _contexts(name: str, value: Any) -> list[Any]:
     found = arguments.sequence(name, value)
     if not found:
         raise PlatformInputError(
-            f"Nothing was sent: {name} must have at least one security context; the empty one is "
-            "{}.",
+            f"Nothing was sent: {name} must have at least one security context. To build without "
+            f"one, use {name}=[{{}}].",
             field=name,
         )
     if not all(isinstance(one, dict) for one in found):

@@ -55,7 +55,7 @@ CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cach
 
 def one_query(name: str, value: Any) -> str:
     """Return one query. Raises PlatformInputError."""
-    from airflow_provider_platform.client.data_api.statement_check import why_not_a_query
+    from airflow_provider_platform.client.data_api.unsupported_sql import why_not_a_query
 
     found = arguments.text(name, value)
     problem = why_not_a_query(found)
@@ -123,9 +123,9 @@ class PlatformQueryOperator(DeploymentOperator):
         as `s3://my_conn@bucket/rows.parquet`. Files are written atomically. Each index of a mapped
         task needs a path of its own, for example with `{{ ti.map_index }}` in the name
     :param output_format: parquet (needs the extra `parquet`), csv or jsonl. By default the ending
-        of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`; the last four can end
-        in `.gz` or `.zst`, which compress the file. A path without an ending is Parquet. A format
-        that contradicts the ending is an error.
+        of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`; all but `.parquet` can
+        end in `.gz` or `.zst`, which compress the file. A path without an ending is Parquet. A
+        format that contradicts the ending is an error.
     :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
         "Format and options of a file" on the page Results. With `partition_by`, `max_rows_per_file`
         or `target_file_bytes` the path is a folder for several files, and the result has `files`,
@@ -141,7 +141,7 @@ class PlatformQueryOperator(DeploymentOperator):
         boolean, date, timestamp, string. Its key `*` sets the mode of all other columns.
     :param on_truncated: `warn` or `fail` if rows may be missing: the number of rows is a row limit
         of the deployment, or is a round number that the query did not ask for, or the connection
-        ended without the usual end of a response
+        was closed and the response does not say how long it is
     :param default_row_limit: the most rows that the deployment returns for a query without a LIMIT
         (default: the connection's, else 10,000 and, because this is a guess, any round number)
     :param max_row_limit: the most rows that the deployment returns for a query with a LIMIT
@@ -271,13 +271,13 @@ class PlatformQueryOperator(DeploymentOperator):
             sql = waited.get("sql") or self._bound_sql()
             if told.get("wait_id") != waited.get("wait_id"):
                 self.log.warning(
-                    "Ignoring an event that belongs to another wait (Airflow can reuse the ids of "
+                    "Ignoring the event of another trigger (Airflow can reuse the ids of "
                     "triggers). This task continues to wait."
                 )
                 self._wait_in_triggerer(hook, sql, deadline)
             if event["status"] == "error":
                 error = from_payload(event["error"])
-                from airflow_provider_platform.client.data_api.rows import FailedSqlLog
+                from airflow_provider_platform.client.data_api.query import FailedSqlLog
 
                 # The trigger's log may be out of reach: this is the log of the try that failed.
                 failed = FailedSqlLog(sql)
@@ -353,8 +353,8 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _first_page(self, hook: PlatformHook, sql: str) -> str:
         """Return the SQL of the first page, which the worker requests again."""
-        from airflow_provider_platform.client.data_api.limits import page_rows
         from airflow_provider_platform.client.data_api.paging import PagedQuery
+        from airflow_provider_platform.client.data_api.row_limits import page_rows
 
         rows = page_rows(hook.config, self.page_rows, self.max_row_limit)
         return PagedQuery.build(sql, self.page_by, rows=rows).page()
@@ -447,7 +447,7 @@ class PlatformQueryOperator(DeploymentOperator):
         return rows
 
     def _tell(self, saved: SavedRows, shown: dict[str, Any]) -> None:
-        from airflow_provider_platform.results.text.message import log_lines
+        from airflow_provider_platform.results.text.log import log_lines
 
         if saved.path is None:
             self.log.info("Read %s rows", saved.row_count)

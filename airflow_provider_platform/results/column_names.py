@@ -49,7 +49,7 @@ def file_names(names: Sequence[str | None]) -> list[str]:
 def describe_renaming(names: Sequence[str | None], written: Sequence[str]) -> str | None:
     """A sentence about the columns whose names were changed, None if all kept theirs."""
     changed = [
-        f"column {place} {shortened(name or '', _SHOWN)!r} is {shortened(new, _SHOWN)!r}"
+        f"column {place} {shortened(name or '', _SHOWN)!r} is now {shortened(new, _SHOWN)!r}"
         for place, (name, new) in enumerate(zip(names, written, strict=True), start=1)
         if name != new
     ]

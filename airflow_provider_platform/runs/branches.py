@@ -18,7 +18,7 @@ from airflow_provider_platform.client.management.data_model.build_status import 
     poll_build,
     wait_for_build,
 )
-from airflow_provider_platform.client.management.data_model.opening import (
+from airflow_provider_platform.client.management.data_model.open_and_close import (
     OpenedBranch,
     find_opened_address,
     open_branch,

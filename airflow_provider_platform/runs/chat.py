@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.chat import errors
+from airflow_provider_platform.client.chat.failed_queries import ToolErrorRule, check_tools
 from airflow_provider_platform.client.chat.log_events import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import (
-    ToolErrorRule,
     as_plain,
-    check_tools,
     count_received,
     of_this_release,
     with_changed_texts,
@@ -194,8 +193,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         if missing > 0:
             yield warn(
                 f"{call.run}: queries missing from the result: {missing} of {queries}. The result "
-                "was too large for the trigger's event (256 KB), so the task read it again from "
-                "the thread, and the service sent it without these queries. To get every query, "
+                "was too large for the trigger's event (256 KB). So the task read the thread "
+                "again, and the service sent the thread without these queries. To get every query, "
                 "run the task with deferrable=False, or lower max_rows so that the result fits "
                 "the event."
             )

@@ -69,8 +69,8 @@ def _why_untold(history: HistoryState) -> str:
     history."""
     if history == "denied":
         return (
-            "the service refuses to report the status of a dbt sync (403): the token probably "
-            "lacks the permission SchemaRead, or the tenant has no such operation"
+            "the service refuses to report the status of a dbt sync (403; the token probably "
+            "lacks the permission SchemaRead, or the tenant has no such operation)"
         )
     if history == "none":
         return "this tenant has no operation that reports the status of a dbt sync"
@@ -159,8 +159,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "branch is open in the platform."
             )
             yield warn(
-                f"{untold[0].upper() + untold[1:]}. The task ends after it started the sync, with "
-                f"status and result None.{closed if self.open_branch else ''}"
+                f"{untold[0].upper() + untold[1:]}. The task starts the sync and does not wait "
+                "for it, so its result has no status and no result of the "
+                f"sync.{closed if self.open_branch else ''}"
             )
         return _only_started(run)
 
@@ -325,9 +326,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if equal is None:
             for other in others:
                 yield warn(
-                    f"dbt sync {other.sync_job_id} is writing branch {other.branch_name} too, from "
-                    f"ref {other.git_ref or 'unknown'}. It is not an equal sync, so this task "
-                    "starts its own."
+                    f"dbt sync {other.sync_job_id} is writing branch {other.branch_name} too, "
+                    f"from ref {other.git_ref or 'unknown'}. That sync has another ref or source "
+                    "than the sync of this task, so this task starts its own."
                 )
             return None
         if self.if_running == "follow":
@@ -335,12 +336,12 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         step = (
             "The task is skipped (if_running='skip')."
             if self.if_running == "skip"
-            else "A retry starts a sync once that sync is over. With if_running='follow' the task "
-            "waits for that sync instead of starting one."
+            else "A retry starts a sync only if that sync is over by then. With "
+            "if_running='follow' the task waits for that sync instead of starting one."
         )
         raise AlreadyRunningError(
-            f"Nothing was started: an equal dbt sync of branch {equal.branch_name} is going on "
-            f"(started at {equal.started_at or 'an unknown time'}). {step}",
+            f"Nothing was started: a dbt sync from the same ref into branch {equal.branch_name} "
+            f"is running (started at {equal.started_at or 'an unknown time'}). {step}",
             where=f"dbt sync {equal.sync_job_id}, deployment {deployment_id}",
         )
 
@@ -359,8 +360,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         }
         yield Notify(RunAccepted({**run}))
         yield say(
-            f"An equal dbt sync of branch {running.branch_name} is going on. Following it instead "
-            f"of starting one: dbt sync {running.sync_job_id}"
+            f"A dbt sync from the same ref into branch {running.branch_name} is already running. "
+            f"Following it instead of starting one: dbt sync {running.sync_job_id}"
         )
         return None if run["waits"] else _only_started(run)
 
@@ -381,14 +382,15 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if compares and history.state in ("none", "denied"):
             raise PlatformInputError(
                 f"Nothing was started: {_why_untold(history.state)}, so the task cannot know "
-                "whether an equal sync is going on. Leave if_running out to start a sync in any "
-                "case.",
+                "whether a sync from the same ref into the same branch is running. Leave "
+                "if_running out to start a sync in any case.",
                 field="if_running",
             )
         if history.state == "none" and newer:
             raise PlatformInputError(
-                "Nothing was started: this tenant runs a release before v0.4.0, which would "
-                f"ignore {' and '.join(newer)} and sync the dbt repository into a new branch.",
+                "Nothing was started: this tenant runs a release before v0.4.0. That release "
+                f"ignores {' and '.join(newer)}, and would sync the dbt repository into a new "
+                "branch. Leave these arguments out.",
                 field=newer[0].partition("=")[0],
             )
         return history

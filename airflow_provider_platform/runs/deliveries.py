@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.management.deliveries.run import DeliveryRuns
-from airflow_provider_platform.client.management.runs_now import (
+from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
+from airflow_provider_platform.client.management.shared.runs_now import (
     FoundRun,
     IfRunning,
     RunNowOutcome,
@@ -28,7 +29,6 @@ from airflow_provider_platform.client.management.runs_now import (
     start_once,
     wait_for_run,
 )
-from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
     LOOK_SECONDS,
@@ -100,8 +100,8 @@ class RunNowKind(RunKind[RunNowOutcome]):
             )
         if self.wait_for_completion is not False:
             yield warn(
-                f"This tenant does not report how a run of a {service.noun} goes. The task ends "
-                "after it started the run, with status None."
+                f"This tenant does not report how a run of a {service.noun} goes. The task starts "
+                "the run and does not wait for it, so its result has no status."
             )
         return RunNowOutcome(found.run_id)
 

@@ -99,11 +99,11 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         yield say(f"Started the builds of pre-aggregations: {count_tables(len(tokens))}")
         if len(tokens) > RECORDED_TOKENS:
             yield warn(
-                "Airflow's task state store has room for 64 KB, the identifiers of about "
-                f"{RECORDED_TOKENS} builds (tokens), and this task started more builds. A retry "
-                "may not find these builds: it then fails, or starts all of them again with "
-                "if_start_lost='repeat'. Select fewer tables for a task, with date_range or "
-                "pre_aggregations."
+                f"This task started more than {RECORDED_TOKENS} builds. Airflow's task state "
+                "store has room for 64 KB, so it may not hold all identifiers of the builds "
+                "(tokens). A retry is then unable to find the builds. It fails, or with "
+                "if_start_lost='repeat' it starts all builds again. Select fewer tables for a "
+                "task, with date_range or pre_aggregations."
             )
         return None if self.wait_for_completion else BuildOutcome(len(tokens))
 

@@ -92,7 +92,9 @@ class Sandbox:
     def start(self) -> Self:
         """Listen and return; raises ``OSError`` if the port is taken."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends at once (TCP_NODELAY) only on sockets that name their protocol. On others,
+        # the body of an answer waits 40 ms for an acknowledgement of its headers.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._bind(listener)

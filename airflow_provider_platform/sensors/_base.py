@@ -112,7 +112,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             deadline = float(wait["deadline"])
             if event["wait"] != wait:
                 self.log.warning(
-                    "Ignoring an event that belongs to another wait (Airflow can reuse the ids of "
+                    "Ignoring the event of another trigger (Airflow can reuse the ids of "
                     "triggers). This task continues to wait."
                 )
                 self._defer(deadline, client.clock())
@@ -166,7 +166,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
     def _defer(self, deadline: float, now: float) -> None:
         from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-        from airflow_provider_platform.client.polling.poll_until import PollInterval
+        from airflow_provider_platform.client.polling.poll_interval import PollInterval
         from airflow_provider_platform.triggers.sensors import PlatformSensorTrigger
 
         trigger = PlatformSensorTrigger.of(
@@ -236,7 +236,11 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         try:
             store.set(STORE_KEY, {**asdict(budget), "try_number": context["ti"].try_number})
         except Exception:
-            self.log.warning("The number of failures so far cannot be stored.", exc_info=True)
+            self.log.warning(
+                "The number of failures so far cannot be stored, so the sensor may tolerate more "
+                "failures than it should.",
+                exc_info=True,
+            )
         else:
             self._stored = replace(budget)
 

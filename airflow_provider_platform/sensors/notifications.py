@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._notifications.filters import (
+from airflow_provider_platform.operators.notifications import (
     FILTERS,
     NotificationFilterOperator,
 )
@@ -24,7 +24,7 @@ def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None
     given = [name for name, value in filters.items() if value is not None]
     if notification_id is not None and given:
         raise ValueError(
-            f"notification_id already identifies the schedule, so {', '.join(given)} cannot be "
+            f"notification_id already identifies the notification, so {', '.join(given)} cannot be "
             "given too"
         )
 

@@ -177,7 +177,10 @@ class RemoteRunTrigger(BaseTrigger):
                 elif state != UNKNOWN:
                     self.log.info("The task runs again. Its next try stops the remote run.")
         except TimeoutError:
-            self.log.warning("The remote run could not be stopped: no time was left.")
+            self.log.warning(
+                "The remote run could not be stopped, because no time was left for it. The run may "
+                "continue."
+            )
 
     async def _state_of_task(self) -> str | None:
         try:
@@ -220,5 +223,7 @@ def unexpected(error: Exception) -> PlatformError:
     """Return the part of an event that describes an unexpected error. A trigger that raises would
     not tell the task what happened."""
     return PlatformTriggerError(
-        f"The trigger failed: {type(error).__name__}: {quote_service(error)}"
+        f"The trigger failed with an unexpected error, {type(error).__name__}: "
+        f"{quote_service(error).removesuffix('.')}. The log of the trigger has the details. A "
+        "retry may succeed."
     )

@@ -13,7 +13,8 @@ from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operations.event_logger import log_changes
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import poll_until
 from airflow_provider_platform.client.sensor_conditions import Condition
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.runs.run_kind import MAX_EVENT_BYTES

@@ -1,4 +1,4 @@
-"""Airflow's page of connections as a person uses it: add, edit, test."""
+"""Add, edit and test a connection on Airflow's connection page, as a user does."""
 
 from __future__ import annotations
 

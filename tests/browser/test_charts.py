@@ -1,4 +1,4 @@
-"""A chart's page of HTML in a real browser."""
+"""An HTML chart page in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection form in a real browser: what is typed is what is stored, and secrets stay."""
+"""The connection form in a real browser: it stores what a user types, and hides secrets."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ CHATTING = {"chat_url": TYPED["chat_url"], "chat_api_key": "sk-form-secret"}
         ),
         (
             {**CHATTING, "proxy": "ftp://proxy.example.com"},
-            "Proxy (proxy) must begin with http:// or https://",
+            "Proxy (proxy) must begin with http://, https:// or socks5://",
         ),
     ],
     ids=["chat_url", "chat_api_key", "session_settings", "proxy"],

@@ -1,4 +1,4 @@
-"""`make ui` as a newcomer walks it: the log, the connection, its test, the thread with its chart.
+"""`make ui` as a new user sees it: the log, the connection, its test, the thread with its chart.
 
 The pictures that it takes on the way are those of the documentation: `make pictures`.
 """
@@ -62,7 +62,7 @@ def take(page: Page, path: Path) -> None:
         page.set_viewport_size(usual)
 
 
-def test_what_the_demo_prints_ends_with_the_answer_its_rows_and_its_chart(
+def test_demo_prints_answer_rows_and_chart_at_the_end(
     page: Page, demo_ui: DemoUi, pictures: Path
 ) -> None:
     report, _, _ = demo_ui.printed[demo_ui.printed.index("Tasks (the run") :].partition(

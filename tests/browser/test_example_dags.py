@@ -124,7 +124,9 @@ def test_no_example_is_forgotten(demo_ui: DemoUi) -> None:
 
 
 @pytest.mark.parametrize("dag_id", EXAMPLES)
-def test_run_with_what_the_form_offers_succeeds(page: Page, demo_ui: DemoUi, dag_id: str) -> None:
+def test_run_with_the_defaults_of_the_form_succeeds(
+    page: Page, demo_ui: DemoUi, dag_id: str
+) -> None:
     dialog = opened_form(page, demo_ui, dag_id)
     for name, value in REQUIRED.get(dag_id, {}).items():
         described = dialog.get_by_text(re.compile(rf"In the sandbox.* {re.escape(str(value))}\."))
@@ -148,7 +150,7 @@ def test_run_with_other_parameters_succeeds(
     assert set(received) >= set(CHANGED[dag_id])
 
 
-def test_mapped_tasks_are_named_for_what_they_ask(demo_ui: DemoUi) -> None:
+def test_mapped_tasks_are_named_by_their_question(demo_ui: DemoUi) -> None:
     names = {
         task["rendered_map_index"]
         for run_id in demo_ui.runs("prompt_per_customer")

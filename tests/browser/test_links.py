@@ -79,7 +79,7 @@ def test_weekly_report_opens_with_its_dashboard(
     assert picture.evaluate("async e => { await e.decode(); return e.naturalWidth }") > 100
 
 
-def test_link_to_a_branch_that_was_deleted_says_so(page: Page, demo_ui: DemoUi) -> None:
+def test_link_to_a_deleted_branch_shows_a_notice(page: Page, demo_ui: DemoUi) -> None:
     shown = follow(page, demo_ui.task_page("sync_dbt", "/details"), "Branch")
     expect(shown.get_by_text("The branch was deleted 20")).to_be_visible()
     expect(shown.get_by_role("cell", name="chart revenue by country")).to_be_visible()
@@ -119,7 +119,7 @@ def test_closed_gate_says_its_number_and_its_limit(page: Page, demo_ui: DemoUi) 
     expect(said).to_be_visible()
 
 
-def test_nothing_is_red_that_nobody_broke(page: Page, demo_ui: DemoUi) -> None:
+def test_demo_ui_shows_no_errors(page: Page, demo_ui: DemoUi) -> None:
     assert demo_ui.get("importErrors")["import_errors"] == []
     assert demo_ui.get("dagWarnings")["dag_warnings"] == []
     health = demo_ui.get("monitor/health")

@@ -1,4 +1,4 @@
-"""When an environment is made anew, and what is said when it cannot be made."""
+"""When an environment is made again, and what the script reports when it cannot make one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def finished(script: ModuleType, project: Path) -> object:
     return environment
 
 
-def test_one_that_is_right_is_left_alone(script, project):
+def test_current_environment_is_left_alone(script, project):
     assert finished(script, project).is_right()
 
     done = make(project)
@@ -85,7 +85,7 @@ def test_one_that_is_right_is_left_alone(script, project):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_it_is_not_right_any_more_when_a_file_changes(script, project, name):
+def test_changed_file_makes_the_environment_outdated(script, project, name):
     environment = finished(script, project)
 
     with (project / name).open("a") as file:
@@ -101,21 +101,21 @@ def test_other_extras_make_another_environment(script, project):
     assert not environment.is_right()
 
 
-def test_a_half_made_one_is_not_right(script, project):
+def test_incomplete_environment_is_made_again(script, project):
     environment = finished(script, project)
     (environment.folder / script.STAMP).unlink()
 
     assert not environment.is_right()
 
 
-def test_one_whose_python_is_gone_is_not_right(script, project):
+def test_environment_without_its_python_is_made_again(script, project):
     environment = finished(script, project)
     environment.python.unlink()
 
     assert not environment.is_right()
 
 
-def test_without_the_network_it_says_so_and_leaves_no_stamp(script, project):
+def test_missing_network_is_reported_and_the_environment_stays_outdated(script, project):
     done = make(project)
 
     assert done.returncode == 1
@@ -125,7 +125,7 @@ def test_without_the_network_it_says_so_and_leaves_no_stamp(script, project):
     assert not (project / ".venv" / script.STAMP).exists()
 
 
-def test_without_the_venv_module_it_says_what_to_install(project):
+def test_missing_venv_module_names_the_package_to_install(project):
     blocked = project / "blocked" / "ensurepip.py"
     blocked.parent.mkdir()
     blocked.write_text("raise ImportError('No module named ensurepip')\n")

@@ -1,4 +1,4 @@
-"""Which Python the environments are made with, and what is said when there is none."""
+"""Which Python the environments use, and what the script reports when it finds none."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_3_11_is_taken_before_newer_ones(machine):
+def test_python_3_11_is_preferred(machine):
     machine.has("python3.11", (3, 11, 7))
     machine.has("python3.12", (3, 12, 1))
     machine.has("python3", (3, 13, 0))
@@ -56,21 +56,21 @@ def test_3_11_is_taken_before_newer_ones(machine):
     assert machine.find().stdout == "python3.11\n"
 
 
-def test_a_name_that_does_not_start_is_passed_over(machine):
+def test_python_that_does_not_start_is_skipped(machine):
     machine.has("python3.11", None)
     machine.has("python3.12", (3, 12, 1))
 
     assert machine.find().stdout == "python3.12\n"
 
 
-def test_the_plain_name_will_do_when_it_is_new_enough(machine):
+def test_plain_python_is_used_if_it_is_new_enough(machine):
     machine.has("python3", (3, 13, 0))
 
     assert machine.find().stdout == "python3\n"
 
 
 @pytest.mark.parametrize("version", [(3, 10, 13), (3, 14, 0)])
-def test_one_that_is_too_old_or_too_new_is_named_with_its_version(machine, version):
+def test_unsupported_python_is_named_with_its_version(machine, version):
     machine.has("python3", version)
 
     found = machine.find()
@@ -92,7 +92,7 @@ def test_an_older_airflow_needs_an_older_python(machine):
     assert machine.find("3.13").stdout == "python3\n"
 
 
-def test_pyenv_is_looked_into_for_one_that_is_not_on_path(machine):
+def test_python_of_pyenv_is_found(machine):
     machine.has("python3.13", None)
     folder = machine.folder / "versions" / "3.13.1" / "bin"
     folder.mkdir(parents=True)
@@ -102,21 +102,21 @@ def test_pyenv_is_looked_into_for_one_that_is_not_on_path(machine):
     assert machine.find("3.13", PYENV_ROOT=str(machine.folder)).stdout == f"{python}\n"
 
 
-def test_none_at_all_is_said(machine):
+def test_missing_python_is_reported(machine):
     found = machine.find()
 
     assert found.returncode == 1
     assert "no Python 3 was found on PATH" in found.stderr
 
 
-def test_the_variable_decides(machine):
+def test_variable_python_sets_the_interpreter(machine):
     machine.has("python3.11", (3, 11, 7))
     other = machine.has("mine", (3, 12, 1))
 
     assert machine.find(PYTHON=other).stdout == f"{other}\n"
 
 
-def test_a_variable_that_names_a_wrong_python_is_refused(machine):
+def test_unsupported_python_in_the_variable_is_refused(machine):
     machine.has("python3.11", (3, 11, 7))
     old = machine.has("old", (3, 9, 18))
 

@@ -1,4 +1,4 @@
-"""In the gate a property test tries the same examples each time."""
+"""In the gate, a property test tries the same examples in each run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw(profile: str, *folder: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_the_gate_draws_the_same_whatever_is_imported(tmp_path: Path) -> None:
+def test_gate_profile_tries_the_same_examples_with_any_imports(tmp_path: Path) -> None:
     literals = [17 * number for number in range(1000, 1200)]
     (tmp_path / "literals_of_another_module.py").write_text(f"LITERALS = {literals}\n")
     first = draw("gate")
@@ -50,5 +50,5 @@ def test_the_gate_draws_the_same_whatever_is_imported(tmp_path: Path) -> None:
     assert draw("gate", str(tmp_path)) == first
 
 
-def test_a_quick_run_draws_a_quarter() -> None:
+def test_quick_profile_tries_a_quarter_of_the_examples() -> None:
     assert draw("quick")[:2] == ["100", "25"]

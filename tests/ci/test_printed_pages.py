@@ -1,4 +1,4 @@
-"""The pages whose commands `make dist` follows have them, and they are read as a reader reads."""
+"""The commands that `make dist` runs are on the pages, and are read as a reader reads them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def workflow(printed: Any) -> dict[str, Any]:
     return parsed
 
 
-def test_workflow_is_one_that_github_takes(workflow: dict[str, Any]) -> None:
+def test_workflow_is_valid_for_github(workflow: dict[str, Any]) -> None:
     # YAML reads the key `on` as true.
     assert set(workflow) == {"name", True, "permissions", "jobs"}
     assert set(workflow[True]) == {"push", "pull_request"}

@@ -1,4 +1,4 @@
-"""The published README: links lead somewhere from anywhere, and code is not touched."""
+"""In the published README, links lead to absolute addresses and code is unchanged."""
 
 from __future__ import annotations
 

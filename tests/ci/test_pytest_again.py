@@ -1,4 +1,4 @@
-"""A test that fails once and passes alone does not fail the gate, and the gate says its name."""
+"""A test that fails once and passes alone does not fail the gate. The gate names it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_test_that_fails_again_fails_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tests", [[LATE, INTERRUPTED], []], ids=["interrupted", "no tests"])
-def test_a_run_that_is_cut_short_is_not_mended(tmp_path: Path, tests: list[str]) -> None:
+def test_interrupted_run_stays_failed(tmp_path: Path, tests: list[str]) -> None:
     status, printed, noted = run_gate(tmp_path, *tests)
     assert status > 1, printed
     assert noted == []

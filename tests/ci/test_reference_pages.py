@@ -1,4 +1,4 @@
-"""The pages of the reference: made of what the code says, and refused where it says nothing."""
+"""The reference pages are made from the code, and an undescribed parameter is refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_page_has_every_parameter_with_its_default(maker: Any) -> None:
     assert "Not a template" in row
 
 
-def test_a_parameter_that_nobody_describes_is_refused(maker: Any) -> None:
+def test_undescribed_parameter_is_refused(maker: Any) -> None:
     from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 
     class Silent(PlatformConnectReportOperator):

@@ -1,4 +1,4 @@
-"""What the package claims to run on is what tests run on, by `.ci/airflow-releases.txt`."""
+"""The package supports the releases that its tests run on: see `.ci/airflow-releases.txt`."""
 
 from __future__ import annotations
 

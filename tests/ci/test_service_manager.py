@@ -1,4 +1,4 @@
-"""The service manager of the cluster tests leaves nothing behind, however the tests end."""
+"""The service manager of the cluster tests leaves no process, however the tests end."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_service_that_ends_is_started_again_unless_it_was_stopped(
     assert state("lasting")["starts"] == 1
 
 
-def test_all_end_with_the_input(
+def test_closed_input_ends_all_services(
     manager: subprocess.Popen[bytes], folder: Path, tmp_path: Path, stubborn: Service
 ) -> None:
     send(manager, **start_command(stubborn))
@@ -111,7 +111,7 @@ def test_all_end_with_the_input(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_all_end_with_whoever_started_them(
+def test_death_of_the_starter_ends_all_services(
     command: list[str], folder: Path, tmp_path: Path, stubborn: Service, number: signal.Signals
 ) -> None:
     with subprocess.Popen(

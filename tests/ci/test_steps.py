@@ -33,7 +33,7 @@ def test_gate_fails_where_a_step_is_killed(tmp_path: Path) -> None:
     assert "0 steps passed, 1 failed" in printed
 
 
-def test_summary_names_what_failed_at_first(tmp_path: Path) -> None:
+def test_summary_names_the_steps_that_failed_first(tmp_path: Path) -> None:
     note = 'sh -c \'echo "tests/test_x.py::test_late[a b]" >"$FAILED_AT_FIRST"\''
     status, printed = gate(
         tmp_path, f'beside "first" {note}', f'step "second" {note}', "joined", 'step "third" true'

@@ -1,4 +1,4 @@
-"""What is waited for and what must be true at the service in every case."""
+"""Conditions that tests wait for, and rules that must hold at the service in every case."""
 
 from __future__ import annotations
 

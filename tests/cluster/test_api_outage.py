@@ -1,4 +1,4 @@
-"""Workers cannot reach the API server for longer than Airflow has patience with."""
+"""Workers cannot reach the API server for longer than Airflow retries."""
 
 from __future__ import annotations
 

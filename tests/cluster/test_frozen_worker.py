@@ -1,4 +1,4 @@
-"""A worker freezes until Airflow takes it for dead, and wakes up when a retry has taken over."""
+"""A worker freezes until Airflow declares it dead, and wakes up after a retry has taken over."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.mark.parametrize("frozen", ["the task", "the whole worker"])
-def test_its_end_leaves_the_run_to_the_retry(
+def test_end_of_a_frozen_worker_leaves_the_run_to_the_retry(
     ask: StartTask, sandbox: PatientControl, cluster: Cluster, frozen: str
 ) -> None:
     sandbox.hold("mid_stream")

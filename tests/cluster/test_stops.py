@@ -1,4 +1,4 @@
-"""A task that is ended leaves nothing running at the service, on a cluster as elsewhere."""
+"""On a cluster too, a task that is ended leaves nothing running at the service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def first_is_stopped(state: SandboxState) -> bool:
 
 @MODES
 @pytest.mark.parametrize("state", ["failed", "success"])
-def test_a_task_that_is_marked(
+def test_marked_task_stops_its_run(
     ask: StartTask, sandbox: PatientControl, deferrable: bool, state: str
 ) -> None:
     sandbox.hold("mid_stream")
@@ -40,7 +40,9 @@ def test_a_task_that_is_marked(
 
 
 @MODES
-def test_a_task_that_is_cleared(ask: StartTask, sandbox: PatientControl, deferrable: bool) -> None:
+def test_cleared_task_stops_its_run_and_asks_again(
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
     sandbox.hold("mid_stream")
     task = ask(deferrable=deferrable)
     sandbox.wait_held("mid_stream")
@@ -53,7 +55,7 @@ def test_a_task_that_is_cleared(ask: StartTask, sandbox: PatientControl, deferra
 
 @MODES
 @pytest.mark.parametrize("dag_id", ["ask_once", "ask_in_time"])
-def test_a_task_that_is_too_late(
+def test_task_beyond_its_timeout_stops_its_run(
     ask: StartTask, sandbox: PatientControl, deferrable: bool, dag_id: str
 ) -> None:
     """By the operator's own `timeout`, and by Airflow's `execution_timeout`."""

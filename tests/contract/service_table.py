@@ -176,9 +176,9 @@ RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
     "AppTheme": ("management.account.app_config", frozenset()),
     "EmbedSettings": ("management.account.app_config", frozenset({"locale"})),
     "EmbedTenantProfile": ("management.embed.sessions", frozenset({"displayName"})),
-    "AIEngineerSettings": ("management.account.users", frozenset({"chatThreadPolicies"})),
+    "AIEngineerSettings": ("management.account.policies", frozenset({"chatThreadPolicies"})),
     "ChatThreadPolicyDTO": (
-        "management.account.users",
+        "management.account.policies",
         frozenset({"actions", "effect", "resourceType", "resources"}),
     ),
     "Notification": (
@@ -187,11 +187,11 @@ RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "NotificationRecipient": ("management.notifications.recipients", frozenset({"username"})),
     "InheritedUserPolicyDto": (
-        "management.account.users",
+        "management.account.policies",
         frozenset({"email", "firstName", "picture"}),
     ),
     "ResourceUserPolicyDto": (
-        "management.account.users",
+        "management.account.policies",
         frozenset({"email", "firstName", "picture"}),
     ),
     "UserAttributeDefinitionDTO": ("management.account.user_attributes", frozenset({"type"})),

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_platform.contract import __main__ as command
 from airflow_provider_platform.contract.__main__ import main
 from airflow_provider_platform.contract.document import NotADocumentError, read_document
-from tests.contract.things import (
+from tests.contract.small_contract import (
     create_thing,
     document,
 )

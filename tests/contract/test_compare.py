@@ -1,4 +1,4 @@
-"""The contract check itself: it finds what it is there to find."""
+"""The contract check finds each kind of difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_platform.contract.explanations import (
     Explanation,
     sort_out,
 )
-from tests.contract.things import (
+from tests.contract.small_contract import (
     create_bare_thing,
     create_thing,
     document,
@@ -121,7 +121,7 @@ def test_operations_on_one_side_only_are_found() -> None:
     ]
 
 
-def test_a_bare_array_is_held_against_the_items_of_a_page() -> None:
+def test_bare_array_is_compared_with_the_items_of_a_page() -> None:
     array = {"type": "array", "items": {"$ref": "#/components/schemas/Child"}}
     content = {"200": {"content": {"application/json": {"schema": array}}}}
     against = document()
@@ -178,7 +178,7 @@ def test_an_explanation_of_pages_explains_nothing_else() -> None:
     assert not explanation.covers(Difference("GET /v1/things", "answer.data", "other", paged=True))
 
 
-def test_an_explanation_of_what_is_incomplete_explains_nothing_else() -> None:
+def test_explanation_of_an_incomplete_schema_explains_nothing_else() -> None:
     explanation = Explanation(ANY_INCOMPLETE, "operation", "not declared", "unknown", "history")
     place = ("GET /v1/things", "operation", "not declared")
 
@@ -190,7 +190,7 @@ def severities(against: dict[str, Any]) -> dict[str, str]:
     return {found.place: found.severity for found in compare([create_thing], against)}
 
 
-def test_what_the_document_has_more_is_an_addition() -> None:
+def test_undeclared_field_of_the_document_is_an_addition() -> None:
     against = document()
     schemas = against["components"]["schemas"]
     schemas["Kind"]["enum"].append("c")
@@ -205,7 +205,7 @@ def test_what_the_document_has_more_is_an_addition() -> None:
     )
 
 
-def test_what_is_declared_and_not_there_is_a_break() -> None:
+def test_declared_field_missing_in_the_document_is_a_break() -> None:
     against = document()
     schemas = against["components"]["schemas"]
     schemas["Kind"]["enum"].remove("a")
@@ -220,7 +220,7 @@ def test_what_is_declared_and_not_there_is_a_break() -> None:
     )
 
 
-def test_what_the_service_needs_and_is_not_declared_is_a_break() -> None:
+def test_undeclared_required_field_is_a_break() -> None:
     against = document()
     schema = against["components"]["schemas"]["ThingInput"]
     schema["properties"]["colour"] = {"type": "string"}

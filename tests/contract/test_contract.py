@@ -57,7 +57,7 @@ def differences(document: dict[str, Any]) -> list[Difference]:
     return compare(declared_endpoints(), document)
 
 
-def test_the_snapshot_is_what_its_script_makes_of_the_document() -> None:
+def test_snapshot_equals_the_scripts_output() -> None:
     if not REFERENCE.exists():
         pytest.skip("the service's document is not beside this checkout")
     script = runpy.run_path(str(PROJECT / ".ci" / "operations_snapshot.py"))
@@ -85,7 +85,7 @@ def test_every_declaration_holds_against_the_document(differences: list[Differen
     assert not findings, "\n".join(map(str, findings))
 
 
-def test_no_explanation_is_stale(differences: list[Difference]) -> None:
+def test_every_explanation_is_still_needed(differences: list[Difference]) -> None:
     if os.environ.get("PLATFORM_OPENAPI"):
         pytest.skip("the explanations are written for the document of the snapshot")
 
@@ -146,7 +146,7 @@ def test_every_resource_of_the_change_history_is_typed(
     assert fields <= set(shape(model).properties)
 
 
-def test_the_described_fields_of_a_user_oauth_token() -> None:
+def test_user_oauth_token_has_the_described_fields() -> None:
     token = shape(UserOAuthToken)
 
     assert token.required == USER_OAUTH_TOKEN_REQUIRED

@@ -10,7 +10,7 @@ HOME = Path("/project/.demo/airflow")
 DAGS = Path("/project/example_dags")
 
 
-def test_nothing_of_the_callers_airflow_is_left():
+def test_demo_inherits_no_airflow_settings():
     callers = {
         "AIRFLOW_HOME": "/srv/airflow",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://production/airflow",
@@ -28,7 +28,7 @@ def test_nothing_of_the_callers_airflow_is_left():
     assert variables["PATH"] == "/usr/bin"
 
 
-def test_loopback_goes_by_the_callers_proxies():
+def test_loopback_addresses_bypass_the_callers_proxies():
     variables = isolated({"HTTP_PROXY": "http://proxy:3128", "no_proxy": "intranet"}, HOME, DAGS)
 
     assert variables["HTTP_PROXY"] == "http://proxy:3128"

@@ -13,7 +13,7 @@ def line(**fields: object) -> str:
     return json.dumps({"timestamp": "2026-01-02T03:04:05Z", "level": "info"} | fields)
 
 
-def test_what_our_operators_say_is_shown():
+def test_lines_of_our_operators_are_shown():
     read = read_line(line(logger=OPERATOR, event="Asked the agent", loc="chat.py:12"))
 
     assert read.message == "Asked the agent"
@@ -27,7 +27,7 @@ def test_debug_lines_and_airflows_own_lines_go_to_the_file_only():
     assert other.text.endswith('[airflow.models] Marking run {"run": "r1"}')
 
 
-def test_the_start_of_a_task_is_noticed():
+def test_start_of_a_task_is_recognized():
     event = "[DAG TEST] starting task_id=ask map_index=-1"
 
     assert read_line(line(logger="airflow.sdk.definitions.dag", event=event)).task_starting == "ask"
@@ -51,7 +51,7 @@ def test_the_error_of_a_task_is_shown_in_one_line_and_written_with_its_frames():
     assert read.text.endswith("\nPlatformError: Bad branch\n    chat.py:7 in execute")
 
 
-def test_what_a_log_viewer_folds_is_not_shown():
+def test_folded_log_groups_are_not_shown():
     unfolded = Unfolded()
     said = ["Asked", "::group::Answer", "a", "b", "::endgroup::", "Platform", "::endgroup::", "c"]
     assert [one for one in said if unfolded.shown(one)] == ["Asked", "Platform", "c"]

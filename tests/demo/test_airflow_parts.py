@@ -15,7 +15,7 @@ ALL_UP = {
 }
 
 
-def test_each_part_is_told_once_when_it_comes_up():
+def test_each_part_is_reported_once_when_it_starts():
     parts = AirflowParts(".demo")
 
     assert parts.news({"metadatabase": UP, "scheduler": SILENT, "sandbox": UP}) == [
@@ -27,7 +27,7 @@ def test_each_part_is_told_once_when_it_comes_up():
     assert parts.missing() == ""
 
 
-def test_a_lost_scheduler_is_told_with_what_stands_still_and_what_to_do():
+def test_lost_scheduler_is_reported_with_its_effect_and_a_remedy():
     parts = AirflowParts(".demo")
     parts.news(ALL_UP)
 
@@ -40,7 +40,7 @@ def test_a_lost_scheduler_is_told_with_what_stands_still_and_what_to_do():
     assert parts.news(ALL_UP) == ["scheduler is up again"]
 
 
-def test_without_an_answer_only_the_api_server_is_lost():
+def test_missing_health_response_reports_only_the_api_server():
     parts = AirflowParts(".demo")
     parts.news(ALL_UP)
 
@@ -59,7 +59,7 @@ def test_a_part_that_was_up_once_is_not_waited_for_again():
     assert parts.missing() == "API server, DAG processor, triggerer"
 
 
-def test_a_sandbox_that_has_ended_is_told():
+def test_ended_sandbox_is_reported():
     parts = AirflowParts(".demo")
     parts.news(ALL_UP)
 

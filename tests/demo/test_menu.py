@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from airflow_provider_platform.sandbox.demo import __main__ as demo
 from airflow_provider_platform.sandbox.demo import dag_runs
-from airflow_provider_platform.sandbox.demo.checkout import CONF, dag_file, menu
+from airflow_provider_platform.sandbox.demo.checkout import CONF, UI_MODULE, dag_file, menu
 
 
 @pytest.mark.parametrize("dag_id", CONF)
@@ -35,3 +37,7 @@ def test_dag_that_the_demo_cannot_run_is_refused_with_the_choices(
     with pytest.raises(SystemExit):
         demo._options()
     assert "model_to_production" in capsys.readouterr().err
+
+
+def test_command_for_the_ui_that_the_demo_prints_outside_a_clone_exists() -> None:
+    assert find_spec(UI_MODULE) is not None

@@ -28,7 +28,7 @@ def have_ended(output: int, patience: float) -> bool:
     return bool(readable) and os.read(output, 100) == b""
 
 
-def test_a_process_and_its_children_are_gone_at_the_end():
+def test_end_of_a_demo_ends_processes_and_their_children():
     with running([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "on\n"
@@ -40,7 +40,7 @@ def test_a_process_and_its_children_are_gone_at_the_end():
     os.close(output)
 
 
-def test_they_are_gone_after_an_interruption_too():
+def test_interruption_ends_all_processes_of_a_demo():
     with (
         pytest.raises(KeyboardInterrupt),
         running([sys.executable, "-c", "import time; time.sleep(600)"]) as process,
@@ -78,7 +78,7 @@ with running([sys.executable, "-c", sys.argv[1]], stdout=int(sys.argv[2])):
 
 
 @pytest.mark.exhaustive
-def test_they_are_gone_when_the_demo_itself_is_killed():
+def test_killed_demo_leaves_no_processes():
     reading, writing = os.pipe()
     demo = subprocess.Popen(
         [sys.executable, "-c", KILLED, PARENT, str(writing)],

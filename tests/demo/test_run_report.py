@@ -34,15 +34,15 @@ ASK = FinishedTask(
 RUN = FinishedRun(dag_id="nightly", run_id="manual__1", state="success", tasks=[ASK])
 
 
-def test_it_shows_states_answer_table_and_where_the_results_lie():
+def test_report_shows_states_answer_table_and_result_keys():
     assert report(RUN) == (
         "Tasks (the run: success)\n"
         "------------------------\n"
         "  task  state    time\n"
         "  ask   success  1.2 s\n"
         "\n"
-        "Where it lies in XCom\n"
-        "---------------------\n"
+        "Where to find the results in XCom\n"
+        "---------------------------------\n"
         "  dag id  nightly\n"
         "  run id  manual__1\n"
         "\n"
@@ -77,7 +77,7 @@ def test_a_failed_task_is_shown_with_its_error():
     assert "XCom" not in text
 
 
-def test_an_error_that_a_retry_mended_is_not_shown():
+def test_error_of_a_try_before_success_is_not_shown():
     assert "Why" not in report(replace(RUN, tasks=[replace(ASK, error="ValueError: once")]))
 
 

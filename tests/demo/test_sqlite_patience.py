@@ -23,7 +23,7 @@ with settings.engine.connect() as connection:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("part", "milliseconds"), [("scheduler", 120_000), ("api-server", 5_000)])
-def test_only_the_api_server_gives_up_a_lock_of_the_database_soon(
+def test_only_the_api_server_has_a_short_database_timeout(
     tmp_path: Path, part: str, milliseconds: int
 ):
     printed = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the examples need in the metadata database, and what a person changes of it."""
+"""The settings that the examples need in the metadata database, and those that a user changed."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def wanted() -> dict[str, Any]:
     return sandbox.connection()
 
 
-def test_it_is_stored_as_a_form_would(tmp_path: Path, wanted: dict[str, Any]) -> None:
+def test_connection_is_stored_as_the_form_stores_it(tmp_path: Path, wanted: dict[str, Any]) -> None:
     store(tmp_path, wanted)
     assert stored() == {**wanted, "port": 443}
 
 
-def test_a_sandbox_elsewhere_is_followed_and_settings_stay(
+def test_connection_gets_the_sandboxs_new_address_and_keeps_settings(
     tmp_path: Path, wanted: dict[str, Any]
 ) -> None:
     store(tmp_path, wanted)
@@ -92,7 +92,7 @@ def test_a_sandbox_elsewhere_is_followed_and_settings_stay(
     assert stored() == {**moved, "port": 443, "extra": moved["extra"] | kept}
 
 
-def test_a_persons_own_connection_stays(tmp_path: Path, wanted: dict[str, Any]) -> None:
+def test_connection_that_a_user_changed_is_kept(tmp_path: Path, wanted: dict[str, Any]) -> None:
     store(tmp_path, wanted)
 
     def own(_: Any, row: Any) -> None:
@@ -103,14 +103,14 @@ def test_a_persons_own_connection_stays(tmp_path: Path, wanted: dict[str, Any]) 
     assert stored()["host"] == "https://acme.example.com/api"
 
 
-def test_the_connection_with_the_next_key_leads_to_the_sandbox_too(
+def test_connection_with_a_new_key_still_leads_to_the_sandbox(
     tmp_path: Path, wanted: dict[str, Any]
 ) -> None:
     store(tmp_path, wanted)
     assert _change(lambda _, row: row.host, NEXT_CONN_ID) == wanted["host"]
 
 
-def test_the_pool_counts_deferred_tasks_and_a_persons_size_stays(
+def test_pool_counts_deferred_tasks_and_keeps_a_changed_size(
     tmp_path: Path, wanted: dict[str, Any]
 ) -> None:
     store(tmp_path, wanted)

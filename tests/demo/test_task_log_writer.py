@@ -1,4 +1,4 @@
-"""The demo's task logs lie where Airflow's UI reads them."""
+"""The demo's task logs are where Airflow's UI reads them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_lines_go_to_the_file_of_the_task_that_runs(tmp_path: Path) -> None:
     assert two.read_text() == "printed, no JSON\n"
 
 
-def test_a_task_that_goes_on_adds_to_its_file(tmp_path: Path) -> None:
+def test_resumed_task_appends_to_its_log_file(tmp_path: Path) -> None:
     writer = TaskLogWriter()
     for event in ("first", "second"):
         writer.take(json.dumps({"task_log_file": str(tmp_path / "a.log")}))
@@ -53,7 +53,7 @@ def test_a_task_that_goes_on_adds_to_its_file(tmp_path: Path) -> None:
     assert [entry["event"] for entry in written(tmp_path / "a.log")] == ["first", "second"]
 
 
-def test_an_exception_is_where_the_page_looks_for_it(tmp_path: Path) -> None:
+def test_exception_is_logged_in_the_field_that_the_page_reads(tmp_path: Path) -> None:
     writer = TaskLogWriter()
     writer.take(json.dumps({"task_log_file": str(tmp_path / "a.log")}))
     writer.take(line("Task failed with exception", exception=[{"exc_type": "ValueError"}]))
@@ -63,7 +63,7 @@ def test_an_exception_is_where_the_page_looks_for_it(tmp_path: Path) -> None:
     assert entry["error_detail"] == [{"exc_type": "ValueError"}]
 
 
-def test_groups_are_whole(tmp_path: Path) -> None:
+def test_log_groups_have_begin_and_end(tmp_path: Path) -> None:
     writer = TaskLogWriter()
     writer.take(json.dumps({"task_log_file": str(tmp_path / "a.log")}))
     events = ["::endgroup::", "work", "::group::Post Execute", "Pushing xcom", "::endgroup::"]

@@ -27,7 +27,9 @@ class MailServer(socketserver.ThreadingTCPServer):
         return int(self.server_address[1])
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        # A server looks only so often whether it is to stop.
+        serving = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
+        serving.start()
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -1,4 +1,4 @@
-"""Bad input: one clear error each, with the field and the way out, retried only if that helps."""
+"""Bad input: each has one clear error with the field and the remedy. Only useful retries happen."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ CASES: list[tuple[str, dict[str, Any], Any, str, str]] = [
 @pytest.mark.parametrize(
     ("name", "overrides", "operator", "error", "words"), CASES, ids=[case[0] for case in CASES]
 )
-def test_a_bad_connection_fails_with_the_field_and_the_way_out(
+def test_bad_connection_error_names_the_field_and_the_remedy(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     monkeypatch: pytest.MonkeyPatch,

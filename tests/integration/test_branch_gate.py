@@ -1,4 +1,4 @@
-"""Gates in DAG runs against the sandbox: what passes is merged, and what does not is kept."""
+"""Gates in DAG runs against the sandbox: a branch that passes is merged, others are kept."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def errors(run: FinishedRun) -> dict[str, str]:
 
 @modes
 @environments
-def test_branch_whose_checks_succeed_is_merged_and_gone(
+def test_branch_whose_checks_succeed_is_merged_and_deleted(
     environment: Any, deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     run = run_dag(gated(environment=environment, deferrable=deferrable))
@@ -188,14 +188,16 @@ class TestTeardownThatFails:
         return lambda: platform_sandbox.control.fault("status", status=403, count=None, **STAGING)
 
     @pytest.mark.exhaustive
-    def test_it_does_not_hide_the_failure_of_a_check(self, refusing: Any, run_dag: RunDag) -> None:
+    def test_failed_closing_does_not_hide_a_failed_check(
+        self, refusing: Any, run_dag: RunDag
+    ) -> None:
         run = run_dag(gated("SELECT nothing FROM nowhere", first=refusing))
         assert run.state == "failed"
         assert set(errors(run)) == {"branch_gate.count", "branch_gate.close"}
         assert run.states["branch_gate.delete"] == "success"
 
     @pytest.mark.exhaustive
-    def test_it_does_not_fail_a_run_that_has_merged(
+    def test_failed_closing_does_not_fail_a_run_that_has_merged(
         self, refusing: Any, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
         run = run_dag(gated(first=refusing))
@@ -210,7 +212,7 @@ class TestTeardownThatFails:
     ("delete", "branches"),
     [("on_success", ["dev", "main"]), ("never", [BRANCH, "dev", "main"])],
 )
-def test_gate_that_does_not_merge_proves_the_branch_only(
+def test_gate_without_merge_only_checks_the_branch(
     delete: Any, branches: list[str], run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     """As one must whose token has SchemaUpdateDevBranches, which may not merge."""
@@ -275,7 +277,7 @@ def merge_by_hand() -> None:
 
 @pytest.mark.exhaustive
 @environments
-def test_branch_that_somebody_deletes_during_the_checks_fails_the_check_that_asks_it(
+def test_branch_deleted_during_the_checks_fails_the_check(
     environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     run = run_dag(gated(first=delete_by_hand, environment=environment))
@@ -293,7 +295,7 @@ def test_branch_that_somebody_deletes_during_the_checks_fails_the_check_that_ask
         ("fast_forward", "success", None),
     ],
 )
-def test_branch_that_somebody_merges_during_the_checks_is_not_merged_twice(
+def test_branch_merged_by_another_user_during_the_checks_is_not_merged_twice(
     merge_commit: Any, state: str, words: str | None, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.set(merge_commit=merge_commit)
@@ -333,7 +335,7 @@ class TestTwoGatesOnOneBranch:
 
     @pytest.mark.exhaustive
     @environments
-    def test_gate_that_only_proves_closes_the_branch_for_the_second_one_which_merges_nothing(
+    def test_gate_without_merge_leaves_a_closed_branch_to_a_second_gate(
         self, environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
         run = run_dag(self.two_gates(environment=environment, merge="never", delete="never"))

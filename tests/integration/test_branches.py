@@ -108,7 +108,7 @@ def test_a_model_that_does_not_compile_shows_when_its_branch_is_opened(
             **soon,
         )
     task = run_dag(dag).task("sync")
-    assert task.error.startswith("BuildFailedError: The branch's build ended as failed")
+    assert task.error.startswith("BuildFailedError: The build of branch ")
     assert "joins customers, which does not exist" in task.error
 
 
@@ -125,24 +125,32 @@ class TestSensor:
 
         return run
 
-    def test_a_branch_that_somebody_opened(self, sense: Any, platform_sandbox: Sandbox) -> None:
+    def test_sensor_returns_a_branch_that_somebody_else_opened(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
         platform_sandbox.control.open_branch("theirs")
         found = sense(branch_name="theirs").xcoms["return_value"]
         assert (found["branch_name"], found["status"]) == ("theirs", "built")
         again = sense(branch_name="theirs", hash=found["hash"]).xcoms["return_value"]
         assert again == found
 
-    def test_production_without_a_name(self, sense: Any, platform_sandbox: Sandbox) -> None:
+    def test_sensor_without_a_name_waits_for_production(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
         found = sense().xcoms["return_value"]
         assert (found["branch_name"], found["mode"]) == ("main", "production")
 
-    def test_a_branch_that_nobody_opened(self, sense: Any, platform_sandbox: Sandbox) -> None:
+    def test_sensor_fails_for_a_branch_that_is_not_open(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
         platform_sandbox.control.add_branch("closed")
         task = sense(branch_name="closed")
         assert task.error.startswith("AirflowFailException")
         assert "Branch is not active" in task.error
 
-    def test_a_branch_that_does_not_exist(self, sense: Any, platform_sandbox: Sandbox) -> None:
+    def test_sensor_fails_for_an_unknown_branch(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
         task = sense(branch_name="nowhere")
         assert task.error.startswith("AirflowFailException")
         assert "Bad branch" in task.error

@@ -1,4 +1,4 @@
-"""What a person reads in the log of a chat task, held against a stored example."""
+"""The log of a chat task, compared with a stored example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that is set while a task waits neither ends the wait nor lengthens it."""
+"""A clock that changes while a task waits neither ends nor prolongs the wait."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def hook(platform_sandbox: Sandbox) -> PlatformHook:
     return PlatformHook()
 
 
-def test_user_oauth_tokens(hook: PlatformHook) -> None:
+def test_oauth_tokens_are_read_with_the_described_fields(hook: PlatformHook) -> None:
     tokens = list(hook.list_user_oauth_tokens())
     assert tokens
     for token in tokens:
@@ -61,7 +61,7 @@ def test_user_oauth_tokens(hook: PlatformHook) -> None:
     assert own.id in [token.id for token in tokens]
 
 
-def test_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_dbt_sync_is_started_and_read(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     started = hook.start_dbt_sync(branch_name="b1")
     assert started.branch_name == "b1"
     platform_sandbox.control.wait_until(lambda state: state.syncs[0].ended_at is not None)
@@ -72,7 +72,9 @@ def test_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     assert list(hook.iterate(dbt_sync.list_dbt_sync_logs(sync_job_id=job)))
 
 
-def test_cancelling_a_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_cancelled_dbt_sync_shows_in_the_history(
+    hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
     platform_sandbox.control.set(dbt_pace=60.0)
     started = hook.start_dbt_sync()
     hook.run(dbt_sync.cancel_dbt_sync(sync_job_id=started.sync_job_id))
@@ -80,7 +82,7 @@ def test_cancelling_a_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) ->
     assert [run.status for run in hook.iterate(cancelled)] == ["CANCELLED"]
 
 
-def test_connecting_and_disconnecting_a_report(hook: PlatformHook) -> None:
+def test_report_is_connected_and_disconnected(hook: PlatformHook) -> None:
     connected = hook.connect_report(101, external_workbook_id="w1", result_location="A!1")
     (placement,) = connected.external_workbook_placements or []
     assert placement.result_location == "A!1"
@@ -90,7 +92,7 @@ def test_connecting_and_disconnecting_a_report(hook: PlatformHook) -> None:
     assert not gone.external_workbook_placements
 
 
-def test_attaching_an_ai_widget_thread(hook: PlatformHook) -> None:
+def test_ai_widget_thread_is_attached(hook: PlatformHook) -> None:
     asked = hook.chat("revenue by country")
     dashboard = hook.attach_ai_widget_thread(301, widget_id="ai-1", thread_id=asked.chat_id)
     assert dashboard.id == 501
@@ -98,7 +100,7 @@ def test_attaching_an_ai_widget_thread(hook: PlatformHook) -> None:
 
 @pytest.mark.parametrize("path", ["slash", "plain"])
 @pytest.mark.parametrize("other", ["404", "405", "redirect"])
-def test_deleting_an_embed_tenant_whichever_path_the_tenant_serves(
+def test_embed_tenant_is_deleted_under_either_path(
     hook: PlatformHook, platform_sandbox: Sandbox, path: str, other: str
 ) -> None:
     platform_sandbox.control.set(embed_tenant_path=path, embed_tenant_other_path=other)
@@ -107,11 +109,13 @@ def test_deleting_an_embed_tenant_whichever_path_the_tenant_serves(
     assert list(hook.iterate(list_embed_tenants())) == []
 
 
-def test_app_config(hook: PlatformHook) -> None:
+def test_app_config_is_read(hook: PlatformHook) -> None:
     assert hook.get_app_config().to_json()
 
 
-def test_reports(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_reports_are_listed_changed_and_deleted(
+    hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
     platform_sandbox.control.set(page_size=2)
     everything = [report.id for report in hook.list_reports()]
     assert everything == sorted(set(everything))
@@ -129,7 +133,7 @@ def test_reports(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("lists", ["cursor", "legacy", "unpaged"])
-def test_lists_of_tenants_of_every_age(
+def test_lists_are_read_from_tenants_of_every_release(
     hook: PlatformHook, platform_sandbox: Sandbox, lists: str
 ) -> None:
     expected = [report.id for report in hook.list_reports()]
@@ -143,7 +147,7 @@ def test_a_cursor_that_repeats_is_an_error(hook: PlatformHook, platform_sandbox:
         list(hook.list_reports())
 
 
-def test_folders_and_workspace(hook: PlatformHook) -> None:
+def test_folder_is_created_and_an_item_moved_into_it(hook: PlatformHook) -> None:
     made = hook.run(create_folder(body=CreateFolderInput(name="Nightly")))
     assert made.id in [folder.id for folder in hook.list_folders()]
     body = MoveWorkspaceObjectInput(type="REPORT", id=101, folder_id=made.id)
@@ -152,7 +156,7 @@ def test_folders_and_workspace(hook: PlatformHook) -> None:
     assert [item.id for item in hook.iterate(moved)] == [101]
 
 
-def test_notifications(hook: PlatformHook) -> None:
+def test_notifications_and_recipients_are_managed(hook: PlatformHook) -> None:
     made = hook.create_notification(dashboard_id=501, schedule_type="DAILY", hour=3, minute=0)
     assert hook.get_notification(made.id).id == made.id
     hook.add_notification_recipients(
@@ -173,7 +177,7 @@ def test_notifications_need_an_administrator(hook: PlatformHook, platform_sandbo
         list(hook.list_notifications())
 
 
-def test_workbooks(hook: PlatformHook) -> None:
+def test_workbooks_are_cloned_changed_and_published(hook: PlatformHook) -> None:
     assert {workbook.id for workbook in hook.iterate(list_workbooks())} >= {301, 302}
     clone = hook.duplicate_workbook(301)
     hook.update_workbook(clone.id, slug="nightly-clone")
@@ -183,7 +187,7 @@ def test_workbooks(hook: PlatformHook) -> None:
     assert hook.get_workbook(302).slug == "nightly-clone"
 
 
-def test_embed_sessions(hook: PlatformHook) -> None:
+def test_embed_session_is_created_and_gives_a_token(hook: PlatformHook) -> None:
     session = hook.generate_embed_session(
         external_id="shopper",
         embed_tenant_name="acme-retail",
@@ -197,7 +201,7 @@ def test_embed_sessions(hook: PlatformHook) -> None:
     assert session.session_id.get_secret_value() not in str(token.to_json())
 
 
-def test_deployments_environments_and_tokens(hook: PlatformHook) -> None:
+def test_deployments_environments_and_tokens_are_read(hook: PlatformHook) -> None:
     assert [one.id for one in hook.iterate(deployments.list_deployments())][:1] == [1]
     assert hook.run(deployments.get_deployment()).id == 1
     environment = next(hook.iterate(list_environments()))
@@ -208,7 +212,7 @@ def test_deployments_environments_and_tokens(hook: PlatformHook) -> None:
     assert isinstance(minted.cube_api_token, SecretStr)
 
 
-def test_sql_beyond_the_chat_limit(hook: PlatformHook) -> None:
+def test_run_sql_returns_rows_beyond_the_chat_limit(hook: PlatformHook) -> None:
     asked = hook.chat("list all orders")
     (query,) = asked.queries
     assert query.truncated

@@ -134,7 +134,7 @@ WORKBOOK = {
 @pytest.mark.parametrize(
     ("name", "conf"), [("notifications", MAIL), ("reports_and_workbooks", WORKBOOK)]
 )
-def test_the_other_examples_run(
+def test_other_example_dags_succeed(
     platform_sandbox: Sandbox, run_dag: RunDag, name: str, conf: dict[str, Any]
 ) -> None:
     run = run_dag(EXAMPLES / f"{name}.py", conf=conf)
@@ -191,7 +191,7 @@ def test_the_answer_reaches_slack_with_its_chart(
     assert any(re.search(r"^Office +█+ 69,657\.00$", text, re.MULTILINE) for text in texts)
 
 
-def test_without_slack_the_message_stands_in_the_log(
+def test_message_is_logged_if_slack_is_not_installed(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     capsys: pytest.CaptureFixture[str],

@@ -1,4 +1,4 @@
-"""Dashboard exports against the sandbox: both ways to wait give the same file, XCom and errors."""
+"""Dashboard exports against the sandbox: both modes give the same file, XCom and errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_export_writes_the_file_and_returns_its_path(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_an_image_with_the_dashboards_settings(export: Any, tmp_path: Path) -> None:
+def test_export_applies_filters_and_renders_its_path(export: Any, tmp_path: Path) -> None:
     path = tmp_path / "{{ dag.dag_id }}.png"
     filters = [{"member": "orders.status", "operator": "equals", "value": ["{{ 'paid' }}"]}]
     task = export(output_path=f"file://{path}", format="png", filters=filters)
@@ -66,14 +66,14 @@ def test_an_image_with_the_dashboards_settings(export: Any, tmp_path: Path) -> N
     assert (tmp_path / "export.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_failed_export_says_why(export: Any, platform_sandbox: Sandbox) -> None:
+def test_failed_export_names_the_reason(export: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(export_outcome="failed")
     task = export()
     assert task.error.startswith("DashboardExportFailedError")
     assert "ran into its time limit" in task.error
 
 
-def test_an_export_that_is_gone_says_so(export: Any, platform_sandbox: Sandbox) -> None:
+def test_expired_export_is_reported(export: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(export_pace=0.2, export_lifetime=0.1)
     task = export()
     assert task.error.startswith("DashboardExportFailedError")
@@ -81,13 +81,15 @@ def test_an_export_that_is_gone_says_so(export: Any, platform_sandbox: Sandbox) 
 
 
 @pytest.mark.exhaustive
-def test_a_deadline_is_kept(export: Any, platform_sandbox: Sandbox) -> None:
+def test_export_fails_at_its_deadline(export: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(export_pace=60)
     task = export(timeout=2)
     assert task.error.startswith("PlatformDeadlineError")
 
 
-def test_a_dashboard_that_does_not_allow_it(export: Any, platform_sandbox: Sandbox) -> None:
+def test_export_fails_if_the_dashboard_restricts_downloads(
+    export: Any, platform_sandbox: Sandbox
+) -> None:
     platform_sandbox.control.change("dashboards", 501, restrictDataDownload=True)
     task = export()
     assert task.error.startswith("AirflowFailException")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.conftest import RunDag
 
 
-def test_a_notification_from_its_creation_to_its_end(
+def test_notification_is_created_changed_and_deleted_in_a_dag(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     with DAG(dag_id="notifications", params={"hour": 7}) as dag:
@@ -71,7 +71,7 @@ def test_a_notification_from_its_creation_to_its_end(
     assert platform_sandbox.control.state().changed("notifications", "deleted")
 
 
-def test_a_workbook_is_cloned_named_and_published(
+def test_workbook_is_cloned_renamed_and_published_in_a_dag(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     with DAG(dag_id="workbooks") as dag:

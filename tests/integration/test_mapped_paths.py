@@ -32,6 +32,7 @@ def sent_queries(sandbox: Sandbox) -> int:
     return sum("cubesql" in request.path for request in sandbox.control.state().requests)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
 def test_second_index_with_the_same_path_is_refused_before_its_query_runs(
     deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
@@ -105,7 +106,7 @@ def test_equal_values_and_equal_list_items_are_refused(
 
 
 @pytest.mark.exhaustive
-def test_task_of_a_mapped_group_is_refused_as_a_mapped_task_is(
+def test_task_of_a_mapped_group_is_refused_like_a_mapped_task(
     run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with DAG(dag_id="mapped_group", default_args={"retries": 0}) as dag:

@@ -1,4 +1,4 @@
-"""The package against each way that the documents leave open: it gives the same result."""
+"""The package gives the same result in each way that the service's documents leave open."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ask(**options: Any) -> Any:
     return PlatformHook().chat(QUESTION, **{"poll_interval": 0.05, "timeout": 60, **options})
 
 
-def test_a_sync_that_is_unknown_for_a_while_is_waited_for(platform_sandbox: Sandbox) -> None:
+def test_sync_with_a_briefly_unknown_status_is_waited_for(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_unknown=1)
     result = sync(branch_name="nightly")
     assert result["branch_name"] == "nightly"
@@ -82,16 +82,14 @@ def test_a_cancelled_sync_ends_the_wait(platform_sandbox: Sandbox, status: str) 
 
 
 @pytest.mark.parametrize("form", ["message", "error", "empty"])
-def test_an_error_names_what_failed_in_whatever_form_it_comes(
-    platform_sandbox: Sandbox, form: str
-) -> None:
+def test_error_in_any_form_names_the_failed_call(platform_sandbox: Sandbox, form: str) -> None:
     platform_sandbox.control.set(error_body=form)
     with pytest.raises(PlatformError, match="404") as caught:
         PlatformHook().run(get_report(report_id=999, deployment_id=1))
     assert ("Report 999 not found" in str(caught.value)) == (form != "empty")
 
 
-def test_a_front_end_that_wants_lengths_gets_them(platform_sandbox: Sandbox) -> None:
+def test_every_request_has_a_content_length(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(length_required=True)
     assert sync(branch_name="nightly")["branch_name"] == "nightly"
     assert ask().answer
@@ -100,7 +98,7 @@ def test_a_front_end_that_wants_lengths_gets_them(platform_sandbox: Sandbox) -> 
 
 
 @pytest.mark.parametrize("usage_last", ["after_answer", "always"])
-def test_the_figures_of_usage_change_no_outcome(platform_sandbox: Sandbox, usage_last: str) -> None:
+def test_usage_never_changes_the_outcome(platform_sandbox: Sandbox, usage_last: str) -> None:
     control = platform_sandbox.control
     control.set(usage_last=usage_last)
     control.fault("suspend", after=5)
@@ -115,9 +113,7 @@ def test_the_figures_of_usage_change_no_outcome(platform_sandbox: Sandbox, usage
         ask()
 
 
-def test_rows_that_come_as_texts_make_the_same_file(
-    platform_sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_rows_sent_as_text_make_the_same_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     """Values in files are read by the type of their column, whatever form they come in."""
     prompt = "sql: SELECT paid_on, paid_at, fee, settled, id, note FROM payments"
     files = []

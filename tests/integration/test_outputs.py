@@ -28,7 +28,9 @@ def succeeded(run: FinishedRun) -> FinishedRun:
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_chat_without_usage(run_dag: RunDag, platform_sandbox: Sandbox, deferrable: bool) -> None:
+def test_missing_usage_is_none_downstream(
+    run_dag: RunDag, platform_sandbox: Sandbox, deferrable: bool
+) -> None:
     platform_sandbox.control.fault("no_usage")
     with DAG(dag_id="no_usage") as dag:
         ask = PlatformChatOperator(task_id="ask", prompt=QUESTION, deferrable=deferrable)
@@ -54,7 +56,7 @@ def test_a_chat_without_usage(run_dag: RunDag, platform_sandbox: Sandbox, deferr
     assert run.xcom("pull") == [None, None]
 
 
-def test_a_sync_that_is_not_waited_for(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+def test_missing_sync_result_is_none_downstream(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     with DAG(dag_id="no_result") as dag:
         sync = PlatformDbtSyncOperator(task_id="sync", wait_for_completion=False)
 
@@ -70,7 +72,9 @@ def test_a_sync_that_is_not_waited_for(run_dag: RunDag, platform_sandbox: Sandbo
     assert run.xcom("take") == [None, None, result["branch_name"]]
 
 
-def test_mapped_chats_without_usage(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+def test_missing_usage_of_mapped_chats_is_none_downstream(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
     platform_sandbox.control.fault("no_usage", count=None)
     with DAG(dag_id="mapped_without_usage") as dag:
         ask = PlatformChatOperator.partial(task_id="ask").expand(prompt=[QUESTION, "orders"])
@@ -87,7 +91,7 @@ def test_mapped_chats_without_usage(run_dag: RunDag, platform_sandbox: Sandbox) 
     assert of_results == [None, None]
 
 
-def test_any_operator_and_what_the_author_runs_afterwards(
+def test_multiple_outputs_works_with_post_execute(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     """`multiple_outputs` and `post_execute` are Airflow's own parameters."""
@@ -110,7 +114,7 @@ def test_any_operator_and_what_the_author_runs_afterwards(
     assert run.task("read").xcoms.get("folder") is None
 
 
-def test_nothing_key_by_key_where_it_is_not_wanted(
+def test_multiple_outputs_false_pushes_no_single_keys(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.fault("no_usage", count=None)

@@ -45,7 +45,7 @@ def starts(sandbox: Sandbox) -> int:
     return len(sandbox.control.state().changed("pre-aggregation-jobs"))
 
 
-def test_the_result_and_its_keys_are_the_same_in_both_ways(
+def test_result_and_its_keys_are_the_same_in_both_modes(
     build: Any, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.set(jobs_build_seconds=0.3, jobs_gap_seconds=0.2)
@@ -80,7 +80,7 @@ def test_the_result_and_its_keys_are_the_same_in_both_ways(
         ({"default_api_scopes": ["data"]}, "AirflowFailException", "CUBEJS_DEFAULT_API_SCOPES"),
     ],
 )
-def test_failures_are_the_same_in_both_ways(
+def test_failures_are_the_same_in_both_modes(
     build: Any,
     platform_sandbox: Sandbox,
     settings: dict[str, Any],
@@ -99,7 +99,7 @@ def test_failures_are_the_same_in_both_ways(
 
 
 @pytest.mark.exhaustive
-def test_a_deadline_names_what_is_not_done(build: Any, platform_sandbox: Sandbox) -> None:
+def test_deadline_error_names_the_unfinished_tables(build: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(jobs_build_seconds=600)
     task = build(cubes=["customers"], timeout=1)
     assert task.error.startswith("PlatformDeadlineError")

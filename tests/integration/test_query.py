@@ -26,7 +26,9 @@ def activate(asset: Asset) -> None:
         session.add(AssetActive.for_asset(asset))
 
 
-def test_a_dag_of_queries(run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_queries_of_a_dag_write_files_assets_and_results(
+    run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
     path = tmp_path / "orders.csv"
     asset = Asset(name="orders", uri=path.as_uri())
     activate(asset)

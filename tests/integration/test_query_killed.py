@@ -1,4 +1,4 @@
-"""A worker that is killed while it writes leaves no file; the retry leaves one, which is whole."""
+"""A worker that is killed while writing leaves no file. The retry leaves one complete file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_killed_worker_and_its_retry_leave_one_complete_file(
 
 
 @pytest.mark.exhaustive
-def test_a_killed_worker_and_its_retry_leave_one_whole_folder(
+def test_killed_worker_and_its_retry_leave_one_complete_folder(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     options = {"max_rows_per_file": 10_000}

@@ -1,4 +1,4 @@
-"""What a person reads of a task in Airflow's own pages: its fields, a DAG's page and its form."""
+"""What Airflow's pages show of a task and of a DAG: fields, description and form."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_prompt_is_still_there_after_a_deferral(
     assert rendered(dag.dag_id, "several")["prompt"] == "orders per month for Spain"
 
 
-def test_whoever_reads_the_prompt_after_the_task_does_not_call_the_function() -> None:
+def test_reading_the_prompt_does_not_call_the_decorated_function() -> None:
     with DAG("unread", schedule=None):
 
         @task.platform_chat
@@ -86,7 +86,7 @@ def test_whoever_reads_the_prompt_after_the_task_does_not_call_the_function() ->
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_an_example_says_what_it_is_and_what_its_form_asks(airflow_db: None, file: Path) -> None:
+def test_example_dag_describes_itself_and_its_parameters(airflow_db: None, file: Path) -> None:
     dag = dag_runs.load_dag(file, file.stem)
     assert dag.doc_md
     for name in dag.params:

@@ -42,7 +42,7 @@ def start_sync(**options: Any) -> str:
 
 
 class TestDbtSync:
-    def test_waits_for_the_end_and_gives_the_result(
+    def test_sync_sensor_waits_for_the_end_and_returns_the_result(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
         platform_sandbox.control.set(dbt_pace=0.05)
@@ -78,19 +78,21 @@ class TestDbtSync:
         assert task.error.startswith("AirflowFailException")
         assert "no operation that reports the status of a dbt sync" in task.error
 
-    def test_a_time_out_is_airflows(self, sense: Any, platform_sandbox: Sandbox) -> None:
+    def test_timeout_raises_airflow_sensor_timeout(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
         platform_sandbox.control.set(dbt_pace=60)
         task = sense(PlatformDbtSyncSensor, sync_job_id=start_sync(), timeout=0.2)
         assert task.error.startswith("AirflowSensorTimeout")
 
-    def test_a_time_out_skips_where_failing_is_soft(
+    def test_timeout_with_soft_fail_skips_the_task(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
         platform_sandbox.control.set(dbt_pace=60)
         task = sense(PlatformDbtSyncSensor, sync_job_id=start_sync(), timeout=0.2, soft_fail=True)
         assert task.state == "skipped"
 
-    def test_five_failed_looks_in_a_row_are_borne(
+    def test_sensor_tolerates_five_failed_polls_in_a_row(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
         sync_job_id = start_sync()
@@ -99,7 +101,9 @@ class TestDbtSync:
         task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
         assert task.state == "success"
 
-    def test_a_sixth_failed_look_is_not(self, sense: Any, platform_sandbox: Sandbox) -> None:
+    def test_sensor_fails_at_the_sixth_failed_poll_in_a_row(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
         sync_job_id = start_sync()
         fault = {"api": "management", "path": f"{sync_job_id}$", "status": 500}
         platform_sandbox.control.fault("status", count=6, **fault)
@@ -108,7 +112,9 @@ class TestDbtSync:
 
 
 class TestChatThread:
-    def test_waits_while_the_thread_streams(self, sense: Any, platform_sandbox: Sandbox) -> None:
+    def test_thread_sensor_waits_while_the_thread_streams(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
         chat_id = PlatformHook().chat("Revenue by country").chat_id
         task = sense(PlatformChatThreadSensor, chat_id=chat_id)
         assert task.xcoms["return_value"] == {"chat_id": chat_id, "is_streaming": False}
@@ -120,42 +126,42 @@ class TestChatThread:
 
 
 class TestReport:
-    def test_a_report_that_exists(self, sense: Any) -> None:
+    def test_report_sensor_returns_an_existing_report(self, sense: Any) -> None:
         task = sense(PlatformReportSensor, report_id=101)
         assert task.xcoms["return_value"]["name"] == "Revenue by country"
 
-    def test_a_report_by_name(self, sense: Any) -> None:
+    def test_report_sensor_finds_a_report_by_name(self, sense: Any) -> None:
         task = sense(PlatformReportSensor, name="Top products", folder_id="11")
         assert task.xcoms["return_value"]["id"] == 103
 
-    def test_a_report_that_is_not_there_is_waited_for(self, sense: Any) -> None:
+    def test_report_sensor_waits_for_a_missing_report(self, sense: Any) -> None:
         task = sense(PlatformReportSensor, report_id=999, timeout=0.2)
         assert task.error.startswith("AirflowSensorTimeout")
 
-    def test_a_report_that_was_not_updated_since_is_waited_for(self, sense: Any) -> None:
+    def test_report_sensor_waits_for_an_outdated_report(self, sense: Any) -> None:
         moment = "2026-07-19T05:30:00Z"
         task = sense(PlatformReportSensor, report_id=101, updated_after=moment, timeout=0.2)
         assert task.error.startswith("AirflowSensorTimeout")
 
-    def test_a_report_that_was_updated_since(self, sense: Any) -> None:
+    def test_report_sensor_returns_an_updated_report(self, sense: Any) -> None:
         moment = "2026-07-19T05:29:59Z"
         task = sense(PlatformReportSensor, report_id="{{ 101 }}", updated_after=moment)
         assert task.state == "success"
 
-    def test_a_deployment_that_is_not_there_fails_the_task(self, sense: Any) -> None:
+    def test_report_sensor_fails_for_an_unknown_deployment(self, sense: Any) -> None:
         task = sense(PlatformReportSensor, report_id=101, deployment_id=99)
         assert task.error.startswith("AirflowFailException")
         assert "Deployment 99 not found" in task.error
 
 
 class TestUserOAuthToken:
-    def test_a_token_with_a_wanted_status(self, sense: Any) -> None:
+    def test_token_sensor_returns_a_token_with_the_wanted_status(self, sense: Any) -> None:
         task = sense(
             PlatformUserOAuthTokenSensor, integration_id=3, target_statuses=["ACTIVE", "refreshed"]
         )
         assert task.xcoms["return_value"]["userId"] == 7
 
-    def test_the_token_of_another_user_does_not_count(self, sense: Any) -> None:
+    def test_token_sensor_ignores_tokens_of_other_users(self, sense: Any) -> None:
         task = sense(
             PlatformUserOAuthTokenSensor,
             integration_id=3,
@@ -167,7 +173,7 @@ class TestUserOAuthToken:
 
 
 @pytest.mark.exhaustive
-def test_a_sensor_that_is_rescheduled(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+def test_rescheduled_sensor_succeeds(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_pace=0.02)
     sync_job_id = start_sync(branch_name="nightly")
     with DAG(dag_id="rescheduled") as dag:

@@ -33,7 +33,9 @@ def queries(sandbox: Sandbox) -> int:
     return sum("cubesql" in request.path for request in sandbox.control.state().requests)
 
 
-def test_a_dag_of_checks_and_queries(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+def test_sql_operators_query_and_check_through_the_connection(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
     seen: list[Any] = []
     with DAG(dag_id="sql_operators", params={"id": 7}) as dag:
         rows = SQLExecuteQueryOperator(
@@ -119,7 +121,7 @@ def test_a_dag_of_checks_and_queries(run_dag: RunDag, platform_sandbox: Sandbox)
     assert others == [[(1,)], [("100%",)]]
 
 
-def test_functions_that_return_sql_and_rows_for_another_database(
+def test_sql_decorator_reads_rows_and_generic_transfer_is_refused(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     assert platform_sandbox
@@ -148,7 +150,7 @@ def test_functions_that_return_sql_and_rows_for_another_database(
     assert "insert_rows is not supported: the service's SQL is read-only" in str(refused.error)
 
 
-def test_a_failed_check_and_a_statement_that_writes(
+def test_failed_check_and_writing_statement_fail_their_tasks(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     with DAG(dag_id="sql_refusals") as dag:

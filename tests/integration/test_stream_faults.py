@@ -68,7 +68,7 @@ def assert_asked_once(sandbox: Sandbox) -> None:
 @pytest.mark.one_case_in(9)
 @pytest.mark.parametrize("after", range(1, RECORDS + 1))
 @pytest.mark.parametrize("fault", [{}, {"bytes": 7}, {"inside_character": True}, {"reset": True}])
-def test_a_connection_cut_after_any_record(
+def test_connection_cut_after_any_record_gives_the_same_answer(
     platform_sandbox: Sandbox, after: int, fault: dict[str, Any]
 ) -> None:
     expected = undisturbed(platform_sandbox)
@@ -179,7 +179,7 @@ def test_task_waits_for_a_busy_thread_in_every_form_of_body(
     wait_for_a_busy_thread(platform_sandbox)
 
 
-def test_line_separators_inside_a_text_are_text(platform_sandbox: Sandbox) -> None:
+def test_line_separators_inside_a_text_are_kept(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("line_separators")
     assert set("\u2028\u2029\u0085") & set(ask().answer)
     assert_asked_once(platform_sandbox)
@@ -241,7 +241,7 @@ ENDS: list[tuple[str, dict[str, Any], type[PlatformError]]] = [
 
 
 @pytest.mark.parametrize(("kind", "given", "error"), ENDS, ids=str)
-def test_a_fault_that_ends_the_run_says_what_the_service_said(
+def test_error_of_an_ended_run_quotes_the_service(
     platform_sandbox: Sandbox, kind: str, given: dict[str, Any], error: type[PlatformError]
 ) -> None:
     platform_sandbox.control.fault(kind, **given)

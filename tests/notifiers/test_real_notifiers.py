@@ -112,7 +112,7 @@ def test_slack_gets_the_answer_as_blocks(
         assert "█" in json.dumps(blocks_of(said), ensure_ascii=False)
 
 
-def test_a_webhook_of_slack_gets_the_same(
+def test_slack_webhook_gets_the_same_blocks(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     receiver: Receiver,

@@ -102,7 +102,7 @@ def test_piece_imports_what_it_uses(piece: str) -> None:
     assert unbound(PIECES[piece]) == GIVEN.get(piece, set())
 
 
-def test_readme_dag_and_its_test(
+def test_readme_dag_and_its_test_pass(
     platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(airflow_home)
@@ -114,7 +114,7 @@ def test_readme_dag_and_its_test(
         file.unlink()
 
 
-def test_first_dag_and_its_tests(
+def test_first_dag_and_its_tests_pass(
     platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(airflow_home)
@@ -129,7 +129,7 @@ def test_first_dag_and_its_tests(
         file.unlink()
 
 
-def test_dags_of_one_task(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+def test_dags_with_one_task_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     run("cluster.md 1")
     with DAG("regions", schedule=None) as regions:
         run("README.md 2")["ask_about"]("Spain")
@@ -137,7 +137,7 @@ def test_dags_of_one_task(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     assert platform_sandbox.control.state().messages[0].text == "orders per month in Spain"
 
 
-def test_hook(platform_sandbox: Sandbox) -> None:
+def test_pieces_of_the_hook_page_run(platform_sandbox: Sandbox) -> None:
     assert len(run("hook.md 1")["biggest_customers"].function()) == 5
     platform_sandbox.control.open_branch("nightly")
     queries = [{"sql": "SELECT id FROM orders"}]
@@ -150,7 +150,7 @@ def test_hook(platform_sandbox: Sandbox) -> None:
     assert run("hook.md 5")["workbook"].id == 301
 
 
-def test_management_api(platform_sandbox: Sandbox) -> None:
+def test_pieces_of_the_management_api_page_run(platform_sandbox: Sandbox) -> None:
     assert isinstance(run("management_api.md 1")["stale_reports"].function(), list)
     assert run("management_api.md 2")["renamed"].title == "Revenue by country"
     with suppress(PlatformError):  # the sandbox has none of them
@@ -163,7 +163,7 @@ def test_management_api(platform_sandbox: Sandbox) -> None:
     assert run("operations.md 1")["report"].id == 101
 
 
-def test_results(
+def test_pieces_of_the_results_page_run(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     tmp_path: Path,
@@ -199,7 +199,9 @@ def test_results(
     assert set(run("results.md 11", result=result)["pictures"]) == {"png", "html"}
 
 
-def test_options_of_files(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path) -> None:
+def test_pieces_about_file_options_run(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
     with DAG("files", schedule=None) as files:
         run("results.md 5", {"s3://lake@my-bucket": str(tmp_path)})
         run("results.md 7", {"/shared": str(tmp_path)})
@@ -214,7 +216,9 @@ def test_options_of_files(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: 
         assert parsed.task_ids == ["orders"]
 
 
-def test_datasets_of_many_rows(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path) -> None:
+def test_pieces_about_large_datasets_run(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
     """Of the sandbox's million events as many as make two pages."""
     some = {"FROM events": "FROM events WHERE id <= 60001"}
     platform_sandbox.control.set(data_streaming=True)
@@ -356,7 +360,7 @@ def test_customers_of_a_query_are_each_asked_about_as_a_user_of_their_own(
     assert len(expected) == 2
 
 
-def test_files_of_the_page_on_ci(
+def test_files_of_the_ci_page_pass(
     platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(airflow_home)
@@ -368,7 +372,7 @@ def test_files_of_the_page_on_ci(
         file.unlink()
 
 
-def test_sql(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+def test_pieces_of_the_sql_page_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     status = Param("delivered", type="string")
     with DAG("sql", schedule=None, params={"status": status}) as sql:
         run("sql.md 1")
@@ -398,7 +402,7 @@ class Recorder(BaseNotifier):
         self.sent.append((self.given, context["platform_answer"]["text"]))
 
 
-def test_messages(
+def test_pieces_about_messages_run(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Recorder.sent.clear()
@@ -418,14 +422,14 @@ def test_messages(
     assert done.xcom("ask", "answer") in Recorder.sent[0][1]
 
 
-def test_deadline() -> None:
+def test_piece_about_deadlines_runs() -> None:
     reason = "before Airflow 3.1 there are no deadline alerts"
     pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
     alert = run("results.md 13")["deadline"]
     PlatformAnswerNotifier(**alert.callback.kwargs)
 
 
-def test_assets(capsys: pytest.CaptureFixture[str]) -> None:
+def test_piece_about_assets_runs(capsys: pytest.CaptureFixture[str]) -> None:
     downstream = run("results.md 14")["downstream"]()
     event = SimpleNamespace(extra={"path": "/data/orders.parquet", "row_count": 480})
 

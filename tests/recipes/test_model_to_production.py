@@ -82,7 +82,7 @@ MERGED = [("branches", "merged")]
 FAILURES: list[Any] = [
     ("sync_dbt", {"dbt_outcome": "FAILED"}, {}, "dbt", []),
     ("gate.open", "switching staging on", {}, "the service answered 403", []),
-    ("gate.built", {"build_outcome": "failed"}, {}, "build ended as failed", []),
+    ("gate.built", {"build_outcome": "failed"}, {}, "ended as failed", []),
     ("gate.enough_orders", {}, {"least_orders": 1_000_000}, "fewer than 1000000", []),
     ("gate.ask_agent", {}, {"question": "sql: SELECT missing FROM orders"}, "no such column", []),
     ("gate.answer_agrees", {}, {"question": "total revenue in March"}, "SQL finds a revenue", []),

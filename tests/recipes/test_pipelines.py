@@ -157,7 +157,7 @@ def test_dev_mode_fork_and_its_branch_are_deleted(
 
 
 @asking_pipelines
-def test_retry_opens_the_branch_of_a_sync_that_nobody_could_wait_for(
+def test_retry_opens_the_branch_of_a_sync_with_an_unreadable_status(
     pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     """Releases between v0.3.0 and v0.4.0 open branches and do not report how a sync goes."""
@@ -169,7 +169,7 @@ def test_retry_opens_the_branch_of_a_sync_that_nobody_could_wait_for(
 
 
 @asking_pipelines
-def test_tenant_of_july_goes_on_with_one_warning_on_a_branch_that_a_person_opened(
+def test_tenant_of_july_continues_with_a_warning_on_an_open_branch(
     pipeline: DAG,
     platform_sandbox: Sandbox,
     run_dag: RunDag,
@@ -204,7 +204,7 @@ def test_retry_asks_again_where_the_branch_was_being_built(
 
 
 @every_pipeline
-def test_tenant_of_july_says_what_to_do_where_nobody_opened_the_branch(
+def test_tenant_of_july_says_what_to_do_for_a_closed_branch(
     pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     platform_sandbox.control.set(release=JULY)

@@ -1,4 +1,4 @@
-"""Every recipe runs as it is printed, and says no when it should."""
+"""Every recipe runs as it is printed, and fails when it should."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_delivery_runs_with_its_schedule_paused_which_is_resumed_in_any_case(
     assert (run.states["deliver"], run.states["summary"]) == ("failed", "upstream_failed")
 
 
-def test_each_customer_is_asked_about_once_and_gets_the_own_answer_by_mail(
+def test_each_customer_gets_one_answer_by_mail(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with MailServer() as server:
@@ -190,7 +190,9 @@ def test_mail_leaves_out_failed_queries_and_says_that_rows_are_missing(
     assert whole == "Three.\n\nOrders\nn\n1\n2\n3"
 
 
-def test_run_goes_on_only_from_the_threshold_on(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+def test_run_continues_only_at_or_above_the_threshold(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
     [[total]] = PlatformHook().run_sql("SELECT ROUND(SUM(amount), 2) FROM orders")
     above = run_dag(without_retries("stop_below_threshold"), conf={"least": float(total)})
     assert above.states == {"ask_agent": "success", "enough": "success", "go_on": "success"}
@@ -274,7 +276,7 @@ def test_too_many_rows_fail_the_run(platform_sandbox: Sandbox, run_dag: RunDag) 
         assert run.xcom("orders")["row_count"] == most + 1
 
 
-def test_new_credentials_are_tried_before_they_are_needed(
+def test_example_tests_new_credentials(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform_sandbox.control.rotate_chat_key()
@@ -289,7 +291,7 @@ def test_new_credentials_are_tried_before_they_are_needed(
     assert len(platform_sandbox.control.state().messages) == 1
 
 
-def test_the_waits_and_the_export(
+def test_waits_and_export_example_succeeds(
     platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
     file = tmp_path / "dashboard.pdf"
@@ -343,7 +345,9 @@ def test_nobody_is_added_to_the_schedule_of_a_colleague(
         assert len(list(hook.list_notification_recipients(schedule))) == 1
 
 
-def test_all_rows_are_stored(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path) -> None:
+def test_example_stores_all_rows(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra parquet")
     run = run_dag(EXAMPLES / "rows_to_object_storage.py", conf={"folder": str(tmp_path)})
     assert set(run.states.values()) == {"success"}
@@ -354,7 +358,9 @@ def test_all_rows_are_stored(platform_sandbox: Sandbox, run_dag: RunDag, tmp_pat
     assert run.xcom("total") > rows.num_rows
 
 
-def test_checks_with_sql_operators(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+def test_sql_check_operators_of_the_example_succeed(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
     run = run_dag(EXAMPLES / "sql_checks.py", conf={"month": "2025-06"})
     assert run.state == "success", [one.error for one in run.tasks]
     sql = "SELECT COUNT(*) FROM orders WHERE month = '2025-06' AND status = 'returned'"
@@ -395,7 +401,7 @@ def test_next_weekly_report_has_a_folder_of_its_own(
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
-def test_no_example_waits_for_ever_or_names_an_id_of_the_sandbox(file: Path) -> None:
+def test_every_example_has_a_deadline_and_no_sandbox_ids(file: Path) -> None:
     """On a tenant such an id is somebody else's. So what a DAG changes has no default either."""
     dag = dag_runs.load_dag(file, file.stem)
     allowed = OF_THE_DEMO if file.stem == "nightly_pipeline" else set()
@@ -428,7 +434,7 @@ def test_no_two_examples_write_the_same_branch() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
-def test_no_example_imports_what_is_to_go(file: Path) -> None:
+def test_no_example_uses_deprecated_imports(file: Path) -> None:
     with warnings.catch_warnings():
         for kind in (DeprecationWarning, FutureWarning):
             warnings.simplefilter("error", kind)

@@ -1,4 +1,4 @@
-"""The DAG `sync_gate_publish`: what it does when all is well, and what not when it is not."""
+"""The DAG `sync_gate_publish`: when it publishes, and when it does not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dag() -> DAG:
     return DagBag(dags / "sync_gate_publish.py").get_dag("sync_gate_publish")
 
 
-def test_what_holds_is_published(platform_sandbox: Sandbox, dag: DAG) -> None:
+def test_model_that_passes_the_gate_is_published(platform_sandbox: Sandbox, dag: DAG) -> None:
     assert dag.test(run_conf=CONF).state == "success"
     seen = platform_sandbox.control.state()
     assert len(seen.changed("branches", "merged")) == 1

@@ -1,4 +1,4 @@
-"""Builds of pre-aggregations in the sandbox: what is asked for, what is reported, and the traps."""
+"""Builds of pre-aggregations in the sandbox: requests, reported statuses, and pitfalls."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_failure_is_reported_once_and_missing_partition_from_then_on(
 
 
 @pytest.mark.parametrize("outcome", ["missing_partition", "pre_agg_not_found", "stalled", "n/a"])
-def test_other_ends_last_for_ever(
+def test_other_final_statuses_are_reported_for_ever(
     outcome: str, start: Any, statuses: Any, platform: Platform
 ) -> None:
     platform.control.set(jobs_outcome=outcome)

@@ -44,7 +44,9 @@ def rows(lines: list[dict[str, Any]]) -> int:
         ("SELECT id FROM events", True, 10_000),
     ],
 )
-def test_limits(sql: str, streaming: bool, count: int, ask: Any, platform: Platform) -> None:
+def test_setting_limits_the_rows_of_a_query(
+    sql: str, streaming: bool, count: int, ask: Any, platform: Platform
+) -> None:
     platform.control.set(data_streaming=streaming, data_chunk_rows=5000)
     lines = ask(sql)
     assert rows(lines) == count
@@ -95,7 +97,7 @@ def test_a_deployment_that_does_not_stream_sends_all_rows_in_one_line(
     assert [len(line["data"]) for line in ask(sql)[1:]] == [500] * 40
 
 
-def test_no_rows(ask: Any) -> None:
+def test_query_without_rows_sends_columns_and_an_empty_list(ask: Any) -> None:
     assert ask("SELECT id FROM orders WHERE 1 = 0")[1:] == [{"data": []}]
 
 
@@ -111,7 +113,7 @@ def test_a_slow_query_answers_continue_wait_or_holds_the_connection(
     assert time.monotonic() - began >= 0.6
 
 
-def test_an_error_inside_the_answer(ask: Any, platform: Platform) -> None:
+def test_error_can_come_inside_a_response(ask: Any, platform: Platform) -> None:
     platform.control.set(data_chunk_rows=10)
     platform.control.fault("error_line", api="data", after=3, message="out of memory")
     lines = ask("SELECT id FROM orders")
@@ -163,7 +165,7 @@ class TestLoad:
         )
         assert [[str(first)]] == ask(sql)[1]["data"]
 
-    def test_several_results_come_in_a_list(self, load: Any) -> None:
+    def test_multi_query_returns_a_list_of_results(self, load: Any) -> None:
         _, top = load(BY_COUNTRY)
         _, both = load([BY_COUNTRY, BY_COUNTRY], queryType="multi")
         assert [one["data"] for one in both["results"]] == [top["data"]] * 2
@@ -233,7 +235,7 @@ class TestLoad:
             ),
         ],
     )
-    def test_times_filters_and_order(
+    def test_query_takes_times_filters_and_order(
         self, load: Any, query: dict[str, Any], rows: int, first: str
     ) -> None:
         status, answer = load({"measures": ["orders.count"], **query})
@@ -279,7 +281,7 @@ class TestTokens:
         answer = platform.http.get(url, params=params, headers={"Authorization": header})
         return answer.status_code, answer.json()
 
-    def test_a_data_token_stands_alone_and_has_the_scopes_of_the_deployment(
+    def test_data_token_is_sent_alone_and_has_the_scopes_of_the_deployment(
         self, platform: Platform
     ) -> None:
         token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]

@@ -1,4 +1,4 @@
-"""A sandbox that goes on where the one before it ended."""
+"""A sandbox continues with the data of the sandbox before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_it_has_the_same_address_credentials_and_memory(tmp_path: Path) -> None:
+def test_restarted_sandbox_keeps_address_credentials_and_data(tmp_path: Path) -> None:
     with Sandbox(kept=tmp_path) as first:
         platform = Platform(first)
         records = platform.ask("revenue by country", messageId="1700000000000123-message")
@@ -39,7 +39,7 @@ def test_it_has_the_same_address_credentials_and_memory(tmp_path: Path) -> None:
         assert status.json()["status"] == "COMPLETED"
 
 
-def test_what_was_under_way_has_failed(tmp_path: Path) -> None:
+def test_unfinished_work_fails_at_a_restart(tmp_path: Path) -> None:
     with Sandbox(kept=tmp_path, dbt_pace=600) as first:
         platform = Platform(first)
         first.control.hold("after_echo")
@@ -58,7 +58,7 @@ def test_what_was_under_way_has_failed(tmp_path: Path) -> None:
         assert [sync.status for sync in state.syncs] == ["FAILED"]
 
 
-def test_a_taken_port_means_another_one(tmp_path: Path) -> None:
+def test_restarted_sandbox_takes_another_port_if_its_port_is_in_use(tmp_path: Path) -> None:
     with Sandbox(kept=tmp_path) as first:
         port = int(first.url.rpartition(":")[2])
     with socket.socket() as taken:
@@ -70,7 +70,7 @@ def test_a_taken_port_means_another_one(tmp_path: Path) -> None:
             assert second.management_token == first.management_token
 
 
-def test_the_memory_of_other_code_is_left_alone(tmp_path: Path) -> None:
+def test_stored_data_of_another_version_is_ignored(tmp_path: Path) -> None:
     with Sandbox(kept=tmp_path) as first:
         Platform(first).ask("revenue by country")
     memory = tmp_path / "memory"
@@ -98,7 +98,7 @@ def test_every_store_can_be_kept(tmp_path: Path) -> None:
         assert len(second.control.state().requests) == asked
 
 
-def test_only_its_owner_can_read_what_is_kept(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_stored_data(tmp_path: Path) -> None:
     with Sandbox(kept=tmp_path):
         pass
     assert {file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {0}

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -71,7 +72,7 @@ def test_the_program_serves_and_stops_cleanly(tmp_path: Path, number: signal.Sig
         program.communicate()
 
 
-def test_the_port_is_taken() -> None:
+def test_port_in_use_ends_the_program_with_an_error() -> None:
     with Sandbox() as sandbox:
         port = sandbox.url.rsplit(":", 1)[1]
         second = subprocess.run(
@@ -83,7 +84,7 @@ def test_the_port_is_taken() -> None:
         Sandbox(host="0.0.0.0")
 
 
-def test_the_connection_can_be_bent(server: Sandbox) -> None:
+def test_connection_fields_can_be_replaced(server: Sandbox) -> None:
     connection = server.connection(chat_api_key=None, chat_service_token="t", port=443, host="h")
     assert (connection["host"], connection["port"]) == ("h", 443)
     assert connection["extra"]["chat_service_token"] == "t"
@@ -91,7 +92,7 @@ def test_the_connection_can_be_bent(server: Sandbox) -> None:
     assert json.loads(server.connection_json()) == server.control.info()["connection"]
 
 
-def test_the_fixture_for_dag_authors(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_fixture_for_dag_authors_works(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     (tmp_path / "test_dag.py").write_text(
         "import json, os\n"
         "def test_first(platform_sandbox):\n"
@@ -119,6 +120,15 @@ def test_the_fixture_for_dag_authors(tmp_path: Path, pytestconfig: pytest.Config
     assert "3 passed" in run.stdout, run.stdout + run.stderr
 
 
+def test_the_body_of_an_answer_does_not_wait_for_an_acknowledgement_of_its_headers() -> None:
+    with Sandbox() as sandbox, httpx.Client(base_url=sandbox.url, trust_env=False) as client:
+        client.get("/")
+        assert sandbox._server is not None
+        [connection] = sandbox._server.server_state.connections
+        accepted = connection.transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_importing_the_plugin_loads_nothing_else() -> None:
     code = (
         "import sys, pytest\n"
@@ -131,7 +141,7 @@ def test_importing_the_plugin_loads_nothing_else() -> None:
     assert run.stdout.strip() == "['airflow_provider_platform']"
 
 
-def test_300_streams_at_once(platform: Platform) -> None:
+def test_sandbox_serves_300_streams_at_once(platform: Platform) -> None:
     platform.control.set(pace=0.01)
     platform.control.fault("cut", after=7, nth=2, count=100)
 

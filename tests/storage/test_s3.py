@@ -1,4 +1,4 @@
-"""Files in an object store: completed at the end or not there, and no upload left behind."""
+"""Files in an object store: each is complete or absent, and no upload is left behind."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def uploads(s3: Any) -> list[Any]:
     return list(s3.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []))
 
 
-def test_rows_in_the_store(s3: Any, platform_sandbox: Sandbox) -> None:
+def test_query_writes_rows_to_the_store(s3: Any, platform_sandbox: Sandbox) -> None:
     result = query("SELECT * FROM payments", f"s3://s3@{BUCKET}/sales/payments.parquet")
     assert keys(s3) == ["sales/payments.parquet"]
     body = s3.get_object(Bucket=BUCKET, Key="sales/payments.parquet")["Body"].read()
@@ -77,7 +77,7 @@ def test_rows_in_the_store(s3: Any, platform_sandbox: Sandbox) -> None:
     assert pq.read_table(io.BytesIO(body)).num_rows == 480
 
 
-def test_an_answer_in_the_store(s3: Any, platform_sandbox: Sandbox) -> None:
+def test_chat_writes_its_answer_to_the_store(s3: Any, platform_sandbox: Sandbox) -> None:
     task = PlatformChatOperator(
         task_id="ask",
         prompt="revenue by country",
@@ -119,7 +119,7 @@ def test_a_multipart_upload_is_aborted(s3: Any) -> None:
     assert (keys(s3), uploads(s3)) == ([], [])
 
 
-def test_what_was_there_stays_when_the_rows_break_off(s3: Any, platform_sandbox: Sandbox) -> None:
+def test_broken_query_keeps_the_old_object(s3: Any, platform_sandbox: Sandbox) -> None:
     s3.put_object(Bucket=BUCKET, Key="rows.csv", Body=b"as it was")
     platform_sandbox.control.set(data_chunk_rows=10)
     platform_sandbox.control.fault("error_line", api="data", after=20)
@@ -206,7 +206,7 @@ def test_name_that_the_store_would_change_or_refuse_is_refused_before_the_query_
     assert keys(s3) == []
 
 
-def test_folder_whose_files_would_have_too_long_names_is_refused_before_the_question_is_asked(
+def test_folder_with_too_long_file_names_is_refused_before_the_question(
     s3: Any, platform_sandbox: Sandbox
 ) -> None:
     with pytest.raises(AirflowFailException, match="the object key has 1028 bytes"):
@@ -244,7 +244,7 @@ def test_refused_credentials_are_reported_before_the_query_runs(
     assert platform_sandbox.control.state().requests == []
 
 
-def test_connection_that_may_write_and_not_look_writes(
+def test_connection_without_read_permission_can_write(
     s3: Any, refusing: RefusingProxy, platform_sandbox: Sandbox
 ) -> None:
     refusing.refusals = [
@@ -269,7 +269,7 @@ def test_connection_that_may_write_and_not_look_writes(
     ],
 )
 @pytest.mark.parametrize("size", [0, 2], ids=["one request", "several parts"])
-def test_refused_write_names_the_path_the_operation_the_code_and_what_to_do(
+def test_refused_write_names_path_operation_code_and_remedy(
     size: int, status: int, code: str, advice: str, s3: Any, refusing: RefusingProxy
 ) -> None:
     path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/sales/rows.csv")
@@ -302,7 +302,7 @@ def test_upload_whose_removal_is_refused_is_reported(
     assert "lifecycle rule" in said
 
 
-def test_upload_that_somebody_else_removed_is_one_error_and_no_warning(
+def test_upload_removed_by_another_client_is_one_error_without_a_warning(
     s3: Any, refusing: RefusingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/rows.csv")

@@ -100,7 +100,9 @@ def under_way(control: SandboxControl, worker: Worker) -> None:
 
 
 @pytest.mark.parametrize("who", ["supervisor", "task", "both"])
-def test_its_run_is_left_to_the_retry(control: SandboxControl, tmp_path: Path, who: str) -> None:
+def test_sigterm_leaves_the_run_to_the_retry(
+    control: SandboxControl, tmp_path: Path, who: str
+) -> None:
     (tmp_path / "state").write_text("running")
     control.hold("mid_stream")
     with working(control, tmp_path) as worker:
@@ -124,7 +126,7 @@ def test_its_run_is_left_to_the_retry(control: SandboxControl, tmp_path: Path, w
 @pytest.mark.parametrize(
     ("state", "dag_id"), [("running", "ask_once"), ("failed", "ask"), ("restarting", "ask")]
 )
-def test_its_run_is_stopped_in_the_last_try_and_when_the_task_was_ended(
+def test_sigterm_stops_the_run_in_the_last_try_and_when_the_task_was_ended(
     control: SandboxControl, tmp_path: Path, state: str, dag_id: str
 ) -> None:
     (tmp_path / "state").write_text(state)

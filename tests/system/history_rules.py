@@ -1,4 +1,4 @@
-"""What must hold of every history: nothing is asked, stopped or left without a rule that says why.
+"""Rules for every history: each question, stop and orphaned run needs a reason.
 
 A journal does not say which task has sent a message. The tasks that may have sent it, those with
 its text, answer for it together.

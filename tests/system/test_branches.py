@@ -1,4 +1,4 @@
-"""Branches are merged once and gates end as they should, whatever is killed meanwhile."""
+"""Branches are merged once and gates end correctly, whichever process is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_merge_waits_until_production_is_built(
 
 
 @MODES
-def test_killed_before_the_call_the_branch_is_merged_once(
+def test_worker_killed_before_the_merge_call_merges_once(
     merge: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("before_call", **MERGE)
@@ -78,7 +78,7 @@ def test_killed_before_the_call_the_branch_is_merged_once(
 
 @MODES
 @pytest.mark.parametrize("delete", [False, True], ids=["kept", "deleted"])
-def test_killed_between_call_and_answer_the_merge_is_found_and_made_once(
+def test_worker_killed_before_the_merge_response_merges_once(
     merge: StartTask, sandbox: PatientControl, deferrable: bool, delete: bool
 ) -> None:
     sandbox.hold("before_answer", **MERGE)
@@ -91,7 +91,7 @@ def test_killed_between_call_and_answer_the_merge_is_found_and_made_once(
     assert merged(sandbox) == [BRANCH]
 
 
-def test_killed_while_waiting_for_production_nothing_is_merged_again(
+def test_worker_killed_while_waiting_for_production_merges_nothing_again(
     merge: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.report_build("main", "building")
@@ -103,7 +103,7 @@ def test_killed_while_waiting_for_production_nothing_is_merged_again(
     assert merges_sent(sandbox) == 1
 
 
-def test_killed_triggerer_waits_on_for_production(
+def test_merge_continues_to_wait_after_a_killed_triggerer(
     merge: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
     sandbox.report_build("main", "building")
@@ -126,7 +126,7 @@ def test_gate_merges_and_leaves_no_branch(
     assert sandbox.branches() == ["dev", "main"]
 
 
-def test_triggerer_killed_while_a_gate_opens_its_branch(
+def test_gate_survives_a_triggerer_killed_while_opening_its_branch(
     start_task: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
     sandbox.report_build(BRANCH, "building")
@@ -139,7 +139,7 @@ def test_triggerer_killed_while_a_gate_opens_its_branch(
     assert (merged(sandbox), sandbox.branches()) == ([BRANCH], ["dev", "main"])
 
 
-def test_cleared_check_opens_the_branch_again_and_the_gate_goes_on(
+def test_cleared_check_reopens_the_branch_and_the_gate_continues(
     start_task: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.fault("status", status=400, count=None, **QUERY)

@@ -1,4 +1,4 @@
-"""A deadline that a run misses, at a real triggerer: it reads the answer and has it sent."""
+"""A real triggerer handles a missed deadline: it reads the answer and sends it."""
 
 from __future__ import annotations
 

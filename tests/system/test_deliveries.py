@@ -1,4 +1,4 @@
-"""Deliveries and scheduled tasks start once, wherever the worker or the triggerer dies."""
+"""Deliveries and scheduled tasks start once, even if the worker or the triggerer dies."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_second_task_follows_the_run_of_the_first(
     assert starts(sandbox) == 1
 
 
-def test_second_task_is_skipped_if_its_author_says_so(
+def test_if_running_skip_skips_the_second_task(
     start_task: StartTask, sandbox: PatientControl
 ) -> None:
     slow(sandbox)
@@ -136,7 +136,7 @@ def test_worker_killed_before_the_start_starts_one_run(
 
 
 @MODES
-def test_task_marked_failed_leaves_its_run_and_says_so(
+def test_task_marked_failed_logs_that_its_run_continues(
     start_task: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     slow(sandbox)

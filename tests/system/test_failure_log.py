@@ -1,4 +1,4 @@
-"""What a task's log ends with, as Airflow writes it."""
+"""The last lines of a failed task's log, as Airflow writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that no code could stop is stopped by the next DAG run that wants its thread."""
+"""A run that no process could stop is stopped by the next DAG run in its thread."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ def test_next_dag_run_stops_an_orphaned_run_in_a_given_thread(
     state = sandbox.state()
     assert [run.status for run in state.runs] == ["finished", "aborted", "finished"]
     assert after.result["message_id"] == state.runs[-1].message_id
-    assert "may still be answering its message" in after.log(1)
+    assert "the agent may still be answering" in after.log(1)

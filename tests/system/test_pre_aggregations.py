@@ -1,4 +1,4 @@
-"""Builds of pre-aggregations start once, wherever the worker or the triggerer dies."""
+"""Builds of pre-aggregations start once, even if the worker or the triggerer dies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_killed_triggerer_starts_no_build_again(
 
 @MODES
 @pytest.mark.parametrize("if_start_lost", ["fail", "repeat"])
-def test_a_worker_killed_before_the_tokens_says_what_may_run(
+def test_error_after_a_worker_killed_before_the_tokens_names_possible_builds(
     start_task: StartTask, sandbox: PatientControl, deferrable: bool, if_start_lost: str
 ) -> None:
     sandbox.hold("before_answer", method="POST", path="/jobs$")
@@ -107,7 +107,7 @@ def test_a_retry_follows_builds_that_were_too_slow(
 
 
 @MODES
-def test_a_task_that_is_marked_failed_leaves_its_builds_and_says_so(
+def test_task_marked_failed_logs_that_its_builds_continue(
     start_task: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.set(jobs_build_seconds=LONG)

@@ -1,4 +1,4 @@
-"""No credential is in anything that Airflow keeps: logs, metadata database, XComs, arguments."""
+"""Airflow stores no credential: not in logs, metadata database, XComs or arguments."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def connect(api: AirflowApi, connection_id: str, sandbox: PatientControl) -> Ite
 
 
 @MODES
-def test_after_success_with_an_api_key(
+def test_airflow_stores_no_secret_after_success_with_an_api_key(
     ask: StartTask,
     sync: StartTask,
     sandbox: PatientControl,
@@ -81,7 +81,7 @@ def test_after_success_with_an_api_key(
 
 
 @MODES
-def test_after_success_with_a_service_token(
+def test_airflow_stores_no_secret_after_success_with_a_service_token(
     ask: StartTask,
     connect: Any,
     sandbox: PatientControl,
@@ -97,7 +97,7 @@ def test_after_success_with_a_service_token(
 
 
 @MODES
-def test_after_refusals_that_quote_the_credential(
+def test_airflow_stores_no_secret_after_refusals_that_quote_it(
     ask: StartTask,
     sync: StartTask,
     sandbox: PatientControl,
@@ -121,7 +121,7 @@ def test_after_refusals_that_quote_the_credential(
 
 
 @MODES
-def test_after_failures_in_the_middle(
+def test_airflow_stores_no_secret_after_failures_in_mid_run(
     ask: StartTask,
     sync: StartTask,
     sandbox: PatientControl,
@@ -156,7 +156,7 @@ def test_after_failures_in_the_middle(
     ],
     ids=["wrong key", "wrong service token", "proxy that is not there"],
 )
-def test_after_a_chat_that_cannot_begin(
+def test_airflow_stores_no_secret_after_a_refused_chat(
     ask: StartTask,
     connect: Any,
     airflow: RunningAirflow,
@@ -170,7 +170,7 @@ def test_after_a_chat_that_cannot_begin(
     check_nothing_leaked(airflow, task.run_id, secret)
 
 
-def test_after_a_wrong_management_token(
+def test_airflow_stores_no_secret_after_a_wrong_management_token(
     sync: StartTask, connect: Any, airflow: RunningAirflow
 ) -> None:
     connect(password=WRONG_TOKEN)

@@ -1,4 +1,4 @@
-"""A worker that gets SIGTERM leaves its run to the next try, if nobody ended its task.
+"""A worker that gets SIGTERM leaves its run to the next try, unless somebody ended its task.
 
 An eviction sends SIGTERM, and so does a supervisor that cannot reach Airflow. A frozen worker that
 wakes up after its retry has begun gets SIGTERM too.

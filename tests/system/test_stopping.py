@@ -1,4 +1,4 @@
-"""A task that is ended, too late or cleared leaves nothing running at the service."""
+"""A task that is ended, late or cleared leaves nothing running at the service."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_a_chat_run_that_exceeds_the_execution_timeout_is_stopped(
 
 @MODES
 @pytest.mark.parametrize("dag_id", ["sync_once", "sync_in_time"])
-def test_a_dbt_sync_that_exceeds_its_time_is_cancelled(
+def test_dbt_sync_that_exceeds_its_timeout_is_cancelled(
     sync: StartTask, sandbox: PatientControl, deferrable: bool, dag_id: str
 ) -> None:
     sandbox.set(dbt_pace=60)

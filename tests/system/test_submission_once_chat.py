@@ -1,4 +1,4 @@
-"""A question is asked once, wherever the worker dies.
+"""A question is asked once, whenever the worker dies.
 
 The sandbox holds the run where the worker is to die, and counts: `messages` are the prompts that
 reached it, `runs` what the agent was really asked.
@@ -130,7 +130,7 @@ def test_retry_reattaches_after_the_worker_and_its_supervisor_died(
     assert outcomes(sandbox) == ["started"]
 
 
-def test_a_question_that_failed_is_asked_anew(ask: StartTask, sandbox: PatientControl) -> None:
+def test_failed_question_is_asked_again(ask: StartTask, sandbox: PatientControl) -> None:
     sandbox.fault("error", after=4)
     task = ask()
     task.wait("success", try_number=2)

@@ -1,4 +1,4 @@
-"""A dbt sync is started once, wherever the worker dies."""
+"""A dbt sync is started once, whenever the worker dies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = {"method": "POST", "path": "/dbt-sync$"}
 
 
 @MODES
-def test_killed_before_the_call_the_sync_is_started(
+def test_retry_starts_the_sync_if_killed_before_the_call(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("before_call", **START)
@@ -57,7 +57,7 @@ def test_sync_with_a_lost_response_is_found_in_the_history(
     assert task.result["sync_job_id"] == one.sync_job_id
 
 
-def test_killed_while_waiting_the_sync_is_taken_up(
+def test_retry_reattaches_to_the_sync_if_killed_while_waiting(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.hold("before_call", method="GET", path="/dbt-sync/")
@@ -100,7 +100,7 @@ def test_lost_start_without_a_history_is_reported_as_an_unknown_outcome(
     assert "clear the task" in task.log(2)
 
 
-def test_a_task_cleared_after_an_unknown_outcome_starts_anew(
+def test_task_cleared_after_an_unknown_outcome_starts_a_new_sync(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set(release="0.2.1")
@@ -116,7 +116,7 @@ def test_a_task_cleared_after_an_unknown_outcome_starts_anew(
 
 
 @MODES
-def test_a_task_cleared_after_success_starts_anew(
+def test_task_cleared_after_success_starts_a_new_sync(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = sync(deferrable=deferrable)
@@ -128,7 +128,9 @@ def test_a_task_cleared_after_success_starts_anew(
     assert task.result["sync_job_id"] == second.sync_job_id
 
 
-def test_a_sync_that_failed_is_started_anew(sync: StartTask, sandbox: PatientControl) -> None:
+def test_retry_starts_a_new_sync_after_a_failed_one(
+    sync: StartTask, sandbox: PatientControl
+) -> None:
     sandbox.set(dbt_outcome="FAILED")
     task = sync()
     task.until(lambda now: now["try_number"] == 2, "try 2")

@@ -1,4 +1,4 @@
-"""Deferred tasks outlive the triggerer: nothing is asked again, nothing is stopped."""
+"""Deferred tasks survive the triggerer: no question is repeated, and no run is stopped."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_sensors_and_exports_survive_a_killed_triggerer(
     assert len(submitted) == 1
 
 
-def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
+def test_run_survives_the_move_of_its_trigger_to_another_triggerer(
     ask: StartTask, sync: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
     """The triggerer freezes, another one takes over; when the first one wakes up, Airflow has it

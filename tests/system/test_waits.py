@@ -1,4 +1,4 @@
-"""A wait in the triggerer gets over what passes, and sees what ends the run from outside."""
+"""A wait in the triggerer survives temporary failures, and notices an external end of the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATUS = {"method": "GET", "path": "/dbt-sync/[^/]+$"}
 
 
 @MODES
-def test_a_management_token_that_is_rotated_while_a_sync_is_waited_for(
+def test_rotated_management_token_is_read_while_waiting_for_a_sync(
     sync: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=1)
@@ -39,7 +39,7 @@ def test_a_management_token_that_is_rotated_while_a_sync_is_waited_for(
 
 
 @MODES
-def test_a_chat_key_that_is_rotated_while_a_chat_is_followed(
+def test_rotated_chat_key_is_read_while_following_a_chat(
     ask: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str, deferrable: bool
 ) -> None:
     sandbox.fault("cut", after=4)

@@ -41,11 +41,11 @@ def example(title: str) -> dict[str, Any]:
     return names
 
 
-def test_the_test_that_plays_the_service() -> None:
+def test_example_of_a_played_service_passes() -> None:
     example("How a test plays the service")["test_a_connection_that_breaks_after_the_echo"]()
 
 
-def test_the_operator(platform_sandbox: Any) -> None:
+def test_example_operator_works(platform_sandbox: Any) -> None:
     operator = example("Adding an operator")["PlatformRefreshReportOperator"]
     with pytest.raises(PlatformInputError, match="report_id"):
         operator(task_id="refresh", report_id="x", placement_id="p")
@@ -53,7 +53,7 @@ def test_the_operator(platform_sandbox: Any) -> None:
     assert task.execute({})["id"] == 101
 
 
-def test_the_fault() -> None:
+def test_example_fault_repeats_every_record() -> None:
     steps = [Step({"id": "1"}, "echo"), Step({"id": "2"}, "state")]
     twice = example("Adding a fault to the sandbox")["Injector"]().every_record_twice(iter(steps))
     assert [step.record["id"] for step in twice] == ["1", "1", "2", "2"]

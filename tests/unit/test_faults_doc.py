@@ -1,4 +1,4 @@
-"""Every test that `docs/faults.md` names as a proof is there."""
+"""Every test that `docs/faults.md` names exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text of the package points to what only a clone of the project has."""
+"""No text of the package refers to a file that is only in a clone of the project."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _is_of_the_project(page: str) -> bool:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PROJECT)))
-def test_a_text_of_the_package_names_only_what_is_installed(file: Path) -> None:
+def test_text_of_the_package_names_only_installed_files(file: Path) -> None:
     if file != KNOWS_THE_CLONE:
         assert pointers(file.read_text()) == []
 
@@ -57,5 +57,5 @@ def test_a_text_that_points_into_the_clone_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["writes answer.md", "to make a test", "example_dags", "s3://docs"]
 )
-def test_other_texts_are_not_taken_for_pointers(text: str) -> None:
+def test_texts_without_a_path_are_not_reported(text: str) -> None:
     assert not pointers(text)

@@ -1,4 +1,4 @@
-"""The link to the platform is a help for people: it never decides how a task ends."""
+"""Links to the platform help people. They never decide how a task ends."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def refusing(tries: TaskTries) -> Any:
     return context
 
 
-def test_it_is_the_address_of_the_tenant(platform_sandbox: Sandbox) -> None:
+def test_link_is_the_web_address_of_the_tenant(platform_sandbox: Sandbox) -> None:
     context = TaskTries().context()
     PlatformApiOperator(task_id="read", path="/v1/deployments").execute(context)
     address = context["ti"].xcoms[LINK_KEY]
@@ -138,7 +138,7 @@ def test_a_task_that_has_not_begun_has_all_links_of_its_class(platform_sandbox: 
     assert [link.name for link in mapped.operator_extra_links] == names
 
 
-def test_result_links_to_what_was_created(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_operator_links_to_the_created_object(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     context = TaskTries().context()
     clone = PlatformDuplicateWorkbookOperator(task_id="clone", workbook_id=301).execute(context)
     assert context["ti"].xcoms["platform_workbook_link"].endswith(f"/workbooks/{clone['id']}")
@@ -215,7 +215,7 @@ def test_task_that_deletes_a_notification_or_a_branch_does_not_link_to_it() -> N
         assert [link.name for link in task.operator_extra_links] == ["Analytics Platform"]
 
 
-def test_a_found_report_is_linked_to(platform_sandbox: Sandbox) -> None:
+def test_sensor_links_to_the_report_it_found(platform_sandbox: Sandbox) -> None:
     context = TaskTries().context()
     PlatformReportSensor(task_id="sense", name="Revenue by country", deferrable=False).execute(
         context

@@ -1,4 +1,4 @@
-"""The provider metadata: valid for Airflow, true to what the package holds, cheap to read."""
+"""The provider metadata is valid for Airflow, complete, and cheap to read."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def airflow_schema(name: str) -> dict[str, Any]:
     return schema
 
 
-def test_the_metadata_is_what_the_installed_airflow_accepts() -> None:
+def test_metadata_is_valid_for_the_installed_airflow() -> None:
     errors = Draft7Validator(airflow_schema("provider_info.schema.json")).iter_errors(INFO)
     assert [error.message for error in errors] == []
 
 
-def test_the_form_is_what_the_installed_airflow_accepts() -> None:
+def test_form_is_valid_for_the_installed_airflow() -> None:
     schema = airflow_schema("provider.yaml.schema.json")["properties"]["connection-types"]
     if "conn-fields" not in schema["items"]["properties"]:
         pytest.skip("this Airflow reads the form from the hook")
@@ -60,7 +60,7 @@ def test_every_module_of_a_floor_is_listed(floor: str) -> None:
     assert set(listed["python-modules"]) == there
 
 
-def test_every_named_class_is_there() -> None:
+def test_every_class_in_the_metadata_exists() -> None:
     decorators = INFO["task-decorators"]
     assert all(decorator["class-name"] == decorator["path"] for decorator in decorators)
     named = [
@@ -74,7 +74,7 @@ def test_every_named_class_is_there() -> None:
         assert hasattr(import_module(module), name), path
 
 
-def test_nothing_is_named_in_a_way_that_airflow_does_not_read() -> None:
+def test_metadata_has_only_keys_that_airflow_reads() -> None:
     # The schema lets pass what it does not know, a mistyped name too.
     known = airflow_schema("provider_info.schema.json")["properties"]
     assert set(INFO) - {"versions"} <= set(known)
@@ -105,14 +105,14 @@ def test_every_class_with_a_link_has_a_listed_one() -> None:
     assert links <= set(INFO["extra-links"])
 
 
-def test_the_documentation_is_where_the_project_says() -> None:
+def test_documentation_url_equals_the_projects() -> None:
     # Airflow's page of providers links to the address of the installed metadata.
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
     [integration] = INFO["integrations"]
     assert integration.get("external-doc-url") == project.get("urls", {}).get("Documentation")
 
 
-def test_the_connection_type_is_the_hooks() -> None:
+def test_connection_type_equals_the_hooks() -> None:
     from airflow_provider_platform.hooks.platform import PlatformHook
 
     assert CONNECTION_TYPE["connection-type"] == PlatformHook.conn_type
@@ -134,7 +134,7 @@ def test_every_field_can_be_left_empty() -> None:
         assert "null" in field["schema"]["type"], name
 
 
-def test_what_the_form_hides_is_what_airflow_masks() -> None:
+def test_form_hides_exactly_the_fields_that_airflow_masks() -> None:
     try:
         from airflow.sdk.log import redact
     except ImportError:  # Airflow 3.0
@@ -185,7 +185,7 @@ def test_airflow_finds_the_task_decorator() -> None:
     assert callable(task.platform_sql)  # type: ignore[attr-defined]
 
 
-def test_without_wtforms_the_hook_has_no_widgets() -> None:
+def test_missing_wtforms_gives_a_hook_without_widgets() -> None:
     if find_spec("wtforms"):
         pytest.skip("WTForms is installed here")
     from airflow_provider_platform.hooks.platform import PlatformHook

@@ -1,4 +1,4 @@
-"""What the documentation quotes of errors and logs is what the package says."""
+"""Errors and logs that the documentation quotes are those of the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROJECT = Path(__file__).parents[2]
 TROUBLES = (PROJECT / "README.md").read_text().partition("\n## Troubleshooting\n")[2] + (
     PROJECT / "docs" / "troubleshooting.md"
 ).read_text()
-WATCHED = (PROJECT / "docs" / "production.md").read_text().partition("\n## Watching it\n")[2]
+WATCHED = (PROJECT / "docs" / "production.md").read_text().partition("\n## Monitoring\n")[2]
 QUOTES = [
     part.strip(" .")
     for row in re.findall(r"^\| (`….*?) \|", TROUBLES, re.MULTILINE)
@@ -61,7 +61,7 @@ def texts() -> str:
 
 
 @pytest.mark.parametrize("quote", sorted({*QUOTES} - OF_OTHERS))
-def test_troubleshooting(quote: str) -> None:
+def test_troubleshooting_quotes_messages_of_the_package(quote: str) -> None:
     assert QUOTES
     filled = re.sub(r"\d+|\bHTML\b", "#", quote).casefold()
     assert filled in texts() or quote.casefold() in texts()
@@ -74,5 +74,5 @@ def test_connection_page_quotes_errors_of_the_package(quote: str) -> None:
 
 
 @pytest.mark.parametrize("quote", re.findall(r'"([^"]+)"', WATCHED.partition("\n##")[0]))
-def test_what_is_worth_an_alert(quote: str) -> None:
+def test_alert_list_quotes_messages_of_the_package(quote: str) -> None:
     assert quote in texts()

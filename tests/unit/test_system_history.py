@@ -1,4 +1,4 @@
-"""The check of the system tests' histories accepts what the rules explain, and nothing else."""
+"""The history check of the system tests accepts what the rules explain, and nothing else."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ def played() -> Played:
     return Played()
 
 
-def test_nothing_happened(played: Played) -> None:
+def test_history_without_events_breaks_no_rule(played: Played) -> None:
     assert played.broken() == set()
 
 
-def test_the_events_of_a_message_stand_in_the_order_of_time(played: Played) -> None:
+def test_events_of_a_message_are_in_order_of_time(played: Played) -> None:
     run = played.ask(status="stopped")
     played.invoke("unseen")
     asked, unseen = history_of(played.state, []).messages
@@ -129,21 +129,19 @@ def test_the_events_of_a_message_stand_in_the_order_of_time(played: Played) -> N
 
 
 @pytest.mark.parametrize("status", ["failed", "aborted"])
-def test_a_run_that_failed_or_that_others_stopped_is_asked_anew(
-    played: Played, status: str
-) -> None:
+def test_run_that_failed_or_was_aborted_may_be_asked_again(played: Played, status: str) -> None:
     played.ask(status=status)
     played.task(played.ask(), tries=2)
     assert played.broken() == set()
 
 
-def test_a_cleared_task_stops_its_run_and_asks_anew(played: Played) -> None:
+def test_cleared_task_may_stop_its_run_and_ask_again(played: Played) -> None:
     played.ask(status="stopped")
     played.task(played.ask(), tries=2, clears=1)
     assert played.broken() == set()
 
 
-def test_a_retry_that_stops_the_run_and_asks_again(played: Played) -> None:
+def test_retry_must_not_stop_its_run_and_ask_again(played: Played) -> None:
     """What a worker did that took SIGTERM for a wish of the user."""
     played.ask(status="stopped")
     played.task(played.ask(), tries=2)
@@ -158,7 +156,7 @@ def test_a_retry_that_stops_the_run_and_asks_again(played: Played) -> None:
         (TIMEOUT, "finished", {Rule.ASKED_AGAIN}),
     ],
 )
-def test_a_run_that_is_stopped_at_its_deadline_is_asked_anew(
+def test_run_that_is_stopped_at_its_deadline_may_be_asked_again(
     played: Played, seconds: float, end: str, broken: set[Rule]
 ) -> None:
     late = played.ask(status="streaming")
@@ -168,20 +166,20 @@ def test_a_run_that_is_stopped_at_its_deadline_is_asked_anew(
     assert played.broken() == broken
 
 
-def test_a_retry_that_asks_again_after_an_answer(played: Played) -> None:
+def test_retry_must_not_ask_again_after_an_answer(played: Played) -> None:
     played.ask()
     played.task(played.ask(), tries=2)
     assert played.broken() == {Rule.ASKED_AGAIN}
 
 
-def test_two_questions_in_one_try(played: Played) -> None:
+def test_one_try_must_not_ask_twice(played: Played) -> None:
     """Each of them would be explained by a try of its own."""
     played.ask(status="aborted")
     played.task(played.ask())
     assert played.broken() == {Rule.ASKED_AGAIN}
 
 
-def test_another_input_is_another_question(played: Played) -> None:
+def test_changed_input_is_a_new_question(played: Played) -> None:
     played.ask("revenue by month", status="stopped")
     prompts = frozenset({"revenue by month", TEXT})
     played.task(played.ask(), tries=2, prompts=prompts)
@@ -190,7 +188,7 @@ def test_another_input_is_another_question(played: Played) -> None:
     assert played.broken() == {Rule.ASKED_AGAIN}
 
 
-def test_tasks_with_the_same_question_answer_for_it_together(played: Played) -> None:
+def test_tasks_with_the_same_question_share_the_responsibility_for_it(played: Played) -> None:
     for _ in range(2):
         played.task(played.ask())
     assert played.broken() == set()
@@ -198,7 +196,7 @@ def test_tasks_with_the_same_question_answer_for_it_together(played: Played) -> 
     assert played.broken() == {Rule.ASKED_AGAIN}
 
 
-def test_a_question_of_nobody(played: Played) -> None:
+def test_every_question_needs_a_task(played: Played) -> None:
     played.task(played.ask())
     played.ask("of somebody else")
     assert played.broken() == {Rule.ASKED_BY_NO_TASK}
@@ -246,7 +244,7 @@ def test_a_message_is_not_sent_again_to_the_thread_that_has_it(played: Played) -
 
 
 @pytest.mark.parametrize("state", ["running", "deferred", "up_for_retry", "queued", None])
-def test_a_run_goes_on_while_a_try_may_follow_it(played: Played, state: str | None) -> None:
+def test_run_may_continue_while_a_try_can_follow_it(played: Played, state: str | None) -> None:
     played.ask(status="streaming")
     played.task(state=state)
     assert played.broken() == set()
@@ -254,7 +252,9 @@ def test_a_run_goes_on_while_a_try_may_follow_it(played: Played, state: str | No
 
 @pytest.mark.parametrize("state", ["success", "failed", "skipped", "removed"])
 @pytest.mark.parametrize("status", ["streaming", "suspended"])
-def test_a_run_that_no_try_follows(played: Played, state: str, status: str) -> None:
+def test_run_without_a_following_try_must_not_be_left_running(
+    played: Played, state: str, status: str
+) -> None:
     run = played.ask(status="streaming")
     run.status = status
     played.task(state=state)
@@ -268,33 +268,33 @@ def test_a_task_follows_one_run_only(played: Played) -> None:
     assert played.broken() == {Rule.LEFT_RUNNING}
 
 
-def test_a_result_of_no_message(played: Played) -> None:
+def test_result_needs_an_existing_message(played: Played) -> None:
     run = played.ask()
     played.task(replace(run, message_id="made up"))
     assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
 
 
 @pytest.mark.parametrize("status", ["failed", "aborted"])
-def test_a_result_of_a_run_that_did_not_finish(played: Played, status: str) -> None:
+def test_result_needs_a_finished_run(played: Played, status: str) -> None:
     played.task(played.ask(status=status))
     assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
 
 
-def test_a_result_of_another_turn(played: Played) -> None:
+def test_result_needs_the_turn_of_the_task(played: Played) -> None:
     run, other = played.ask(), played.ask("orders by status")
     played.task(run, result=None)
     played.task(run, prompts=frozenset({other.text}))
     assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
 
 
-def test_one_answer_for_two_tasks(played: Played) -> None:
+def test_one_run_answers_one_task_only(played: Played) -> None:
     run = played.ask()
     for _ in range(2):
         played.task(run)
     assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
 
 
-def test_a_result_of_a_run_that_was_stopped(played: Played) -> None:
+def test_result_of_a_stopped_run_is_reported(played: Played) -> None:
     played.task(played.ask(status="stopped"), tries=2)
     assert played.broken() == {Rule.TAKEN_FROM_ABORTED}
 
@@ -375,7 +375,7 @@ SCRIPTS = st.lists(st.lists(st.sampled_from(STEPS), max_size=5), min_size=1, max
 
 
 @given(SCRIPTS)
-def test_whatever_the_rules_explain_is_accepted(scripts: list[list[str]]) -> None:
+def test_history_that_keeps_the_rules_is_accepted(scripts: list[list[str]]) -> None:
     played = Played()
     for number, steps in enumerate(scripts):
         play(played, number, steps)
@@ -383,7 +383,7 @@ def test_whatever_the_rules_explain_is_accepted(scripts: list[list[str]]) -> Non
 
 
 @given(SCRIPTS, st.data())
-def test_whatever_happened_else_one_thing_too_many_is_seen(
+def test_one_broken_rule_is_found_in_any_history(
     scripts: list[list[str]], data: st.DataObject
 ) -> None:
     played = Played()

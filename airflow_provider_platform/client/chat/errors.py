@@ -1,6 +1,6 @@
 """The errors that a chat run ends with: what failed, what the service said, what to do next.
 
-Only the error of failed queries and tool calls is made elsewhere: `result.check_tools`.
+Only the error of failed queries and tool calls is made elsewhere: `failed_queries.check_tools`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.branch_words import branch_advice
+from airflow_provider_platform.client.formats.branch_errors import branch_advice
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
     rpc_error,
@@ -42,12 +42,17 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
         return rpc_error(run.connection.error, run)
     if verdict is Verdict.SUSPENDED:
         return ChatSuspendedError(
-            "The run is suspended and did not resume on its own. Send the same message again "
-            "within 24 hours to resume it.",
+            "The run is suspended and did not resume on its own. To resume it, send the same "
+            "message again within 24 hours (PlatformHook.chat with this chat_id and message_id). "
+            "To send a new message instead, clear the task.",
             where=run,
         )
     if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
-        return ChatNoAnswerError("The thread does not contain this message.", where=run)
+        return ChatNoAnswerError(
+            "The thread does not contain the message of this task, so it has no answer to read. "
+            "Look at the thread in the platform. To ask again, clear the task.",
+            where=run,
+        )
     if says_user_limit(run.connection.error):
         return user_limit_error("The service refused the message", run.connection.error, run)
     said = quote_service(run.connection.error or "no text").removesuffix(".")
@@ -68,16 +73,18 @@ def thread_busy(run: ChatRun) -> ChatBusyError:
 
 CHECK_THREAD = (
     "Look at the thread in the platform. If the message of this task is not there, clear the task "
-    "to ask again. If the message is there, wait for its answer there. Clear the task only if a "
-    "later task needs the answer."
+    "to ask again. If the message is there, its answer appears in the thread too. In this case, "
+    "mark the task as successful if no later task needs the answer. Otherwise clear the task: the "
+    "task then asks the question a second time."
 )
 
 
 def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
     """The message was sent twice, and its thread does not hold it."""
     return PlatformOutcomeUnknownError(
-        "The message was sent twice under the same id, but the thread does not contain "
-        f"it{_because(cause)}. The service may still process the message. {CHECK_THREAD}",
+        "The message was sent twice under the same id by this task, but the thread does not "
+        f"contain the message.{_last_error(cause)} The service may still process the message. "
+        f"{CHECK_THREAD}",
         where=run,
     )
 
@@ -105,14 +112,14 @@ def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
     """The prompt got no stream or one that broke, and without a thread it cannot be found."""
     if isinstance(cause, PlatformApiError):
         return PlatformServerError(
-            f"The service failed before it returned a chat id{_because(cause)}, so the question "
-            "may still be running. A retry sends it again under the same message id.",
+            "The service failed before it returned a chat id, so the question may still be "
+            f"running.{_last_error(cause)} A retry sends it again under the same message id.",
             where=run,
             **cause.details,
         )
     return PlatformTransportError(
-        f"The connection broke before the service returned a chat id{_because(cause)}, so the "
-        "question may still be running. A retry sends it again under the same message id.",
+        "The connection broke before the service returned a chat id, so the question may still be "
+        f"running.{_last_error(cause)} A retry sends it again under the same message id.",
         where=run,
     )
 
@@ -123,7 +130,7 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
     the search only."""
     return PlatformTransportError(
         "The connection broke before the service confirmed the message, and the thread could not "
-        f"be read{_because(cause)}. A retry looks for the message in the thread.",
+        f"be read.{_last_error(cause)} A retry looks for the message in the thread.",
         where=run,
     )
 
@@ -141,7 +148,7 @@ def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTra
     """The final record says that it is not complete, and the thread could not be read."""
     return PlatformTransportError(
         "The run ended, but its answer may be incomplete: the service did not mark the answer as "
-        f"complete. The task could not read the thread to check the answer{_because(cause)}. A "
+        f"complete. The task could not read the thread to check the answer.{_last_error(cause)} A "
         "retry reads the thread again.",
         where=run,
     )
@@ -149,8 +156,14 @@ def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTra
 
 def deadline_passed(run: ChatRun) -> PlatformDeadlineError:
     """The deadline has passed."""
-    state = "did not end" if run.accepted else "was not accepted"
-    return PlatformDeadlineError(f"The run {state} before its deadline.", where=run)
+    state = (
+        "did not end before its deadline."
+        if run.accepted
+        else "was not accepted before its deadline: the service did not confirm the message."
+    )
+    return PlatformDeadlineError(
+        f"The run {state} If the agent needs more time, raise timeout.", where=run
+    )
 
 
 def interrupted(run: ChatRun) -> PlatformInterruptedError:
@@ -164,10 +177,10 @@ def not_stopped(run: ChatRun) -> PlatformTransportError:
     """The thread could not be read before the abort, and the caller named it."""
     return PlatformTransportError(
         "Nothing was stopped: the thread could not be read, so the task does not know which run "
-        "is active in the thread.",
+        "is active in the thread. The run may continue.",
         where=run,
     )
 
 
-def _because(cause: PlatformError | None) -> str:
-    return f" ({cause.reason.removesuffix('.')})" if cause else ""
+def _last_error(cause: PlatformError | None) -> str:
+    return f" The last error: {cause.reason.removesuffix('.')}." if cause else ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from airflow_provider_platform.client.chat.request import says_busy
+from airflow_provider_platform.client.chat.busy_thread import says_busy
 from airflow_provider_platform.client.errors import PlatformAddressError, PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import (
     CutJsonError,

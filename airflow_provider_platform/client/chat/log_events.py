@@ -1,7 +1,8 @@
 """The events of a chat: what its programs report to their caller while they run.
 
 `str(event)` is its line in the log. Text of the service in it is one line of at most 500 characters
-without control characters. `records` decides which records of a stream make an event.
+without control characters. `records` decides which records of a stream make an event, and
+`operations.event_logger` writes the lines and folds the details.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from typing import ClassVar
 
 from airflow_provider_platform.client.chat.tool_calls import ToolCall
 from airflow_provider_platform.client.formats.service_text import quote_service
+
+SHOWN_STAGES = 100
+"""Changes of stage that make an event each. Later changes are counted only."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class StagesNotShown:
     count: int
 
     def __str__(self) -> str:
-        return f"More changes of the agent's stage, which are not shown: {self.count:,}"
+        return f"The log leaves out further changes of the agent's stage: {self.count:,}"
 
 
 @dataclass(frozen=True)

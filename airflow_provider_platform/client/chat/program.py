@@ -49,13 +49,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from airflow_provider_platform.client.chat import errors
+from airflow_provider_platform.client.chat.busy_thread import is_busy
 from airflow_provider_platform.client.chat.log_events import Waiting
 from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
     input_digest,
-    is_busy,
     new_message_id,
 )
 from airflow_provider_platform.client.chat.result import ChatResult
@@ -88,7 +88,8 @@ from airflow_provider_platform.client.operations.program import (
     ReloadCredentials,
     Sleep,
 )
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget, poll_pause
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.poll_interval import poll_pause
 
 FUTILE_RECONNECTS = 5
 """How many connections in a row may bring nothing new."""

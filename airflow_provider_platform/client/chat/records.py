@@ -57,8 +57,11 @@ from enum import Enum
 from io import StringIO
 from typing import Any
 
+from airflow_provider_platform.client.chat.busy_thread import says_busy
+from airflow_provider_platform.client.chat.failed_queries import ToolErrorRule, check_tools
 from airflow_provider_platform.client.chat.framing import ChatLineParser, is_error, is_rpc_error
 from airflow_provider_platform.client.chat.log_events import (
+    SHOWN_STAGES,
     Accepted,
     ChatEvent,
     StageChanged,
@@ -67,12 +70,10 @@ from airflow_provider_platform.client.chat.log_events import (
     ThreadNamed,
     ToolCallEnded,
 )
-from airflow_provider_platform.client.chat.request import input_digest, is_message_id, says_busy
+from airflow_provider_platform.client.chat.request import input_digest, is_message_id
 from airflow_provider_platform.client.chat.result import (
     ChatResult,
-    ToolErrorRule,
     as_plain,
-    check_tools,
     count_received,
 )
 from airflow_provider_platform.client.chat.state_messages import (
@@ -96,8 +97,6 @@ MAX_TEXT = 64 * 1024 * 1024
 """Characters that the records of a run may hold in all: a chat that never ends must end."""
 RECORD_COST = 256
 """Characters that a record counts beside its text, so that countless empty records count too."""
-SHOWN_STAGES = 100
-"""Changes of stage that make an event each. Later changes are counted only."""
 
 _FINAL = "final"
 _MAX_EXACT_INT = 2**53
@@ -619,8 +618,8 @@ class ChatRun:
         )
 
     def __str__(self) -> str:
-        thread = quote_service(self.chat_id) if self.chat_id else "(no thread yet)"
-        return f"chat {thread}, message {self.message_id}"
+        thread = f"chat {quote_service(self.chat_id)}" if self.chat_id else "no chat id yet"
+        return f"{thread}, message {self.message_id}"
 
     # Bytes go in.
 
@@ -772,7 +771,9 @@ class ChatRun:
         if answer is None:
             text = quote_service(self._fold.last_text() or last_message) or "nothing"
             raise ChatNoAnswerError(
-                f"The run ended without a final answer. The agent last said: {text}.", where=self
+                f"The run ended without a final answer. The agent last said: "
+                f"{text.removesuffix('.')}.",
+                where=self,
             )
         calls = max(self._fold, self._calls_by_messages(), key=_known_queries)
         result = ChatResult(

@@ -1,4 +1,4 @@
-"""Requests to the chat API: `ChatRequest`, message ids, and the refusal of a busy thread."""
+"""Requests to the chat API: `ChatRequest` and message ids."""
 
 from __future__ import annotations
 
@@ -14,30 +14,15 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator
 
-from airflow_provider_platform.client.errors import (
-    PlatformApiError,
-    PlatformError,
-)
 from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.operations.rules import integer
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
-_STREAM_IN_PROGRESS = "Streaming for thread is in progress"
 RANDOM_DIGITS = 5
 """With the 13 digits of the time they make 18, which fit a signed integer of 64 bits."""
 LARGEST_ID = 2**63 - 1
 """The largest number in a message id that the service can store."""
 _MESSAGE_ID = re.compile(r"[0-9]{13,}-message")
-
-
-def says_busy(text: object) -> bool:
-    """Whether the text of an error means that the thread is answering another message."""
-    return _STREAM_IN_PROGRESS.lower() in str(text).lower()
-
-
-def is_busy(error: PlatformError) -> bool:
-    """Whether the service refused a request because its thread is answering another message."""
-    return isinstance(error, PlatformApiError) and says_busy(error.service_message)
 
 
 def new_message_id(now: float | None = None) -> str:

@@ -1,21 +1,15 @@
-"""`ChatResult`: what a chat returns, and when its tool errors make the run a failure."""
+"""`ChatResult`: what a chat returns. When failed queries fail the run is in `failed_queries`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query, Search
-from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.json_text import db_safe
-from airflow_provider_platform.client.formats.service_text import quote_service
 
 R = TypeVar("R")
-
-ToolErrorRule = Literal["all", "any", "never"]
-"""Which tool errors make a run fail: all queries failed, any tool call failed, or never."""
 
 
 @dataclass
@@ -137,28 +131,3 @@ def count_received(query_errors: Iterable[str | None]) -> int:
     """How many queries, given by their errors, have the result or the error that the service sent
     for them."""
     return sum(error != UNFINISHED for error in query_errors)
-
-
-def check_tools(result: dict[str, Any], rule: ToolErrorRule) -> None:
-    """Raise ChatToolError if the tool errors of a result, given as plain JSON (`as_plain`), make
-    the run a failure under the rule.
-
-    A query whose result did not reach us does not count: nobody knows whether it failed.
-    """
-    query_errors = [query["error"] for query in result["queries"]]
-    failed = [error for error in query_errors if error is not None and error != UNFINISHED]
-    every_query = bool(failed) and len(failed) == len(query_errors)
-    errors = failed + [
-        error for error in result["tool_errors"] if quote_service(error) not in failed
-    ]
-    if rule == "never" or not (every_query if rule == "all" else errors):
-        return
-    what = "Every query of the run failed" if every_query else "A tool call of the run failed"
-    reason = quote_service(errors[0]).removesuffix(".")
-    advice = branch_advice(errors[0])
-    raise ChatToolError(
-        f"{what}: {reason}. "
-        f"{advice + ' ' if advice else ''}"
-        f"The agent answered: {quote_service(result['answer'])}",
-        where=f"chat {result['chat_id']}, message {result['message_id']}",
-    )

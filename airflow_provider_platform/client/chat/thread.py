@@ -19,13 +19,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_platform.client.chat.busy_thread import is_busy, says_busy
 from airflow_provider_platform.client.chat.framing import RecordReader, is_error, is_rpc_error
 from airflow_provider_platform.client.chat.records import MAX_TEXT, RecordFold, is_assistant
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
-    is_busy,
-    says_busy,
 )
 from airflow_provider_platform.client.chat.result import as_plain, without_details
 from airflow_provider_platform.client.chat.state_messages import (
@@ -173,7 +172,11 @@ def _read_error(chat_id: str, record: dict[str, Any]) -> bool:
         return True
     if is_rpc_error(record):
         raise rpc_error(error, f"chat {chat_id}")
-    raise ChatStreamError(f"The service answered: {quote_service(error)}.", where=f"chat {chat_id}")
+    raise ChatStreamError(
+        f"The thread could not be read: {quote_service(error).removesuffix('.')}. A retry may "
+        "succeed.",
+        where=f"chat {chat_id}",
+    )
 
 
 # What a thread holds.

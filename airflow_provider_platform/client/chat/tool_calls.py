@@ -14,7 +14,6 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from airflow_provider_platform.client.formats.column_types import type_name
 from airflow_provider_platform.client.formats.json_text import (
     finalize_numbers,
     read_json,
@@ -25,6 +24,7 @@ from airflow_provider_platform.client.formats.service_text import (
     MAX_SERVICE_TEXT,
     quote_service,
 )
+from airflow_provider_platform.client.formats.service_types import type_name
 
 UNFINISHED = "The call had no result when the run ended."
 """The error of a query whose result did not reach us."""

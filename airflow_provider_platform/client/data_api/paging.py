@@ -11,6 +11,9 @@ The result ends with a page that brings no other row. How many rows a page has d
 so a deployment that cuts pages at an unknown limit loses no row. Rows with a null key are asked
 for by every page, because they would be missed by any comparison; `PageReader` refuses them.
 
+`PagedQuery` writes the SQL of a page, `PageReader` judges its rows, and `run_pages` runs one page
+after another.
+
 The order is checked as it is read: keys must rise from row to row, by value for numbers and by
 code points for text, dates and times.
 """
@@ -18,19 +21,31 @@ code points for text, dates and times.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from operator import lt
 from typing import Any, NoReturn, Self
 
-from airflow_provider_platform.client.data_api.limits import MAXIMUM_LIMIT
-from airflow_provider_platform.client.data_api.tokens import Token, read_tokens
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
+from airflow_provider_platform.client.data_api.row_limits import MAXIMUM_LIMIT
+from airflow_provider_platform.client.data_api.sql_tokens import Token, read_tokens
 from airflow_provider_platform.client.errors import (
     PageKeyError,
     PagesChangedError,
+    PlatformError,
     PlatformInputError,
+)
+from airflow_provider_platform.client.http.retry import may_repeat, pause_after
+from airflow_provider_platform.client.operations.program import (
+    Clock,
+    Notify,
+    Program,
+    Sleep,
+    with_events,
 )
 
 LEAST_PAGE = 2
@@ -238,10 +253,11 @@ class PageReader:
 
     def _lost(self) -> NoReturn:
         raise PagesChangedError(
-            f"Page {self.pages} does not begin with the last row of the previous page (row "
-            f"{self.row_count}). Each page must begin with that row. Either the data changed while "
-            f"the task read the pages, or the service rounds the values of {_listed(self._names)}. "
-            "Run the query again. If that does not help, page by other columns."
+            f"Page {self.pages} does not begin with row {self.row_count} of the result, so rows "
+            "may be missing between the pages. Each page must begin with the last row of the page "
+            "before. Either the data changed while the task read the pages, or the service rounds "
+            f"the values of {_listed(self._names)}. Run the query again. If that does not help, "
+            "page by other columns."
         )
 
     def _refuse_order(
@@ -258,8 +274,8 @@ class PageReader:
             )
         raise PageKeyError(
             f"Row {row + 1} comes after row {row}, but its values of page_by {names} are smaller. "
-            "The service sorts these values in another order, for example by a language's "
-            "collation. Page by numbers, dates, times, or strings without upper case."
+            "The service sorts these values in another order than the task, for example by a "
+            "language's collation. Page by numbers, dates, times, or strings without upper case."
         )
 
 
@@ -313,7 +329,10 @@ class _Parts:
         if tokens and tokens[0].code in ("distinct", "all"):
             tokens = tokens[1:]
             if tokens and tokens[0].code == "on":
-                _refuse("the query has DISTINCT ON, which selects rows by its own order")
+                _refuse(
+                    "the query has DISTINCT ON. Which rows it selects depends on the ORDER BY, "
+                    "and page_by sets another ORDER BY"
+                )
         return [self._column(item) for item in _by_commas(tokens)]
 
     def groups(self) -> list[list[Token]] | None:
@@ -366,8 +385,8 @@ def _refuse_shape(words: list[str]) -> None:
         _refuse(f"the query must be one SELECT, but it begins with {begins}")
     if words.count("select") > 1:
         _refuse(
-            "the query has a subquery. The service may apply its row limit to the subquery before "
-            "it applies the condition that selects a page, so rows would be lost"
+            "the query has a subquery. The service may apply its row limit inside the subquery, "
+            "and then later pages would lack rows"
         )
     for word, after in pairwise(words):
         if word == "over" and (after == "(" or _is_name(after)):
@@ -412,7 +431,10 @@ def _key_column(name: str, columns: list[Column]) -> Column:
     if found:
         calls = {word for word, after in pairwise(found[0].tokens) if after == "("}
         if calls & _AGGREGATES:
-            _refuse(f"{name} is an aggregate, and WHERE cannot filter by an aggregate")
+            _refuse(
+                f"{name} is an aggregate. page_by selects each page with a condition in WHERE, "
+                "and WHERE cannot contain an aggregate"
+            )
         return found[0]
     stars = [column for column in columns if column.star]
     if not stars:
@@ -443,7 +465,8 @@ def _check_groups(parts: _Parts, columns: list[Column], keys: list[Column]) -> N
         if column is None:
             _refuse(
                 f"GROUP BY has {parts.source(item)[:60]}, which is not a named column of the "
-                "result, so keys would repeat. Select the column, with AS if it is an expression"
+                "result, so several rows could have the same keys. Add it to the SELECT list, and "
+                "name it with AS if it is an expression"
             )
         grouped.append(column)
     for key in keys:
@@ -586,3 +609,57 @@ def _listed(names: Sequence[str]) -> str:
 
 def _refuse(reason: str, field: str = "page_by") -> NoReturn:
     raise PlatformInputError(f"Nothing was sent: page_by cannot be used: {reason}.", field=field)
+
+
+def run_pages(
+    query: SqlQuery, pages: PagedQuery, config: PlatformConfig, clock: Clock
+) -> Program[None]:
+    """Run a query page by page. Notifies as `run_sql` does, as if the result were one: of the
+    columns once, of new rows only, and of SqlOpenEnd if the last page had no end of its own.
+
+    Each page may wait for its first row as long as the first one. A page that breaks off after new
+    rows is asked for again from the last of them, at most `max_attempts` times in a row. Raises
+    what `run_sql` raises, PageKeyError and PagesChangedError.
+    """
+    patience = query.deadline - clock()
+    reader = PageReader(pages)
+    broken = 0
+    while True:
+        page = _Page(reader)
+        body = query.body.model_copy(update={"query": reader.next_page()})
+        asked = replace(query, body=body, deadline=clock() + patience)
+        try:
+            yield from with_events(run_sql(asked, config, clock), page.take)
+        except PlatformError as error:
+            broken += 1
+            goes_on = reader.has_new_rows and may_repeat(error, repeatable=True)
+            if not goes_on or broken >= config.max_attempts:
+                raise
+            yield Sleep(pause_after(error, broken))
+            continue
+        broken = 0
+        reader.finish_page()
+        if reader.ended:
+            if page.open_ended:
+                yield Notify(SqlOpenEnd())
+            return
+
+
+class _Page:
+    """What one page adds to the result."""
+
+    def __init__(self, reader: PageReader) -> None:
+        self._reader = reader
+        self.open_ended = False
+
+    def take(self, event: object) -> Iterable[object]:
+        if isinstance(event, SqlColumns):
+            return [event] if self._reader.take_columns(event.columns) else []
+        if isinstance(event, SqlOpenEnd):
+            # Rows that a page lost at its end are asked for again by the next one.
+            self.open_ended = True
+            return []
+        if isinstance(event, SqlChunk):
+            rows = self._reader.take_rows(event.rows)
+            return [SqlChunk(rows)] if rows else []
+        return [event]

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from airflow_provider_platform.client.data_api.tokens import read_tokens
+from airflow_provider_platform.client.data_api.sql_tokens import read_tokens
 from airflow_provider_platform.client.errors import PlatformInputError
 
 if TYPE_CHECKING:
     from re import Match
 
-    from airflow_provider_platform.client.data_api.tokens import Token
+    from airflow_provider_platform.client.data_api.sql_tokens import Token
 
 Parameters: TypeAlias = Mapping[str, Any] | Sequence[Any]
 
@@ -102,7 +102,7 @@ class _Binding:
         words = [token.text.lower() for token in code]
         in_list = words[-1:] == ["in"]
         in_open_list = words == ["in", "("]
-        place = f"parameter {found[0]}{'' if found['name'] else f' number {self._taken}'}"
+        place = f"parameter {found[0] if found['name'] else self._taken}"
         if isinstance(value, list | tuple | AbstractSet):
             closed = in_open_list and self._next_code(found.end()) == ")"
             if not (in_list or closed):
@@ -110,7 +110,7 @@ class _Binding:
             literals = self._literals(value, place)
             literal = literals if closed else f"({literals})"
         elif in_list:
-            _refuse(f"{place} follows IN and must be a list, not {_type_name(value)}")
+            _refuse(f"{place} follows IN and must be a list, but is {_type_name(value)}")
         else:
             literal = self._literal(value, place)
         space_before = before and before not in _STANDS_ALONE_BEFORE

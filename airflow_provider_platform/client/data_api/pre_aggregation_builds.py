@@ -59,9 +59,9 @@ from airflow_provider_platform.client.formats.build_selector import (
     check_full_name,
     zoneless_range,
 )
-from airflow_provider_platform.client.formats.database_words import says_time_out
 from airflow_provider_platform.client.formats.input_values import check_timezone
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.formats.timeout_errors import says_time_out
 from airflow_provider_platform.client.http.api_errors import SCOPE_MISSING
 from airflow_provider_platform.client.http.retry import (
     may_have_been_processed,
@@ -78,7 +78,8 @@ from airflow_provider_platform.client.operations.program import (
     Sleep,
 )
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import poll_until
 
 JOBS_PATH = "pre-aggregations/jobs"
 START_SECONDS = 600.0
@@ -204,8 +205,8 @@ def start_builds(
 def _lost_start(access: JobsAccess, cause: PlatformError, *, repeat: bool) -> PlatformError:
     """The error of a start whose answer, with the tokens in it, was lost."""
     lost = (
-        "The connection broke before the service confirmed the start of the builds, so they may be "
-        f"running: {cause.reason}"
+        "The service did not confirm the start of the builds, so they may be running: "
+        f"{cause.reason.removeprefix(f'{_START.action}: ')}"
     )
     if repeat:
         return PlatformTransportError(f"{lost} A retry starts them again.", where=access.where)
@@ -479,10 +480,10 @@ class BuildProgress:
             said.append(f"The build of {_count(len(failed), 'table')} failed: {_named(failed)}.")
         if missing:
             said.append(
-                f"{_count(len(missing), 'table').capitalize()} did not appear within "
-                f"{self.missing_grace:g} seconds after the last progress of any build: "
-                f"{_named(missing)}. Either these builds failed and the service lost their errors, "
-                "or the data model changed."
+                f"{_count(len(missing), 'table').capitalize()} did not appear: {_named(missing)}. "
+                f"No build has made progress for {self.missing_grace:g} seconds. Either the builds "
+                "of the missing tables failed and the service lost their errors, or the data model "
+                "changed."
             )
         done = len(self.tokens) - len(failed) - len(missing)
         said.append(

@@ -6,6 +6,8 @@ Values are as the service sends them: texts whatever their type, JSON booleans, 
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -25,10 +27,10 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.branch_words import branch_advice
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.formats.branch_errors import branch_advice
+from airflow_provider_platform.client.formats.service_text import quote_service, shortened
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.management.data_model.opening import (
+from airflow_provider_platform.client.management.data_model.open_and_close import (
     branch_address_beside,
     find_branch_address,
 )
@@ -43,6 +45,10 @@ from airflow_provider_platform.client.operations.program import (
     Sleep,
 )
 
+log = logging.getLogger(__name__)
+
+SQL_IN_LOG = 2000
+"""Characters of a failed query that the log shows."""
 REPEAT_PAUSE = 0.5
 """Seconds before a query that still runs is asked for again; the service itself waits longer."""
 
@@ -61,8 +67,9 @@ class SqlInput(InputModel):
 @dataclass(frozen=True, kw_only=True)
 class SqlQuery:
     """A query to run: `branch_name` for a development branch, `deadline` in Unix time, until the
-    first row. With a `token` it runs with that one's rights, else with those of the data token that
-    the management API gives. `deployment_id` is needed where that API is asked for something."""
+    first row. With a `token` it runs with the permissions of that token, else with those of the
+    data token that the management API returns. `deployment_id` is needed for each call of that
+    API."""
 
     deployment_id: int | None
     body: SqlInput
@@ -169,7 +176,9 @@ def _raise_for_branch(query: SqlQuery, error: PlatformError) -> None:
 
 def _too_late(query: SqlQuery) -> PlatformDeadlineError:
     return PlatformDeadlineError(
-        "The query returned no result before the deadline.", where=query.where
+        "The query returned no result before the deadline. If the query needs more "
+        "time, raise timeout.",
+        where=query.where,
     )
 
 
@@ -232,3 +241,19 @@ def _read(
                 yield Notify(SqlOpenEnd())
             break
     yield CloseStream()
+
+
+class FailedSqlLog:
+    """Logs the SQL of a query that fails, so that the log of a failed try shows it.
+
+    `redact` takes secrets out of the SQL; set it before the query is sent.
+    """
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self.redact: Callable[[str], str] = str
+
+    def __call__(self, error: PlatformError) -> None:
+        """Log a warning if the service refused the query or did not answer before the deadline."""
+        if isinstance(error, DataQueryError | PlatformDeadlineError):
+            log.warning("The query that failed: %s", shortened(self.redact(self.sql), SQL_IN_LOG))

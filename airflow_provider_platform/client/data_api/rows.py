@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
 from airflow_provider_platform.client.errors import (
-    DataQueryError,
     PlatformClosedError,
-    PlatformDeadlineError,
     PlatformError,
 )
-from airflow_provider_platform.client.formats.service_text import shortened
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.events import Events
@@ -23,26 +19,6 @@ WhyCut = Callable[[int], str | None]
 """Why a result with this number of rows may have been cut, as sentences; None if it was not."""
 OnFailure = Callable[[PlatformError], None]
 """Called once with the error that ends a result."""
-SQL_IN_LOG = 2000
-"""Characters of a failed query that the log shows."""
-
-log = logging.getLogger(__name__)
-
-
-class FailedSqlLog:
-    """Logs the SQL of a query that fails, so that the log of a failed try shows it.
-
-    `redact` takes secrets out of the SQL; set it before the query is sent.
-    """
-
-    def __init__(self, sql: str) -> None:
-        self.sql = sql
-        self.redact: Callable[[str], str] = str
-
-    def __call__(self, error: PlatformError) -> None:
-        """Log a warning if the service refused the query or did not answer before the deadline."""
-        if isinstance(error, DataQueryError | PlatformDeadlineError):
-            log.warning("The query that failed: %s", shortened(self.redact(self.sql), SQL_IN_LOG))
 
 
 class _Received:
@@ -84,8 +60,8 @@ class _Received:
             return None
         if self.open_ended:
             return (
-                f"Rows may be missing: the connection was closed after {self.row_count} rows, "
-                "without the usual end of a response. Run the query again. If that does not "
+                f"Rows may be missing: the connection was closed after {self.row_count} rows, and "
+                "the response does not say how long it is. Run the query again. If that does not "
                 "help, check the proxies between Airflow and the service."
             )
         return self._why_cut(self.row_count)

@@ -106,7 +106,11 @@ def parse_line(line: bytes, number: int, skipped: int = 0) -> Any:
         return read_json(line)
     except ValueError as error:
         start = quote_service(line[:80].decode("utf-8", "replace") + CUT * (len(line) > 80))
-        place = f", read from byte {skipped}," if skipped else ""
+        part, unit = "", "line"
+        if skipped:
+            part = f" could not be read. The part of the line that begins at byte {skipped}"
+            unit = "part"
         raise PlatformProtocolError(
-            f"Line {number} of the stream{place} {error}; it begins with {start!r}."
+            f"Line {number} of the stream{part} {error}. The {unit} begins with {start!r}. A retry "
+            "may succeed."
         ) from None

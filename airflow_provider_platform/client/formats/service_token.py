@@ -79,4 +79,4 @@ def _when(seconds: float) -> str:
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, OSError, ValueError):
-        return "a date beyond the calendar"
+        return f"an invalid date ({seconds:g})"

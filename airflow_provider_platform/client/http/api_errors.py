@@ -27,10 +27,10 @@ from airflow_provider_platform.client.errors import (
     PlatformUnprocessableError,
     RequestName,
 )
-from airflow_provider_platform.client.formats.branch_words import branch_advice
-from airflow_provider_platform.client.formats.database_words import TIME_OUT_ADVICE, says_time_out
+from airflow_provider_platform.client.formats.branch_errors import branch_advice
 from airflow_provider_platform.client.formats.json_text import read_json
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.formats.timeout_errors import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.http.retry import parse_retry_after
 from airflow_provider_platform.client.known_secrets import HIDDEN, SHORTEST_SECRET
 from airflow_provider_platform.client.operations.operation import Operation

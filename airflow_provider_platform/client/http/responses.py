@@ -23,7 +23,6 @@ from airflow_provider_platform.client.formats.json_text import (
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
-    CHAT_ABORT,
     chat_error,
     data_call_error,
     data_error,
@@ -31,9 +30,9 @@ from airflow_provider_platform.client.http.api_errors import (
     is_html_type,
     management_error,
     own_error,
-    rpc_error,
     service_message,
 )
+from airflow_provider_platform.client.http.response_size import refuse_too_many
 from airflow_provider_platform.client.known_secrets import Redactor
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import DataRefusal
@@ -74,8 +73,8 @@ def read_response(
         return cast("T", body)
     if not body.strip():
         return _read_nothing(operation, status, open_ended=open_ended)
-    _refuse_too_many(operation, body)
-    value = _json(name, headers, body, described=operation.described)
+    refuse_too_many(operation, body)
+    value = json_value(name, headers, body, described=operation.described)
     if open_ended and type(value) in (int, float):
         raise _perhaps_cut(name)
     if isinstance(value, dict) and value.get("error") and not set(value) - _ERROR_KEYS:
@@ -109,27 +108,10 @@ def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> 
         ) from None
 
 
-MAX_DESCRIBED_CONTAINERS = 200_000
-MAX_CONTAINERS = 1_000_000
-"""The most lists and objects of an answer that a model describes, and of any other: a few bytes of
-text each, they take a hundred bytes of memory and most of the time of reading."""
-
-
-def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:
-    name = operation.request_name
-    most = MAX_DESCRIBED_CONTAINERS if operation.described else MAX_CONTAINERS
-    if len(body) > most and body.count(b"[") + body.count(b"{") > most:
-        raise PlatformProtocolError(
-            f"{name.action}: the response was not read, because it contains more than {most} "
-            "lists and objects.",
-            where=name.where,
-        )
-
-
 def _perhaps_cut(name: RequestName) -> PlatformTransportError:
     return PlatformTransportError(
-        f"{name.action}: the response may be cut off, because the connection closed without the "
-        "usual end of a response. Check the proxies between Airflow and the service.",
+        f"{name.action}: the response may be cut off, because the connection was closed and the "
+        "response does not say how long it is. Check the proxies between Airflow and the service.",
         where=name.where,
     )
 
@@ -171,7 +153,7 @@ def read_data_document(
             raise data_call_error(name, status, headers, body, now=now)
         return DataRefusal(status, said)
     try:
-        document = _json(name, headers, body)
+        document = json_value(name, headers, body)
     except PlatformAddressError as error:
         raise PlatformAddressError(
             f"{name.action}: the data API's address returned something else than JSON, "
@@ -181,24 +163,6 @@ def read_data_document(
         ) from error
     said = own_error(status, body) if isinstance(document, dict) else None
     return document if said is None else DataRefusal(status, said)
-
-
-def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:
-    """The outcome of an abort request: only 204 means that the run was stopped."""
-    name = CHAT_ABORT
-    refuse_redirect(name, status, headers)
-    if status == 204:
-        return
-    if status >= 400:
-        raise chat_error(name, status, headers, body, now=now, aborts=True)
-    value = _json(name, headers, body) if body.strip() else None
-    if isinstance(value, dict) and value.get("error"):
-        raise rpc_error(value["error"], name.where)
-    raise PlatformProtocolError(
-        f"{name.action}: the run may continue, because the service answered {status} and only 204 "
-        "confirms the stop.",
-        where=name.where,
-    )
 
 
 def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) -> None:
@@ -221,9 +185,11 @@ def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) 
     )
 
 
-def _json(
+def json_value(
     name: RequestName, headers: Mapping[str, str], body: bytes, *, described: bool = True
 ) -> Any:
+    """Return the value of a JSON body. Raises PlatformError for HTML, for half a text and for
+    anything else."""
     if is_html(headers, body):
         raise _wrong_address(name, "HTML", described=described)
     try:
@@ -233,7 +199,7 @@ def _json(
             f"{name.action}: the response was cut off: it {error}.", where=name.where
         ) from None
     except ValueError:
-        raise _wrong_address(name, "something that is not JSON", described=described) from None
+        raise _wrong_address(name, "something else", described=described) from None
 
 
 def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
@@ -241,9 +207,10 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
     if not described:
         return PlatformAddressError(
             f"{name.action}: the service returned {got} instead of JSON. The service does this if "
-            "a path does not exist. Check the path: it begins after the /api of the address "
-            "(/v1/deployments, not /api/v1/deployments), or with /build/api. If the path is right, "
-            "check the address in the connection.",
+            "a path does not exist. Check the path. The address already ends in /api, so "
+            "write /v1/deployments, not /api/v1/deployments. Write a path of the build API in "
+            "full, with /build/api at its beginning. If the path is right, check the address in "
+            "the connection.",
             where=name.where,
         )
     return PlatformAddressError(

@@ -14,8 +14,8 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     RequestName,
 )
-from airflow_provider_platform.client.http.bodies import BROKEN, broken_answer
-from airflow_provider_platform.client.http.connections import OpenResponse
+from airflow_provider_platform.client.http.connection_errors import BROKEN, broken_answer
+from airflow_provider_platform.client.http.connection_pool import OpenResponse
 
 DRAIN_SECONDS = 0.25
 MAX_WAITING_BYTES = 1024 * 1024

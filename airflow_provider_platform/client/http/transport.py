@@ -23,17 +23,17 @@ from airflow_provider_platform.client.errors import (
     RequestName,
 )
 from airflow_provider_platform.client.http import responses
+from airflow_provider_platform.client.http.abort_response import read_abort
 from airflow_provider_platform.client.http.api_errors import CHAT_ABORT, CHAT_STREAM, DATA_QUERY
-from airflow_provider_platform.client.http.bodies import (
+from airflow_provider_platform.client.http.connection_errors import translated
+from airflow_provider_platform.client.http.connection_pool import Connections
+from airflow_provider_platform.client.http.requests import json_body, query_pairs
+from airflow_provider_platform.client.http.response_size import (
     MAX_ERROR_BYTES,
     MAX_LIST_BYTES,
-    json_body,
     max_bytes,
-    query_pairs,
     read_body,
-    translated,
 )
-from airflow_provider_platform.client.http.connections import Connections
 from airflow_provider_platform.client.http.retry import tenacity_policy
 from airflow_provider_platform.client.http.stream import Stream
 from airflow_provider_platform.client.known_secrets import KnownSecrets, Redactor, redactor
@@ -150,7 +150,7 @@ class Transport:
             name=CHAT_ABORT,
             seconds=effect.timeout,
         )
-        responses.read_abort(answered.status, answered.headers, answered.body, now=self.clock())
+        read_abort(answered.status, answered.headers, answered.body, now=self.clock())
 
     async def open_stream(self, effect: OpenStream) -> Stream:
         """Send a chat request; the answer's head is checked, its body is still to be read."""

@@ -67,7 +67,7 @@ class Arguments:
             return index(value)
         kind = type(value).__name__
         shown = f"{value} ({kind})" if isinstance(value, bool | float) else f"of type {kind}"
-        advice = f"; give its id, as {name}=….id" if hasattr(value, "id") else ""
+        advice = "; give the id of the object, not the object" if hasattr(value, "id") else ""
         return self._refuse_id(name, f"must be a whole number or text, not {shown}{advice}")
 
     def model(

@@ -112,8 +112,9 @@ class Page(ResponseModel, Generic[T]):
         page._left_out = left_out  # noqa: SLF001 - an instance of this class
         first = next(iter(odd.values()))
         log.warning(
-            "%s: %s items of the list do not have the documented shape and are left out. The "
-            "first is: %s: %s.",
+            "%s: the result leaves out %s items of the list, because they do not have the "
+            "documented form. The first problem is in %s: %s. The tenant may run a release that "
+            "this provider does not know.",
             cls.__name__,
             left_out,
             ".".join(map(str, first["loc"])),
@@ -168,7 +169,9 @@ class OffsetPageQuery(PageQuery):
         if {"first", "after"} & self.model_fields_set and (
             {"offset", "limit"} & self.model_fields_set
         ):
-            raise ValueError("first and after cannot be combined with offset and limit")
+            raise ValueError(
+                "the arguments first and after cannot be combined with offset and limit"
+            )
         return self
 
 
@@ -183,9 +186,11 @@ def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operati
     parameters = dict(operation.query)
     numbered = BY_NUMBER & set(parameters)
     if numbered and BY_CURSOR & set(parameters):
-        _refuse("first and after cannot be combined with offset, page and limit")
+        _refuse("the arguments first and after cannot be combined with offset, page and limit")
     if numbered == {"limit"}:
-        _refuse("limit alone does not choose a way of paging: use first, or add offset=0")
+        _refuse(
+            "limit needs offset (0 for the first page), or use the argument first instead of limit"
+        )
     for name in (numbered | {"first"}) & set(parameters):
         parameters[name] = _whole_number(name, parameters[name])
         if parameters[name] == 0 and name in ("first", "limit"):
@@ -221,7 +226,7 @@ def check_listing(operation: object) -> None:
     if isinstance(answer, type) and issubclass(answer, Page):
         return
     advice = (
-        f"{operation.description} gives no list of pages: write run(…) instead of iterate(…)"
+        f"{operation.description} does not return a list: write run(…) instead of iterate(…)"
         if operation.described
         else "iterate needs a list operation: write raw_listing(path) instead of raw_operation"
     )

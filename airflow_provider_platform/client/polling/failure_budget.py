@@ -15,29 +15,12 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.http.retry import is_transient, pause_after
-from airflow_provider_platform.client.operations.program import Program, Sleep
 
 TOLERATED_FAILURES = 5
 NOT_FOUND_GRACE = 60.0
 """Seconds that something may be unknown to the service after its start, or that a branch may be
 without a build."""
 LONGEST_PAUSE = 60.0
-POLL_SPREAD = 0.5
-"""How far a pause between polls goes to either side: polls of one instant cover an interval."""
-
-
-def poll_pause(seconds: float, left: float) -> Program[None]:
-    """The pause before the next poll, not beyond the end, in `left` seconds."""
-    if seconds * (1 + POLL_SPREAD) <= left:
-        yield Sleep(seconds, spread=POLL_SPREAD)
-    else:
-        yield Sleep(max(0.0, min(seconds, left)))
-
-
-def first_pause(interval: float, left: float) -> Program[None]:
-    """The pause before the first poll of a wait that many others may begin with: anything up to
-    the interval."""
-    yield Sleep(max(0.0, min(interval, left) / 2), spread=1.0)
 
 
 @dataclass

@@ -1,12 +1,11 @@
 """Waiting until something at the service is as wanted: poll, pause, poll again.
 
 A condition is a program that returns plain JSON once the wait is over, and None until then.
-`client.sensor_conditions` has the conditions; this module decides how often and how long to poll.
+`client.sensor_conditions` has the conditions of sensors, and `poll_interval` the pauses.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -14,8 +13,9 @@ from typing import Any, Literal
 
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
-from airflow_provider_platform.client.polling.failure_budget import (
-    FailureBudget,
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.poll_interval import (
+    PollInterval,
     first_pause,
     poll_pause,
 )
@@ -39,23 +39,6 @@ class PollFailed:
 
     def __str__(self) -> str:
         return f"A status check failed and is repeated: {self.error.message}"
-
-
-@dataclass(frozen=True)
-class PollInterval:
-    """Seconds between polls; with `exponential_backoff` they grow, up to `max_wait`."""
-
-    interval: float
-    exponential_backoff: bool = False
-    max_wait: float | None = None
-
-    def pause(self, polls: int) -> float:
-        """Seconds to wait after so many polls."""
-        if not self.exponential_backoff:
-            return self.interval
-        grown = max(1.0, self.interval * 2.0 ** min(polls - 2, 32))
-        jittered = grown * random.uniform(1.0, 2.0)  # noqa: S311 - spreads load, guards nothing
-        return jittered if self.max_wait is None else min(jittered, self.max_wait)
 
 
 def poll_until(

@@ -184,7 +184,7 @@ def _proxy(value: Any) -> str:
     text = str(value) if "://" in str(value) else f"http://{value}"
     scheme, rest = text.split("://", 1)
     if scheme not in ("http", "https", "socks5", "socks5h"):
-        raise ValueError("must begin with http:// or https://")
+        raise ValueError("must begin with http://, https:// or socks5://")
     split_address(f"http://{rest.rpartition('@')[2]}", field="proxy", port=None, allow_http=True)
     return text
 

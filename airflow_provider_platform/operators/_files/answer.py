@@ -1,5 +1,5 @@
-"""The files of a chat task: which files its author wants, and with whose rights all rows are
-read."""
+"""The files of a chat task: which files its author wants, and with whose permissions all rows
+are read."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class AnswerOutput:
             )
         check_place("output_path", self._folder(context) / "manifest.json")
         if self.all_rows:
-            self._rights(config)
+            self._reading_token(config)
 
     def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result, with values converted to the types of their columns (the chat sends
@@ -182,18 +182,18 @@ class AnswerOutput:
         return storage_path("output_path", self.output_path) / task_folder(*_place(context))
 
     def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
-        """Return all rows of a query of the agent, read with the rights that `all_rows_as`
-        names."""
-        from airflow_provider_platform.client.data_api.limits import known_limits
-        from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-        from airflow_provider_platform.client.data_api.rows import FailedSqlLog, SqlRows
+        """Return all rows of a query of the agent, read with the permissions that
+        `all_rows_as` names."""
+        from airflow_provider_platform.client.data_api.query import FailedSqlLog, SqlQuery, run_sql
+        from airflow_provider_platform.client.data_api.row_limits import known_limits
+        from airflow_provider_platform.client.data_api.rows import SqlRows
 
         query = SqlQuery.build(
             sql,
             deployment_id=client.config.deployment_id,
             deadline=client.clock() + ROWS_TIMEOUT,
             branch_name=branch_name,
-            token=self._rights(client.config),
+            token=self._reading_token(client.config),
         )
         program = run_sql(query, client.config, client.clock)
         limits = known_limits(client.config)
@@ -203,18 +203,18 @@ class AnswerOutput:
             lambda: client.events(program), lambda row_count: limits.why_cut(sql, row_count), failed
         )
 
-    def _rights(self, config: PlatformConfig) -> SecretStr | None:
+    def _reading_token(self, config: PlatformConfig) -> SecretStr | None:
         """Return the token with which queries are run again; None for a token of the connection.
-        Raises PlatformInputError if the connection's rights could show the user more rows than the
-        user may see."""
+        Raises PlatformInputError if the connection's permissions could show the user more rows than
+        the user may see."""
         if self.all_rows_as == "connection":
             return None
         if config.chat_service_token is None:
             raise PlatformInputError(
-                "Nothing was sent: with Chat API key (chat_api_key), all_rows uses the rights of "
-                "the connection, not the rights of the user in session_settings. Use Chat service "
-                'token (chat_service_token), or set all_rows_as="connection" if you accept the '
-                "connection's rights.",
+                "Nothing was sent: with Chat API key (chat_api_key), all_rows uses the "
+                "permissions of the connection, not the permissions of the user in "
+                "session_settings. Use Chat service token (chat_service_token), or set "
+                'all_rows_as="connection" if you accept the connection\'s permissions.',
                 field="all_rows_as",
             )
         return config.chat_service_token

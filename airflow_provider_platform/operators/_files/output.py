@@ -65,9 +65,9 @@ def folder_fits_its_files(*, output_path: Any, output_format: Any, output_option
         planned = planned_output(None, output_format, output_options)
         if planned != type(planned)(planned.format, planned.style):
             raise ValueError(
-                "output_options of a chat may only set how a file is written, such as delimiter "
-                "and compression; on_existing, on_empty, manifest, partitions and split files "
-                "need PlatformQueryOperator"
+                "output_options of a chat may set only how a file is written, for example its "
+                "delimiter and compression. For on_existing, on_empty, manifest, partitions and "
+                "several files for one result, use PlatformQueryOperator"
             )
 
 
@@ -119,8 +119,9 @@ def respect_existing(
         )
     if found.get("truncated") and fail_on_truncated:
         raise ResultTruncatedError(
-            f"output_path {what}, but its manifest says that rows may be missing. Remove the "
-            "existing files, so that the query runs again.",
+            f"output_path {what}, but its manifest says that rows may be missing. The task "
+            "accepts only complete results (on_truncated='fail'), so on_existing='skip' does not "
+            "skip it. Remove the existing files, so that the query runs again.",
             where=place,
         )
     cut = " Its manifest says that rows may be missing." if found.get("truncated") else ""

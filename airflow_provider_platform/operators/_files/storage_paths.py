@@ -61,7 +61,8 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
             where=quote_service(target),
             field=name,
         )
-    # Before Airflow opens the storage: without the connection it would use the worker's own rights.
+    # Before Airflow opens the storage: without the connection it would use the worker's own
+    # permissions.
     _check_connection(name, _connection_id(target))
     try:
         path = target if isinstance(target, ObjectStoragePath) else _object_path(str(target))

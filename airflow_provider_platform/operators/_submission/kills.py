@@ -20,7 +20,7 @@ from airflow_provider_platform.runs.stop_decision import UNKNOWN, run_within, st
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_platform.operators._submission.try_state import Attempt
+    from airflow_provider_platform.operators._submission.attempt import Attempt
     from airflow_provider_platform.runs.run_kind import Ids
 
 KILL_SECONDS = 4.0
@@ -123,7 +123,8 @@ class RunKill:
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
                 self._log(
                     attempt.log.warning,
-                    "Airflow did not return the state of the task: %s",
+                    "Airflow did not return the state of the task: %s. The task decides without "
+                    "the state whether to stop the run.",
                     str(error) or repr(error),
                 )
             else:
@@ -153,7 +154,11 @@ class RunKill:
         try:
             yield report
         except TimeoutError:
-            self._log(log.warning, "The remote run could not be stopped: no time was left.")
+            self._log(
+                log.warning,
+                "The remote run could not be stopped, because no time was left for it. The run may "
+                "continue.",
+            )
         except PlatformError as error:
             self._log(log.warning, "The remote run could not be stopped: %s", error)
 

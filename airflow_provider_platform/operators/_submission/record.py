@@ -191,8 +191,9 @@ class Submission:
         if self._store is None and not Submission._warned_no_store:
             Submission._warned_no_store = True
             log.info(
-                "This Airflow has no task state store (it needs 3.3 or later). A retry of this "
-                "task cannot re-attach to a run that an earlier try started."
+                "This release of Airflow has no task state store (Airflow 3.3 and later have "
+                "one). A retry of this task cannot re-attach to a run that an earlier try "
+                "started."
             )
 
     def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
@@ -213,8 +214,8 @@ class Submission:
                 self._write(record)
             except Exception:
                 log.warning(
-                    "The record of the run (%s) could not be written to Airflow's task state "
-                    "store. The task writes it again later.",
+                    "The record of the run (phase: %s) could not be written to Airflow's task "
+                    "state store. The task writes it again later.",
                     phase,
                     exc_info=True,
                 )
@@ -280,7 +281,7 @@ class Submission:
             self._pending = record
             log.debug("The record of the run still cannot be written: %s", error)
             return False
-        log.info("The record of the run (%s) was written.", record.phase)
+        log.info("The record of the run (phase: %s) was written.", record.phase)
         return True
 
 

@@ -33,6 +33,7 @@ from airflow_provider_platform.operators._base.operator import (
     default_deferrable,
     earliest_deadline,
 )
+from airflow_provider_platform.operators._submission.attempt import Attempt
 from airflow_provider_platform.operators._submission.kills import RunKill
 from airflow_provider_platform.operators._submission.orphaned_runs import (
     find_orphaned_run,
@@ -45,7 +46,6 @@ from airflow_provider_platform.operators._submission.record import (
     read_record,
     run_is_dead,
 )
-from airflow_provider_platform.operators._submission.try_state import Attempt
 from airflow_provider_platform.runs.run_kind import (
     LOOK_SECONDS,
     Blocked,
@@ -243,8 +243,8 @@ class RemoteRunOperator(PlatformOperator):
         orphaned = find_orphaned_run(ti, chat_id) if self.cancel_on_kill else None
         if orphaned is not None:
             self.log.warning(
-                "In DAG run %s this task has ended, but the agent may still be answering its "
-                "message %s in the thread. Stopping this answer.",
+                "This task has ended in DAG run %s, but the agent may still be answering the "
+                "message of that DAG run in this thread (message %s). Stopping that answer.",
                 orphaned["run_id"],
                 orphaned["message_id"],
             )
@@ -294,7 +294,7 @@ class RemoteRunOperator(PlatformOperator):
         known = attempt.known
         if known is None or self._kill.leaves_run or not attempt.is_last_try(error):
             return
-        self.log.warning("No further try will re-attach to the run. Stopping it.")
+        self.log.warning("No later try of this task waits for the run. Stopping the run.")
         self._kill.stop_quietly(attempt, known)
 
     def _start(self, attempt: Attempt) -> Any:
@@ -466,7 +466,7 @@ class RemoteRunOperator(PlatformOperator):
         if disposition.stop and self._kill.leaves_run:
             return  # the record says that it runs, and the retry stops it if need be
         if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
-            self.log.warning("No further try will re-attach to the run. Stopping it.")
+            self.log.warning("No later try of this task waits for the run. Stopping the run.")
             self._kill.stop_quietly(attempt, known)
         if disposition.phase is not None:
             attempt.submission.note(disposition.phase, known or {})

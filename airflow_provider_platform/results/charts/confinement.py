@@ -2,7 +2,7 @@
 
 A specification is written by an agent, and V8 runs what is made of it. Whoever gets out of V8 is in
 this process, so this process can do nothing but compute and use the pipes that it has. Two means of
-the Linux kernel do that, both without rights of root, both for good:
+the Linux kernel do that, both without root permissions, both for good:
 
 - A seccomp filter answers system calls by number: connections, programs and child processes,
   everything that changes files, other processes and their memory, and the kernel itself. It must
@@ -133,7 +133,7 @@ class ConfinementError(Exception):
         super().__init__(
             f"the process that draws charts cannot be sandboxed: {reason}. Charts need Linux "
             "(x86_64 or aarch64) with a kernel and a container security profile that allow "
-            "seccomp filters. Run the task on such a worker, or ask for no charts"
+            "seccomp filters. Run the task on such a worker, or leave out the charts"
         )
 
 
@@ -341,7 +341,7 @@ def _one_thread() -> None:
 
 
 def _drop_capabilities() -> None:
-    """Give up root's rights: to raise limits, to reach other users' files and processes."""
+    """Give up root's capabilities: to raise limits, to reach other users' files and processes."""
     if _call("capset", struct.pack("=Ii", 0x20080522, 0), bytes(24)) != 0:
         raise ConfinementError(f"the capabilities of the process cannot be dropped ({_reason()})")
 

@@ -216,7 +216,7 @@ def expressions_of(value: Any, key: str = "", signal: str = "") -> Iterator[str]
                     yield item
             elif name == "events" and _SELECTOR.fullmatch(item) is None:
                 raise ExpressionError(
-                    f"the text of events, {item[:120]!r}, contains an expression, which is not "
+                    f"the event selector {item[:120]!r} contains an expression, which is not "
                     "allowed"
                 )
 
@@ -267,7 +267,7 @@ def _check_member(node: Node) -> None:
                 "reads a property of a list; only the items of a list can be read"
             )
     elif owner.kind not in ("name", "member", "call", "conditional"):
-        raise ExpressionError("reads a member of a value that has no members")
+        raise ExpressionError("reads a member of a value that has none, for example of a number")
     _check(owner)
 
 
@@ -451,7 +451,7 @@ class _Parser:
         while self._kind == "sign" and self._value in ("(", ".", "["):
             count += 1
             if count > _MOST_IN_A_ROW:
-                raise ExpressionError("reads members of members too deeply")
+                raise ExpressionError("reads members too deeply, as in a.b.c.d")
             if self._take("."):
                 found = Node("member", self._member_name(), (found,))
             elif self._take("["):
@@ -497,7 +497,7 @@ class _Parser:
             if value in constants:
                 return Node("literal", constants[value])
             if value in _KEYWORDS:
-                raise ExpressionError(f"has the word {value!r}")
+                raise ExpressionError(f"has the word {value!r}, which is not allowed")
             if self._kind == "sign" and self._value == "(":
                 return Node("name", value)  # `toString(…)` is one of Vega's functions
             return Node("name", _allowed(value, "the name"))

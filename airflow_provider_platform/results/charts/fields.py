@@ -149,7 +149,7 @@ class _Reader:
             similar = _similar(name, scope or self._columns)
             hint = f" (did you mean {_quoted(similar)}?)" if similar else ""
             if name in self._columns:
-                hint = " (the result has it; the chart's transforms do not pass it on)"
+                hint = " (the result has this column, but a transform of the chart removes it)"
             said.append(_quoted(name) + hint)
         columns = [_quoted(name) for name in self._columns[:_SHOWN_COLUMNS]]
         if len(self._columns) > len(columns):

@@ -27,7 +27,7 @@ from typing import Any
 from airflow_provider_platform.client.formats.service_text import quote_service, shortened
 from airflow_provider_platform.results.charts.errors import ChartError
 from airflow_provider_platform.results.charts.fields import Uses
-from airflow_provider_platform.results.moments import short_moments
+from airflow_provider_platform.results.readable_dates import short_moments
 
 Json = dict[str, Any]
 

@@ -180,7 +180,7 @@ def _notes(
             if reads_fonts
             else "Charts on this worker can use only the built-in fonts of the drawing library. "
             "For other fonts (also those in chart_fonts), the worker needs Linux 5.13 or newer "
-            "with Landlock. Landlock limits the drawing process to the files of fonts."
+            "with Landlock."
         )
         notes.append(
             "No font has a glyph for "

@@ -162,7 +162,8 @@ class _Cleaner:
         else:
             self._say(
                 f"The chart's own data{address} are not loaded. The chart shows the rows of the "
-                "query instead, and values that it looks up in its own data stay empty."
+                "query instead. Values that the chart looks up in its own data stay "
+                "empty."
             )
 
     def _say(self, note: str) -> None:

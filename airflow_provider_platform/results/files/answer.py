@@ -148,7 +148,8 @@ def _write_query(
     if wanted.run and missing:
         wanted.warn(
             f"Query {number}: the chat reported {query['total_rows']} rows, but the data API "
-            f"returned {written.saved.row_count}."
+            f"returned {written.saved.row_count}. The file has the rows of the data API. The data "
+            "may have changed since the chat."
         )
     for said in (written.why_truncated, written.saved.renaming):
         if said is not None:

@@ -90,12 +90,12 @@ class OutputFile:
             return  # removed already
         except Exception as error:  # noqa: BLE001 - each storage library has classes of its own
             log.warning(
-                "The unfinished %s of %s could not be removed: %s It takes up space until you "
-                "remove it%s.",
+                "The unfinished %s of %s could not be removed and takes up space. Remove it%s. "
+                "The error was: %s",
                 self._target.unfinished,
                 quote_service(self._path),
-                read_failure(error),
                 self._target.removed_by,
+                read_failure(error),
             )
 
     def complete(self) -> None:

@@ -60,7 +60,7 @@ _OTHER_FORMATS = {
     ),
     **dict.fromkeys(("arrow", "avro", "feather", "html", "orc", "xml", "yaml", "yml"), ""),
 }
-_KNOWN_ENDINGS = ".parquet, .csv, .tsv, .jsonl or .ndjson, the last four also with .gz or .zst"
+_KNOWN_ENDINGS = ".parquet, .csv, .tsv, .jsonl or .ndjson (all but .parquet also with .gz or .zst)"
 _ENDING = re.compile(r"[a-z][a-z0-9]{0,7}")
 """What counts as the ending of a name: not the rest of `run_2026-07-20T00:00:00.000`."""
 

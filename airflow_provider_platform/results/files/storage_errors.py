@@ -23,7 +23,7 @@ _CREDENTIALS = (
     "The storage refuses the credentials of the Airflow connection. Renew or correct "
     "the credentials."
 )
-_RIGHTS = (
+_PERMISSIONS = (
     "Give the connection's credentials write access (S3: s3:PutObject and s3:AbortMultipartUpload)."
 )
 _BUCKET = "Create the bucket, or correct the path."
@@ -45,7 +45,7 @@ _ADVICE = {
             "InvalidSecurity InvalidToken SignatureDoesNotMatch TokenRefreshRequired "
             "UnrecognizedClientException InvalidAuthenticationInfo 401"
         ),
-        _RIGHTS: (
+        _PERMISSIONS: (
             "AccessDenied AccountProblem AllAccessDisabled AuthorizationFailure "
             "AuthorizationPermissionMismatch Forbidden InsufficientAccountPermissions "
             "KMS.AccessDeniedException 403"

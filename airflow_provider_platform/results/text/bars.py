@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from airflow_provider_platform.results.moments import short_moments
+from airflow_provider_platform.results.readable_dates import short_moments
 from airflow_provider_platform.results.text.table import cell, number, pad, width
 
 FULL = "█"

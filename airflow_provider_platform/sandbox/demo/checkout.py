@@ -23,7 +23,8 @@ DAG_FILE = (_PACKAGE.parent if IN_CHECKOUT else _PACKAGE) / "example_dags" / f"{
 _MODULE = "python -m airflow_provider_platform.sandbox.demo"
 DEMO_COMMAND = "make demo" if IN_CHECKOUT else _MODULE
 FRESH_COMMAND = "make demo ARGS=--fresh" if IN_CHECKOUT else f"{_MODULE} --fresh"
-UI_COMMAND = "make ui" if IN_CHECKOUT else f"{_MODULE}.ui"
+UI_MODULE = "airflow_provider_platform.sandbox.demo.airflow_ui"
+UI_COMMAND = "make ui" if IN_CHECKOUT else f"python -m {UI_MODULE}"
 
 
 CONF: dict[str, dict[str, Any]] = {

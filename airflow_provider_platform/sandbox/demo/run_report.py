@@ -1,4 +1,4 @@
-"""Words the demo's result: the tasks, the agent's answer, the query results, and where they lie."""
+"""The report of the demo: the tasks, the agent's answer, its query results, and their XCom keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def report(run: FinishedRun) -> str:
     parts = [_tasks(run)]
     parts += [_failure(task) for task in run.tasks if task.error and task.state != "success"]
     parts.append(_places(run))
-    # Last, so that it stands where the terminal is looked at.
+    # Last, so that the answer is at the end of the terminal's output.
     parts += [_conversation(task) for task in run.tasks if "queries" in task.xcoms]
     return "\n\n".join(part for part in parts if part)
 
@@ -65,7 +65,7 @@ def _query(query: dict[str, Any]) -> str:
 
 
 def _chart(query: dict[str, Any]) -> list[str]:
-    """The chart as bars, if its rows are all there, and where its pictures and rows lie."""
+    """The chart as bars, if all its rows are there, and the paths of its pictures and rows."""
     lines = []
     if query.get("chart") and not query["truncated"]:
         bars = bar_chart(query["chart"], query["columns"], query["rows"], max_width=WIDTH - 4)
@@ -93,7 +93,7 @@ def _places(run: FinishedRun) -> str:
         return ""
     place = f"  dag id  {run.dag_id}\n  run id  {run.run_id}\n"
     table = _columns([["task id", "key", "value"], *rows])
-    return f"{_title('Where it lies in XCom')}\n{place}\n{table}"
+    return f"{_title('Where to find the results in XCom')}\n{place}\n{table}"
 
 
 def _preview(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Every documented field of the chat request is taken, and read as strictly as it is declared."""
+"""Every documented field of the chat request is accepted, and checked as it is declared."""
 
 from __future__ import annotations
 

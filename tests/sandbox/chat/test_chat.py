@@ -80,20 +80,20 @@ def test_the_warehouse_is_the_same_everywhere(platform: Platform) -> None:
         ("sql: SELECT CASE WHEN 1 THEN 'a' END", "Your query", 1),
     ],
 )
-def test_questions_the_agent_understands(
+def test_agent_answers_known_questions_with_a_query(
     platform: Platform, question: str, title: str, rows: int
 ) -> None:
     (result,) = results(platform.ask(question))
     assert (result["queryTitle"], result["totalRows"]) == (title, rows)
 
 
-def test_a_question_it_does_not_understand(platform: Platform) -> None:
+def test_agent_answers_an_unknown_question_with_a_hint(platform: Platform) -> None:
     stream = platform.ask("Why is the sky blue?")
     assert results(stream) == []
     assert "revenue by country" in (answer(stream) or "")
 
 
-def test_dialect_and_other_choices(platform: Platform) -> None:
+def test_settings_change_dialect_and_tool_names(platform: Platform) -> None:
     platform.control.set(dialect="cube", development=False)
     stream = platform.ask("revenue by country")
     calls = [record for record in stream if "toolCall" in record]
@@ -124,7 +124,7 @@ def test_a_follow_up_knows_its_thread_and_replays_it_before_the_cutoff(platform:
     assert all(not record.get("isDelta") for record in second[:cutoff])
 
 
-def test_several_queries_of_which_one_fails(platform: Platform) -> None:
+def test_one_of_several_queries_may_fail(platform: Platform) -> None:
     stream = platform.ask("revenue by country, then sql: SELECT id FROM nowhere")
     good, bad = results(stream)
     assert good["totalRows"] == 8
@@ -149,7 +149,9 @@ def test_only_single_reading_statements_run(platform: Platform, sql: str) -> Non
         ({"activeBranchName": "dev", "isDefaultBranch": True}, False),
     ],
 )
-def test_branches(platform: Platform, branch: dict[str, object], good: bool) -> None:
+def test_query_of_an_unknown_branch_fails(
+    platform: Platform, branch: dict[str, object], good: bool
+) -> None:
     stream = platform.ask("revenue by country", **branch)
     (result,) = results(stream)
     assert ("Bad branch" in result.get("error", "")) is not good
@@ -180,7 +182,9 @@ def test_a_repeat_while_streaming_resubscribes_and_asks_once(platform: Platform)
 
 @pytest.mark.parametrize("replay", ["before_cutoff", "after_cutoff", "overlap", "none"])
 @pytest.mark.parametrize("form", ["folded", "raw"])
-def test_replay_modes(platform: Platform, replay: str, form: str) -> None:
+def test_setting_replay_decides_what_a_follow_up_repeats(
+    platform: Platform, replay: str, form: str
+) -> None:
     platform.control.set(replay=replay, replay_form=form)
     platform.control.hold("mid_stream", after=5)
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
@@ -225,7 +229,7 @@ def test_a_new_message_on_a_streaming_thread_is_refused(platform: Platform) -> N
     assert platform.control.state().messages[-1].outcome == "busy"
 
 
-def test_the_run_goes_on_when_its_client_is_gone(platform: Platform) -> None:
+def test_run_continues_after_its_client_leaves(platform: Platform) -> None:
     platform.control.hold("after_echo")
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
         thread = json.loads(next(first.iter_lines()))["state"]["chatId"]
@@ -240,7 +244,7 @@ def test_the_run_goes_on_when_its_client_is_gone(platform: Platform) -> None:
     assert ids(seen)[cutoff + 1 :] == ["__state__"]
 
 
-def test_state_of_a_streaming_thread_for_those_who_do_not_follow_it(platform: Platform) -> None:
+def test_read_of_a_streaming_thread_shows_only_its_state(platform: Platform) -> None:
     platform.control.set(follow_up="state", history="none")
     platform.control.hold("after_echo")
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
@@ -286,7 +290,9 @@ def test_state_of_a_streaming_thread_for_those_who_do_not_follow_it(platform: Pl
         ({"input": "x", "sessionSettings": {**USER, "team": 1}}, "property sessionSettings.team"),
     ],
 )
-def test_bad_bodies(platform: Platform, body: dict[str, object], rule: str) -> None:
+def test_invalid_chat_bodies_are_refused(
+    platform: Platform, body: dict[str, object], rule: str
+) -> None:
     response = platform.chat(**body)
     assert response.status_code == 400
     assert rule in " ".join(response.json()["message"])
@@ -308,7 +314,9 @@ def test_bad_bodies(platform: Platform, body: dict[str, object], rule: str) -> N
         },
     ],
 )
-def test_good_session_settings(platform: Platform, settings: dict[str, object]) -> None:
+def test_valid_session_settings_are_accepted(
+    platform: Platform, settings: dict[str, object]
+) -> None:
     assert answer(platform.ask("orders per month", sessionSettings=settings))
 
 
@@ -321,7 +329,7 @@ def test_a_thread_belongs_to_its_user(platform: Platform) -> None:
     assert refused.status_code == 403
 
 
-def test_wrong_agent_and_unknown_paths(platform: Platform) -> None:
+def test_wrong_agent_and_unknown_paths_are_not_found(platform: Platform) -> None:
     for wrong in ("/agents/3/", "/agents/01/", "/deployments/9/", "/models/1/"):
         url = platform.sandbox.chat_url.replace("/agents/1/", wrong)
         response = platform.http.post(f"{url}/stream-chat-state", json={})
@@ -358,7 +366,7 @@ def test_abort_stops_the_run(platform: Platform) -> None:
         ({"chatId": "a", "sessionSettings": {}}, 400, "refused"),
     ],
 )
-def test_abort_refusals(
+def test_invalid_abort_is_refused_and_recorded(
     platform: Platform, body: dict[str, object], status: int, outcome: str
 ) -> None:
     assert platform.chat("abort", **body).status_code == status

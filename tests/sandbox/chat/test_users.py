@@ -1,4 +1,4 @@
-"""The users that chat requests create: ephemeral ones end and their threads with them."""
+"""Users that chat requests create: ephemeral users end, and their threads with them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_user_can_be_persisted_later(platform: Platform) -> None:
     assert answer(platform.ask("orders per month", chatId=thread))
 
 
-def test_a_user_of_a_service_token_is_ephemeral_whatever_the_settings_say(
+def test_user_of_a_service_token_is_always_ephemeral(
     platform: Platform,
 ) -> None:
     platform.control.set(service_tokens=True)
@@ -60,9 +60,7 @@ def test_a_user_of_a_service_token_is_ephemeral_whatever_the_settings_say(
 
 
 @pytest.mark.parametrize("status", ["429", "400", "403"])
-def test_an_account_holds_only_so_many_persisted_external_users(
-    platform: Platform, status: str
-) -> None:
+def test_account_limits_its_persisted_external_users(platform: Platform, status: str) -> None:
     platform.control.set(external_user_limit=2, external_user_limit_answer=status)
 
     def ask(name: str, **settings: Any) -> int:
@@ -77,7 +75,7 @@ def test_an_account_holds_only_so_many_persisted_external_users(
     assert answer(platform.ask("orders per month", sessionSettings=internal))
 
 
-def test_the_limit_is_ten_thousand(platform: Platform) -> None:
+def test_default_limit_of_external_users_is_ten_thousand(platform: Platform) -> None:
     assert platform.control.settings()["external_user_limit"] == 10_000
 
 

@@ -1,4 +1,4 @@
-"""Faults on demand: each does what it says, to whom it is meant for, and no more often."""
+"""Each fault does what its name says, for the selected requests, and as often as requested."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lines_of(response: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 5, 19, 20])
-def test_cut_after_a_record(platform: Platform, after: int) -> None:
+def test_fault_cut_ends_the_stream_after_a_record(platform: Platform, after: int) -> None:
     platform.control.fault("cut", after=after)
     received, reset = raw(platform, input="revenue by country")
     lines = lines_of(received)
@@ -70,14 +70,14 @@ def test_cut_after_a_record(platform: Platform, after: int) -> None:
     assert state.requests[0].ended == "cut"
 
 
-def test_cut_by_a_reset(platform: Platform) -> None:
+def test_fault_cut_can_reset_the_connection(platform: Platform) -> None:
     platform.control.fault("cut", after=2, reset=True)
     received, reset = raw(platform, input="revenue by country")
     assert reset
     assert len(lines_of(received)) == 3
 
 
-def test_cut_inside_a_line_and_inside_a_character(platform: Platform) -> None:
+def test_fault_cut_can_break_a_line_or_a_character(platform: Platform) -> None:
     platform.control.fault("cut", after=3, bytes=17)
     lines = lines_of(raw(platform, input="revenue by country")[0])
     assert (len(lines), len(lines[-1])) == (4, 17)
@@ -88,14 +88,14 @@ def test_cut_inside_a_line_and_inside_a_character(platform: Platform) -> None:
         last.decode()
 
 
-def test_clean_close_without_state(platform: Platform) -> None:
+def test_fault_close_ends_the_stream_without_state(platform: Platform) -> None:
     platform.control.fault("close", after=4)
     received, _ = raw(platform, input="revenue by country")
     assert received.endswith(b"0\r\n\r\n")
     assert len(lines_of(received)) == 5
 
 
-def test_silence_until_released(platform: Platform) -> None:
+def test_fault_silence_lasts_until_it_is_released(platform: Platform) -> None:
     fault = platform.control.fault("silence", after=2)
     with platform.stream(input="revenue by country") as response:
         lines = response.iter_lines()
@@ -105,7 +105,7 @@ def test_silence_until_released(platform: Platform) -> None:
         assert json.loads(list(lines)[-1])["id"] == "__usage__"
 
 
-def test_blank_lines_until_released(platform: Platform) -> None:
+def test_fault_blank_lines_lasts_until_it_is_released(platform: Platform) -> None:
     platform.control.fault("blank_lines", after=2, interval=0.01)
     with platform.stream(input="revenue by country") as response:
         lines = response.iter_lines()
@@ -114,7 +114,7 @@ def test_blank_lines_until_released(platform: Platform) -> None:
         assert json.loads(list(lines)[-1])["id"] == "__usage__"
 
 
-def test_broken_json(platform: Platform) -> None:
+def test_fault_broken_json_spoils_one_line(platform: Platform) -> None:
     platform.control.fault("broken_json", after=3)
     lines = platform.chat(input="revenue by country").content.split(b"\n")
     with pytest.raises(ValueError, match=r"Unterminated|Expecting|delimiter"):
@@ -122,7 +122,7 @@ def test_broken_json(platform: Platform) -> None:
     assert json.loads(lines[4])
 
 
-def test_gzip_and_dribble(platform: Platform) -> None:
+def test_fault_gzip_compresses_and_dribble_sends_single_bytes(platform: Platform) -> None:
     platform.control.fault("gzip")
     platform.control.fault("dribble")
     response = platform.chat(input="revenue by country")
@@ -149,7 +149,7 @@ def test_gzip_and_dribble(platform: Platform) -> None:
     ],
 )
 @pytest.mark.parametrize("api", ["chat", "management"])
-def test_answers_in_place_of_the_real_one(
+def test_answer_fault_replaces_the_response(
     platform: Platform, api: str, parameters: dict[str, Any], status: int, body: str
 ) -> None:
     platform.control.fault(api=api, **parameters)
@@ -170,7 +170,7 @@ def test_answers_in_place_of_the_real_one(
     assert (state.messages, state.runs, state.syncs) == ([], [], [])
 
 
-def test_retry_after_as_a_date(platform: Platform) -> None:
+def test_fault_status_can_send_retry_after_as_a_date(platform: Platform) -> None:
     platform.control.fault("status", retry_after=100, retry_after_form="date")
     given = platform.chat(input="x").headers["retry-after"]
     assert 90 < parsedate_to_datetime(given).timestamp() - time.time() <= 100
@@ -189,7 +189,7 @@ def test_at_a_hold_everything_has_been_sent(platform: Platform) -> None:
     assert len(lines_of(received)) == 8
 
 
-def test_an_odd_field_stands_in_the_answer_of_what_was_done(platform: Platform) -> None:
+def test_fault_odd_field_changes_the_response_of_a_processed_request(platform: Platform) -> None:
     platform.control.fault("odd_field", field="items.1.name", value={"text": "x"}, path="workbooks")
     platform.control.fault("odd_field", field="nothing.here.2", value=1, path="workbooks")
     listed = platform.call("GET", "deployments/1/workbooks").json()
@@ -201,7 +201,7 @@ def test_an_odd_field_stands_in_the_answer_of_what_was_done(platform: Platform) 
         platform.control.fault("odd_field", value=1)
 
 
-def test_lost_response_and_drop(platform: Platform) -> None:
+def test_fault_lost_processes_the_request_and_drop_does_not(platform: Platform) -> None:
     platform.control.fault("lost_response", method="POST", path="/dbt-sync$")
     with pytest.raises(httpx.RemoteProtocolError):
         platform.call("POST", "deployments/1/dbt-sync")
@@ -216,7 +216,7 @@ def test_lost_response_and_drop(platform: Platform) -> None:
     assert [request.ended for request in state.requests] == ["cut", "cut", "complete"]
 
 
-def test_whom_a_fault_is_meant_for(platform: Platform) -> None:
+def test_fault_affects_only_the_selected_requests(platform: Platform) -> None:
     platform.control.fault("status", has_input=False, nth=2, count=2)
     thread = chat_id(platform.ask("revenue by country"))
 
@@ -236,7 +236,9 @@ def test_whom_a_fault_is_meant_for(platform: Platform) -> None:
     ("form", "after", "expected"),
     [("line", 0, "error"), ("line", 6, "error"), ("jsonrpc", 6, "jsonrpc")],
 )
-def test_a_run_that_fails(platform: Platform, form: str, after: int, expected: str) -> None:
+def test_fault_error_ends_the_run_with_an_error(
+    platform: Platform, form: str, after: int, expected: str
+) -> None:
     platform.control.fault("error", form=form, after=after, message="out of tokens")
     stream = platform.ask("revenue by country", messageId=MESSAGE)
     assert len(stream) == after + 2
@@ -246,7 +248,7 @@ def test_a_run_that_fails(platform: Platform, form: str, after: int, expected: s
     assert answer(platform.ask("and by product?", chatId=chat_id(stream))) is not None
 
 
-def test_suspended_and_resumed_by_a_follow_up(platform: Platform) -> None:
+def test_suspended_run_is_resumed_by_a_follow_up(platform: Platform) -> None:
     platform.control.fault("suspend", after=5, resume="follow_up")
     first = platform.ask("revenue by country", messageId=MESSAGE)
     assert ids(first)[-1] == "__suspended__"
@@ -258,7 +260,7 @@ def test_suspended_and_resumed_by_a_follow_up(platform: Platform) -> None:
     assert [run.status for run in platform.control.state().runs] == ["finished"]
 
 
-def test_a_stream_ends_at_the_suspension_however_late_it_gets_there(platform: Platform) -> None:
+def test_slow_stream_still_ends_at_the_suspension(platform: Platform) -> None:
     platform.control.fault("suspend", after=5, resume="follow_up")
     silence = platform.control.fault("silence", after=3)
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
@@ -270,7 +272,7 @@ def test_a_stream_ends_at_the_suspension_however_late_it_gets_there(platform: Pl
         assert json.loads(list(lines)[-1])["id"] == "__suspended__"
 
 
-def test_suspended_until_the_input_is_repeated(platform: Platform) -> None:
+def test_suspended_run_is_resumed_by_the_repeated_input(platform: Platform) -> None:
     platform.control.fault("suspend", after=5)
     thread = chat_id(platform.ask("revenue by country", messageId=MESSAGE))
     still = records(platform.chat(chatId=thread, messageId=MESSAGE).content)
@@ -300,7 +302,7 @@ def test_a_suspended_run_gives_way_to_a_new_message(platform: Platform) -> None:
     assert [run.status for run in platform.control.state().runs] == ["failed", "finished"]
 
 
-def test_aborted_from_outside(platform: Platform) -> None:
+def test_fault_abort_stops_the_run(platform: Platform) -> None:
     platform.control.fault("abort", after=5)
     assert ids(platform.ask("revenue by country"))[-1] == "__aborted__"
     platform.control.hold("after_echo")
@@ -316,7 +318,7 @@ def test_aborted_from_outside(platform: Platform) -> None:
     ("stopped_thread", "end"),
     [("state", "__state__"), ("aborted", "__aborted__"), ("close", "__cutoff__")],
 )
-def test_a_later_look_at_a_stopped_thread(
+def test_read_of_a_stopped_thread_ends_as_the_setting_says(
     platform: Platform, stopped_thread: str, end: str
 ) -> None:
     platform.control.set(stopped_thread=stopped_thread)
@@ -332,7 +334,7 @@ def test_a_later_look_at_a_stopped_thread(
 
 
 @pytest.mark.parametrize("kind", ["no_answer", "no_final"])
-def test_runs_without_an_answer(platform: Platform, kind: str) -> None:
+def test_faults_can_end_a_run_without_an_answer(platform: Platform, kind: str) -> None:
     platform.control.fault(kind)
     stream = platform.ask("revenue by country", messageId=MESSAGE)
     assert answer(stream) is None
@@ -343,14 +345,14 @@ def test_runs_without_an_answer(platform: Platform, kind: str) -> None:
     assert later[-1] == stream[-2]
 
 
-def test_a_run_without_usage(platform: Platform) -> None:
+def test_fault_can_leave_out_the_usage(platform: Platform) -> None:
     platform.control.fault("no_usage")
     stream = platform.ask("revenue by country")
     assert answer(stream) is not None
     assert ids(stream)[-1] == "__state__"
 
 
-def test_the_answer_only_in_the_state(platform: Platform) -> None:
+def test_fault_can_send_the_answer_only_in_the_state(platform: Platform) -> None:
     platform.control.fault("answer_only_in_state")
     stream = platform.ask("revenue by country")
     assert answer(stream) is None
@@ -385,7 +387,7 @@ def test_spoiled_records_keep_their_answer(platform: Platform) -> None:
             assert next("result" in r["toolCall"] for r in stream if "toolCall" in r)
 
 
-def test_line_separators_and_a_huge_line(platform: Platform) -> None:
+def test_faults_can_send_line_separators_and_a_huge_line(platform: Platform) -> None:
     platform.control.fault("line_separators")
     stream = platform.ask("revenue by country")
     assert "\u2028" in (answer(stream) or "")
@@ -408,7 +410,7 @@ def test_line_separators_and_a_huge_line(platform: Platform) -> None:
         ({"kind": "suspend", "path": "/abort"}, "applies to a run"),
     ],
 )
-def test_faults_that_make_no_sense(
+def test_invalid_fault_is_refused(
     platform: Platform, parameters: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):

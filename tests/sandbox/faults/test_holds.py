@@ -25,7 +25,7 @@ MESSAGE = "1732512345678-message"
         ("before_state", "final"),
     ],
 )
-def test_a_run_stands_still(platform: Platform, name: str, last: str) -> None:
+def test_hold_point_holds_a_run(platform: Platform, name: str, last: str) -> None:
     platform.control.hold(name)
     with platform.stream(input="revenue by country", messageId=MESSAGE) as response:
         lines = response.iter_lines()
@@ -47,7 +47,7 @@ def test_a_run_stands_still(platform: Platform, name: str, last: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "processed"), [("before_call", 0), ("before_answer", 1)])
-def test_a_request_stands_still(platform: Platform, name: str, processed: int) -> None:
+def test_hold_point_holds_a_request(platform: Platform, name: str, processed: int) -> None:
     platform.control.hold(name, method="POST", path="dbt-sync$")
     responses: list[httpx.Response] = []
     caller = threading.Thread(
@@ -64,7 +64,7 @@ def test_a_request_stands_still(platform: Platform, name: str, processed: int) -
 
 
 @pytest.mark.parametrize("process", [True, False])
-def test_a_client_that_leaves_while_it_is_held(platform: Platform, process: bool) -> None:
+def test_client_may_leave_at_a_hold_point(platform: Platform, process: bool) -> None:
     platform.control.hold("before_call", has_input=True, process_disconnected=process)
     impatient = httpx.Timeout(30, read=0.05)
     with pytest.raises(httpx.ReadTimeout):
@@ -84,7 +84,7 @@ def test_a_client_that_leaves_while_it_is_held(platform: Platform, process: bool
         assert (state.requests[0].ended, state.messages) == ("disconnected", [])
 
 
-def test_a_hold_takes_the_first_and_lets_others_pass(platform: Platform) -> None:
+def test_hold_point_holds_one_request_and_lets_others_pass(platform: Platform) -> None:
     platform.control.hold("after_echo", text="country")
     assert answer(platform.ask("top 5 products"))
     with platform.stream(input="revenue by country"):
@@ -92,7 +92,7 @@ def test_a_hold_takes_the_first_and_lets_others_pass(platform: Platform) -> None
         assert answer(platform.ask("revenue by country"))
 
 
-def test_waiting_in_vain(platform: Platform) -> None:
+def test_waiting_for_a_hold_point_times_out(platform: Platform) -> None:
     platform.control.hold("before_final")
     with pytest.raises(TimeoutError, match="before_final"):
         platform.control.wait_held("before_final", timeout=0.05)
@@ -104,7 +104,7 @@ def test_waiting_in_vain(platform: Platform) -> None:
         platform.control.hold("somewhere")
 
 
-def test_a_reset_ends_what_is_held(platform: Platform) -> None:
+def test_reset_ends_held_streams(platform: Platform) -> None:
     platform.control.hold("after_echo")
     with platform.stream(input="revenue by country") as response:
         lines = response.iter_lines()

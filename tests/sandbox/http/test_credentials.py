@@ -1,4 +1,4 @@
-"""Who is let in: chat keys, service tokens, management tokens, and their rotation."""
+"""Which chat keys, service tokens and management tokens are accepted, and their rotation."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ def test_a_service_token_brings_its_identity(with_service_tokens: Platform, head
         {"exp": int(time.time()) - 5},
     ],
 )
-def test_bad_service_tokens(with_service_tokens: Platform, claims: dict[str, Any]) -> None:
+def test_invalid_service_tokens_are_refused(
+    with_service_tokens: Platform, claims: dict[str, Any]
+) -> None:
     platform = with_service_tokens
     token = platform.sandbox.service_token(**claims)
     assert refused(ask(platform, {"X-Service-Auth-Token": token}))
     assert platform.control.state().runs == []
 
 
-def test_a_tampered_token(with_service_tokens: Platform) -> None:
+def test_tampered_service_token_is_refused(with_service_tokens: Platform) -> None:
     platform = with_service_tokens
     head, payload, signature = platform.sandbox.service_token().split(".")
     flipped = ("A" if signature[0] != "A" else "B") + signature[1:]
@@ -83,7 +85,7 @@ def test_authorization_wins_over_a_token(platform: Platform) -> None:
 @pytest.mark.parametrize(
     "headers", [{}, {"Authorization": "Api-Key wrong"}, {"Authorization": "x"}]
 )
-def test_bad_chat_keys(platform: Platform, headers: dict[str, str]) -> None:
+def test_invalid_chat_keys_are_refused(platform: Platform, headers: dict[str, str]) -> None:
     assert refused(ask(platform, headers, sessionSettings=USER))
 
 
@@ -100,7 +102,7 @@ def test_the_management_api_wants_a_bearer_token(platform: Platform, scheme: str
     assert platform.http.get(url).status_code == 401
 
 
-def test_rotation(platform: Platform) -> None:
+def test_rotated_credentials_replace_the_old_ones(platform: Platform) -> None:
     token = platform.control.rotate_management_token()
     assert platform.call("GET", "deployments").status_code == 401
     platform.bearer = {"Authorization": f"Bearer {token}"}

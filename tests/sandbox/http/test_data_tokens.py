@@ -1,4 +1,4 @@
-"""How tokens stand in the header of a data API: alone, or after the word Bearer."""
+"""How a data token is sent in the header: alone, or after the word Bearer."""
 
 from __future__ import annotations
 

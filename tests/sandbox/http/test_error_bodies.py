@@ -29,7 +29,7 @@ def test_the_form_of_errors_is_a_setting(
     assert (response.json() if response.content else None) == expected
 
 
-def test_several_broken_rules_are_one_text(platform: Platform) -> None:
+def test_error_text_joins_several_broken_rules(platform: Platform) -> None:
     platform.control.set(error_body="error")
     response = platform.chat(input=5, foo=1)
     assert response.json() == {"error": "property foo should not exist; input must be a string"}

@@ -98,7 +98,7 @@ def test_every_path_refuses_a_foreign_name_and_a_foreign_origin(
 
 
 @pytest.mark.parametrize("name", FOREIGN_NAMES)
-def test_names_that_are_not_its_own(platform: Platform, name: str) -> None:
+def test_foreign_host_names_are_refused(platform: Platform, name: str) -> None:
     status, answered = raw(platform, "GET", "/sandbox/info", {"Host": name, **JSON})
     assert status in (400, 403)
     assert not any(secret in answered for secret in secrets(platform))
@@ -107,7 +107,7 @@ def test_names_that_are_not_its_own(platform: Platform, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["127.0.0.1:{port}", "localhost:{port}", "[::1]:{port}", "LocalHost"]
 )
-def test_its_own_names(platform: Platform, name: str) -> None:
+def test_own_host_names_are_accepted(platform: Platform, name: str) -> None:
     """Any port will do: the sandbox may be reached through a forwarded one."""
     assert raw(platform, "GET", "/sandbox/info", {"Host": name})[0] == 200
     same_origin = {"Host": name, "Origin": f"http://{name}", **JSON}
@@ -115,7 +115,7 @@ def test_its_own_names(platform: Platform, name: str) -> None:
 
 
 @pytest.mark.parametrize("origin", FOREIGN_ORIGINS)
-def test_origins_that_are_not_its_own(platform: Platform, origin: str) -> None:
+def test_foreign_origins_are_refused(platform: Platform, origin: str) -> None:
     headers = {"Host": "127.0.0.1:{port}", "Origin": origin, **JSON}
     for method, path in (("GET", "/sandbox/info"), ("POST", "/sandbox/reset")):
         status, answered = raw(platform, method, path, headers, b"{}")

@@ -21,7 +21,7 @@ INTEGRATION = {
 TOKENS = "deployments/1/environments/11/tokens"
 
 
-def test_user_oauth_tokens(platform: Platform) -> None:
+def test_caller_sees_only_the_own_oauth_tokens(platform: Platform) -> None:
     assert platform.call("GET", "user-oauth-tokens/3").json()["id"] == 1
     platform.control.set(caller=8)
     assert platform.call("GET", "user-oauth-tokens/3").json()["lastError"]["attempts"] == 3
@@ -33,7 +33,7 @@ def test_user_oauth_tokens(platform: Platform) -> None:
     assert [token["id"] for token in platform.call("GET", "user-oauth-tokens").json()] == [1]
 
 
-def test_oauth_integrations(platform: Platform) -> None:
+def test_oauth_integrations_can_be_managed(platform: Platform) -> None:
     made = platform.call("POST", "oauth-integrations", json=INTEGRATION).json()
     assert "clientSecret" not in made
     path = f"oauth-integrations/{made['id']}"
@@ -54,7 +54,7 @@ def test_oauth_integrations(platform: Platform) -> None:
     assert platform.call("GET", path).status_code == 403
 
 
-def test_the_app_configuration(platform: Platform) -> None:
+def test_app_configuration_is_served(platform: Platform) -> None:
     config = platform.call("GET", "app-config").json()
     assert config["creatorMode"]["localizedTitles"] == [{"locale": "de", "value": "Auswertungen"}]
     assert config["embedding"]["locale"] == "en-US"
@@ -62,7 +62,7 @@ def test_the_app_configuration(platform: Platform) -> None:
     assert isinstance(config["applyThemeGlobally"], bool)
 
 
-def test_deployments_page_both_ways(platform: Platform) -> None:
+def test_deployments_are_paged_by_offset_and_by_cursor(platform: Platform) -> None:
     page = platform.call("GET", "deployments?limit=1&offset=1").json()
     assert [one["id"] for one in page["items"]] == [2]
     assert page["pagination"] == {"total": 2, "offset": 1, "limit": 1}
@@ -76,7 +76,7 @@ def test_deployments_page_both_ways(platform: Platform) -> None:
     assert platform.call("GET", "deployments?creationStep=done").status_code == 400
 
 
-def test_settings_build_status_and_usage_token(platform: Platform) -> None:
+def test_deployment_serves_settings_build_status_and_usage_token(platform: Platform) -> None:
     settings = platform.call("GET", "deployments/1/settings").json()
     assert settings["deployBranchName"] == "main"
     status = platform.call("GET", "deployments/1/build-status?branchName=dev").json()
@@ -99,7 +99,7 @@ def test_settings_build_status_and_usage_token(platform: Platform) -> None:
     assert (expired.status_code, "expired" in expired.json()["error"]) == (403, True)
 
 
-def test_environments_and_their_tokens(platform: Platform) -> None:
+def test_environments_give_tokens(platform: Platform) -> None:
     page = platform.call("GET", "deployments/1/environments").json()
     assert [one["type"] for one in page["items"]] == ["production", "staging"]
     assert page["items"][0]["id"] == "11"
@@ -118,7 +118,7 @@ def test_environments_and_their_tokens(platform: Platform) -> None:
     assert platform.call("GET", TOKENS).json()["items"] == []
 
 
-def test_tokens_for_meta_sync_and_without_edit_access(platform: Platform) -> None:
+def test_meta_sync_token_needs_no_edit_permission(platform: Platform) -> None:
     platform.control.set(token_lacks=["DeploymentUpdate"])
     body = {"security_context": {"country": "DE"}, "scopes": ["meta-private", "sql-runner"]}
     made = platform.call("POST", f"{TOKENS}-for-meta-sync", json=body).json()["data"]
@@ -126,7 +126,7 @@ def test_tokens_for_meta_sync_and_without_edit_access(platform: Platform) -> Non
     assert made["security_context"] == {}
 
 
-def test_agents_and_skills(platform: Platform) -> None:
+def test_agents_and_their_skills_are_listed(platform: Platform) -> None:
     agents = platform.call("GET", "deployments/1/agents").json()
     assert [agent["id"] for agent in agents] == [1, 2]
     embeddable = platform.call("GET", "deployments/1/agents?allowEmbedding=true").json()
@@ -155,7 +155,7 @@ def test_agents_and_skills(platform: Platform) -> None:
         ("GET", "oauth-integrations/9", None, 404, "OAuth integration 9 not found"),
     ],
 )
-def test_refusals(
+def test_invalid_account_requests_are_refused(
     platform: Platform, method: str, path: str, body: Any, status: int, words: str
 ) -> None:
     response = platform.call(method, path, **({} if body is None else {"json": body}))

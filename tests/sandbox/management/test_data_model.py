@@ -1,4 +1,4 @@
-"""Branches of the data model: what is open, what answers, and what becomes of it."""
+"""Branches of the data model: how they are opened, built, merged and deleted."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def refused(response: httpx.Response) -> tuple[int, str]:
 
 
 class TestOpening:
-    def test_a_synced_branch_answers_nobody_until_it_is_opened(self, platform: Platform) -> None:
+    def test_synced_branch_answers_no_query_until_it_is_opened(self, platform: Platform) -> None:
         sync(platform, "nightly")
         report = status(platform, "nightly")
         assert (report["status"], report["errorText"]) == ("building", "Branch is not active")
@@ -110,7 +110,7 @@ class TestOpening:
         assert result["totalRows"] == 8
         assert platform.call("POST", "embed/generate-session", json=session).status_code == 200
 
-    def test_an_unknown_branch_is_a_bad_one_everywhere(self, platform: Platform) -> None:
+    def test_unknown_branch_is_reported_as_bad_branch_everywhere(self, platform: Platform) -> None:
         report = status(platform, "gone")
         assert (report["status"], report["errorText"]) == ("building", "Bad branch")
         assert refused(sql(platform, "gone")) == (400, "Bad branch")
@@ -121,7 +121,7 @@ class TestOpening:
         session = {"deploymentId": 1, "branchName": "gone"}
         assert platform.call("POST", "embed/generate-session", json=session).status_code == 404
 
-    def test_a_chat_reports_a_bad_branch_as_an_error_line_where_the_setting_says_so(
+    def test_setting_makes_a_chat_report_a_bad_branch_as_an_error_line(
         self, platform: Platform
     ) -> None:
         platform.control.set(branch_error="line")
@@ -236,7 +236,7 @@ class TestDevelopmentMode:
         assert status(platform)["branchName"] == theirs
 
     @pytest.mark.parametrize(("choice", "expected"), [("400", 400), ("404", 404), ("200", 200)])
-    def test_leaving_without_being_in_it_answers_what_the_setting_says(
+    def test_leaving_dev_mode_twice_answers_as_the_setting_says(
         self, platform: Platform, choice: str, expected: int
     ) -> None:
         assert build(platform, "DELETE", "dev-mode").status_code == 400
@@ -249,7 +249,7 @@ class TestDevelopmentMode:
         assert status(platform)["branchName"] == "main"
         assert build(platform, "DELETE", "dev-mode").status_code == 400
 
-    def test_a_fork_of_somebody_else_cannot_be_entered(self, platform: Platform) -> None:
+    def test_fork_of_another_user_cannot_be_entered(self, platform: Platform) -> None:
         fork = enter(platform, "dev", token=platform.control.add_management_token(user=8))
         response = build(platform, "POST", "dev-mode", json={"branchName": fork})
         assert (response.status_code, "another user" in response.text) == (400, True)
@@ -266,9 +266,7 @@ class TestDevelopmentMode:
             body = {"name": f"b-{name}", name: True}
             assert build(platform, "POST", "branches", json=body).json()["active"] is active
 
-    def test_a_left_fork_stays_until_it_sleeps_where_the_setting_says_so(
-        self, platform: Platform
-    ) -> None:
+    def test_setting_keeps_a_left_fork_until_it_sleeps(self, platform: Platform) -> None:
         platform.control.set(left_fork="served")
         fork = enter(platform, "dev")
         build(platform, "DELETE", "dev-mode")
@@ -393,7 +391,7 @@ class TestBuilds:
         assert sql(platform, "nightly").status_code == 200
         assert sql(platform).status_code == 200
 
-    def test_a_reported_status_stands_until_it_is_taken_back(self, platform: Platform) -> None:
+    def test_reported_build_status_lasts_until_it_is_removed(self, platform: Platform) -> None:
         platform.control.open_branch("nightly")
         platform.control.report_build("nightly", "warmup", "an older failure")
         report = status(platform, "nightly")
@@ -425,7 +423,7 @@ class TestValidate:
         report = build(platform, "GET", "data-model/validate", params=query).json()
         assert (report["valid"], report["errors"], report["mode"]) == (True, [], "dev_mode")
 
-    def test_without_a_branch_it_means_the_deploy_branch(self, platform: Platform) -> None:
+    def test_validation_without_a_branch_uses_the_deploy_branch(self, platform: Platform) -> None:
         report = build(platform, "GET", "data-model/validate").json()
         assert (report["branchName"], report["mode"]) == ("main", "production")
         assert build(platform, "GET", "data-model/validate?devMode=true").status_code == 400
@@ -482,7 +480,7 @@ class TestMerging:
         assert status(platform) == before
         assert branch_hash(platform, "main") != before["lastHash"]
 
-    def test_a_merge_that_did_nothing_says_so(self, platform: Platform) -> None:
+    def test_merge_without_changes_reports_it(self, platform: Platform) -> None:
         sync(platform, "nightly")
         keep = {"removeBranchAfterMerge": False}
         first = self.merge(platform, "nightly", **keep).json()
@@ -496,16 +494,14 @@ class TestMerging:
         assert self.merge(platform, "nightly").status_code == 409
 
     @pytest.mark.parametrize("removes", [True, False])
-    def test_the_setting_decides_where_the_flag_is_left_out(
+    def test_setting_decides_whether_a_merge_deletes_the_branch(
         self, platform: Platform, removes: bool
     ) -> None:
         platform.control.set(merge_removes_branch=removes)
         sync(platform, "nightly")
         assert self.merge(platform, "nightly").json()["branchDeleted"] is removes
 
-    def test_without_a_branch_the_active_one_is_merged_into_its_parent(
-        self, platform: Platform
-    ) -> None:
+    def test_merge_without_a_branch_uses_the_active_branch(self, platform: Platform) -> None:
         nothing = build(platform, "POST", "merge", json={})
         assert (nothing.status_code, "deploy branch" in nothing.text) == (400, True)
         fork = enter(platform, "dev")
@@ -585,7 +581,7 @@ class TestReleases:
         assert build(platform, "GET", "branches").text[:9] == "<!doctype"
         assert staging(platform, "nightly").text[:9] == "<!doctype"
 
-    def test_staging_came_after_development_mode(self, platform: Platform) -> None:
+    def test_older_release_has_dev_mode_without_staging(self, platform: Platform) -> None:
         platform.control.add_branch("nightly")
         platform.control.set(release="0.3.0", missing_operation="404")
         assert staging(platform, "nightly").status_code == 404
@@ -649,7 +645,7 @@ def test_a_branch_is_made_from_another(platform: Platform) -> None:
         ("POST", "merge", {"branchId": 99}, 404, "Branch 99"),
     ],
 )
-def test_refusals(
+def test_invalid_data_model_requests_are_refused(
     platform: Platform, method: str, path: str, body: Any, status: int, words: str
 ) -> None:
     response = build(platform, method, path, **({} if body is None else {"json": body}))

@@ -1,4 +1,4 @@
-"""What the documents leave open of a dbt sync is a setting, and what they say is checked."""
+"""Settings for what the documents leave open about a dbt sync, and checks of what they say."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_result_can_come_later_than_the_end(
     assert platform.call("GET", f"{BASE}/{sync}/result").json()["cubeCount"] == 3
 
 
-def test_an_older_tenant_drops_what_it_does_not_know(platform: Platform) -> None:
+def test_older_tenant_drops_unknown_fields(platform: Platform) -> None:
     platform.control.set(dbt_ignored=["ref", "output"])
     named = start(platform, ref="release-7", output="files")
     assert "release-7" not in named["branchName"]

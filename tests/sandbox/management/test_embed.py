@@ -33,7 +33,7 @@ def tenants(platform: Platform, search: str = "") -> dict[str, dict[str, Any]]:
     return {tenant["name"]: tenant for tenant in page["items"]}
 
 
-def test_a_session_is_good_for_one_token(platform: Platform) -> None:
+def test_session_can_be_redeemed_once(platform: Platform) -> None:
     session = generate(platform, externalId="shop-berlin", embedTenantName="acme-retail")
     answer = redeem(platform, session)
     payload = answer.json()["token"].split(".")[1]
@@ -110,7 +110,7 @@ def test_a_session_makes_its_tenant_groups_and_user(platform: Platform) -> None:
         ({"publicDashboardId": "nope"}, 404, "Dashboard nope not found"),
     ],
 )
-def test_refused_sessions(
+def test_invalid_sessions_are_refused(
     platform: Platform, body: dict[str, Any], status: int, words: str
 ) -> None:
     response = platform.call("POST", "embed/generate-session", json={"deploymentId": 1, **body})
@@ -164,7 +164,7 @@ def test_users_are_provisioned_idempotently(platform: Platform) -> None:
     assert tenants(platform, "retail")["acme-retail"]["userCount"] == 3
 
 
-def test_many_users_with_failures_one_by_one(platform: Platform) -> None:
+def test_each_failed_user_of_a_batch_is_reported(platform: Platform) -> None:
     platform.control.set(embed_user_limit=3)
     users = [
         {"externalId": "shop-a"},
@@ -181,7 +181,7 @@ def test_many_users_with_failures_one_by_one(platform: Platform) -> None:
     assert platform.call("POST", f"{RETAIL}/users", json=crowd).status_code == 400
 
 
-def test_groups_and_members(platform: Platform) -> None:
+def test_groups_and_their_members_can_be_managed(platform: Platform) -> None:
     made = platform.call("POST", f"{RETAIL}/groups", json={"name": "sellers"}).json()
     path = f"{RETAIL}/groups/{made['id']}"
     again = platform.call("POST", f"{RETAIL}/groups", json={"name": "Sellers"})
@@ -207,7 +207,7 @@ def test_groups_and_members(platform: Platform) -> None:
     assert platform.call("POST", f"{RETAIL}/groups/951/users", json=stranger).status_code == 404
 
 
-def test_dashboards_and_workbooks_for_embedding(platform: Platform) -> None:
+def test_dashboards_and_workbooks_can_be_opened_for_embedding(platform: Platform) -> None:
     path = "embed/dashboard/dash00000502"
     assert platform.call("GET", path).status_code == 403
     allowed = platform.call("PATCH", path, json={"allowEmbed": True}).json()
@@ -225,7 +225,7 @@ def test_dashboards_and_workbooks_for_embedding(platform: Platform) -> None:
     assert visible("?accessSource=folder") == []
 
 
-def test_only_for_administrators(platform: Platform) -> None:
+def test_embed_operations_need_an_administrator(platform: Platform) -> None:
     platform.control.set(token_lacks=["Admin"])
     for method, path in (
         ("POST", "embed/generate-session"),
@@ -239,7 +239,7 @@ def test_only_for_administrators(platform: Platform) -> None:
         assert platform.call(method, path).status_code == 403
 
 
-def test_what_the_service_removed_is_not_there(platform: Platform) -> None:
+def test_removed_operations_are_not_found(platform: Platform) -> None:
     for method, path in (
         ("GET", f"{RETAIL}/user-attributes"),
         ("DELETE", f"{RETAIL}/user-attributes/1"),

@@ -1,4 +1,4 @@
-"""Dashboard exports: the way from submission to file, its end after five minutes, refusals."""
+"""Dashboard exports: from submission to file, expiry after five minutes, refusals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pixels(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-def test_from_submission_to_picture(platform: Platform) -> None:
+def test_export_gives_a_picture(platform: Platform) -> None:
     platform.control.set(export_pace=60)
     job = submit(platform)
     assert status(platform, job) == {"status": "pending", "progress": 0}
@@ -67,7 +67,7 @@ def test_from_submission_to_picture(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize("layout", ["screenshot", "print"])
-def test_a_document(platform: Platform, layout: str) -> None:
+def test_export_gives_a_pdf(platform: Platform, layout: str) -> None:
     body = {"dashboardId": None, "dashboardPublicId": "dash00000502"}
     job = submit(platform, format="pdf", layout=layout, **body)
     content = platform.call("GET", f"{PATH}/{job}/download").content
@@ -79,7 +79,7 @@ def test_a_document(platform: Platform, layout: str) -> None:
     assert (b"[0 0 595 842]" in content) == (layout == "print")
 
 
-def test_everything_is_gone_after_five_minutes(platform: Platform) -> None:
+def test_export_is_deleted_after_five_minutes(platform: Platform) -> None:
     response = platform.call("POST", PATH, json={"dashboardId": 501, "format": "png"})
     expires = datetime.fromisoformat(response.json()["expiresAt"])
     created = platform.control.state().changed("dashboard-exports")[0]
@@ -96,7 +96,7 @@ def test_everything_is_gone_after_five_minutes(platform: Platform) -> None:
     assert platform.call("GET", f"{PATH}/{short}").status_code == 404
 
 
-def test_only_who_submitted_it_gets_at_it(platform: Platform) -> None:
+def test_export_is_visible_only_to_its_caller(platform: Platform) -> None:
     job = submit(platform)
     platform.control.set(caller=8)
     assert platform.call("GET", f"{PATH}/{job}").status_code == 404
@@ -107,7 +107,7 @@ def test_only_who_submitted_it_gets_at_it(platform: Platform) -> None:
     assert platform.call("GET", elsewhere).status_code == 404
 
 
-def test_a_failed_export(platform: Platform) -> None:
+def test_failed_export_reports_its_error(platform: Platform) -> None:
     platform.control.set(export_outcome="failed")
     job = submit(platform)
     assert "time limit" in status(platform, job)["error"]
@@ -122,7 +122,7 @@ def test_a_download_can_be_cut_and_repeated(platform: Platform) -> None:
     assert pixels(platform.call("GET", f"{PATH}/{job}/download").content) == (480, 270)
 
 
-def test_exports_in_flight_are_limited_by_who_is_rendered(platform: Platform) -> None:
+def test_running_exports_are_limited_per_rendered_user(platform: Platform) -> None:
     platform.control.set(export_limit=2, export_pace=60)
     submit(platform)
     submit(platform)
@@ -133,7 +133,7 @@ def test_exports_in_flight_are_limited_by_who_is_rendered(platform: Platform) ->
     submit(platform)
 
 
-def test_rendering_as_somebody_else(platform: Platform) -> None:
+def test_export_can_be_rendered_as_another_user(platform: Platform) -> None:
     retail = {"type": "EMBED_USER", "embedTenantName": "acme-retail", "externalId": "shop-9"}
     submit(platform, renderAs=retail)
     body = {"workbookId": 303}
@@ -146,7 +146,7 @@ def test_rendering_as_somebody_else(platform: Platform) -> None:
     assert platform.call("POST", PATH, json=refused).status_code == 403
 
 
-def test_restricted_downloads(platform: Platform) -> None:
+def test_export_needs_permission_to_download(platform: Platform) -> None:
     platform.control.change("dashboards", 501, restrictDataDownload=True)
     body = {"dashboardId": 501, "format": "png"}
     response = platform.call("POST", PATH, json=body)
@@ -177,7 +177,9 @@ def test_restricted_downloads(platform: Platform) -> None:
         ),
     ],
 )
-def test_refused_bodies(platform: Platform, body: dict[str, Any], status: int, words: str) -> None:
+def test_invalid_export_bodies_are_refused(
+    platform: Platform, body: dict[str, Any], status: int, words: str
+) -> None:
     response = platform.call("POST", PATH, json=body)
     assert response.status_code == status
     assert words in str(response.json()["message"])

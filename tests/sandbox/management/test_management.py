@@ -24,7 +24,7 @@ def ended(platform: Platform) -> None:
     platform.control.wait_until(lambda state: all(sync.ended_at for sync in state.syncs))
 
 
-def test_a_sync_walks_through_its_stages_and_makes_its_branch(platform: Platform) -> None:
+def test_sync_passes_its_stages_and_creates_its_branch(platform: Platform) -> None:
     job = start(platform, branchName="feature/orders")
     ended(platform)
 
@@ -63,7 +63,9 @@ def test_a_cancelled_sync_shows_only_in_the_history(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize(("setting", "body"), [("FAILED", {}), ("COMPLETED", {"ref": "broken"})])
-def test_a_failing_sync(platform: Platform, setting: str, body: dict[str, str]) -> None:
+def test_failing_sync_reports_its_error(
+    platform: Platform, setting: str, body: dict[str, str]
+) -> None:
     platform.control.set(dbt_outcome=setting)
     job = start(platform, branchName="nightly", **body)
     ended(platform)
@@ -75,7 +77,7 @@ def test_a_failing_sync(platform: Platform, setting: str, body: dict[str, str]) 
     assert "nightly" not in platform.control.branches()
 
 
-def test_unknown_stages_and_outcomes(platform: Platform) -> None:
+def test_sync_can_report_unknown_stages_and_outcomes(platform: Platform) -> None:
     platform.control.set(dbt_outcome="UNKNOWN", dbt_extra_stage="WARMING_UP")
     job = start(platform)
     ended(platform)
@@ -85,7 +87,7 @@ def test_unknown_stages_and_outcomes(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize(("choice", "status"), [("html", 200), ("404", 404), ("405", 405)])
-def test_a_tenant_with_the_start_operation_only(
+def test_older_tenant_has_only_the_start_of_a_sync(
     platform: Platform, choice: str, status: int
 ) -> None:
     platform.control.set(release="0.2.1", missing_operation=choice)
@@ -96,7 +98,7 @@ def test_a_tenant_with_the_start_operation_only(
         assert ("text/html" in response.headers["content-type"]) == (choice == "html")
 
 
-def test_the_history_pages(platform: Platform) -> None:
+def test_sync_history_is_paged(platform: Platform) -> None:
     jobs = [start(platform, branchName=f"b{number}") for number in range(5)]
     seen: list[str] = []
     after: dict[str, Any] = {}
@@ -140,7 +142,7 @@ def test_the_history_pages(platform: Platform) -> None:
         ("POST", "deployments/1/token", {"json": {"expiresIn": 5}}, 400, "less than 60"),
     ],
 )
-def test_refusals(
+def test_invalid_management_requests_are_refused(
     platform: Platform, method: str, path: str, options: dict[str, Any], status: int, words: str
 ) -> None:
     response = platform.call(method, path, **options)
@@ -148,7 +150,7 @@ def test_refusals(
     assert words in str(response.json()["message"])
 
 
-def test_missing_permissions(platform: Platform) -> None:
+def test_missing_permission_is_refused(platform: Platform) -> None:
     platform.control.set(token_lacks=["SchemaUpdate"])
     assert platform.call("POST", SYNC).status_code == 403
     assert platform.call("GET", SYNC).status_code == 200
@@ -193,7 +195,7 @@ def test_a_placement_is_recorded_updated_and_removed(platform: Platform) -> None
     assert gone["externalWorkbookPlacements"] == []
 
 
-def test_account_resources(platform: Platform) -> None:
+def test_app_config_and_oauth_tokens_are_served(platform: Platform) -> None:
     assert platform.call("GET", "app-config").json()["creatorMode"]["showGeneratedSql"] is True
     tokens = platform.call("GET", "user-oauth-tokens").json()
     assert [token["status"] for token in tokens] == ["active", "expired"]
@@ -210,12 +212,12 @@ def test_samples_can_be_changed(platform: Platform) -> None:
         platform.control.change("reports", 999)
 
 
-def test_a_body_above_the_limit(platform: Platform) -> None:
+def test_body_above_the_limit_is_refused(platform: Platform) -> None:
     response = platform.call("POST", SYNC, content=b" " * (50 * 1024 * 1024 + 1))
     assert response.status_code == 413
 
 
-def test_sql_over_the_data_api(platform: Platform) -> None:
+def test_data_api_runs_sql(platform: Platform) -> None:
     deployment = platform.call("GET", "deployments/1").json()
     token = platform.call("POST", "deployments/1/token", json={"expiresIn": 60}).json()
     url = f"{deployment['deploymentUrl']}/cubejs-api/v1/cubesql"

@@ -65,7 +65,9 @@ def test_a_lost_answer_leaves_the_schedule_behind(platform: Platform) -> None:
         ({"scheduleType": "DAILY"}, "0 9 * * *"),
     ],
 )
-def test_schedules(platform: Platform, schedule: dict[str, Any], cron: str | None) -> None:
+def test_schedule_becomes_a_cron_expression(
+    platform: Platform, schedule: dict[str, Any], cron: str | None
+) -> None:
     body = {"dashboardPublicId": "dash00000501", **schedule}
     made = platform.call("POST", PATH, json=body).json()
     assert made["cronExpression"] == (cron or schedule["customCron"])
@@ -88,7 +90,7 @@ def test_an_update_changes_what_is_given(platform: Platform) -> None:
     assert len(platform.call("GET", f"{path}/recipients").json()["items"]) == 1
 
 
-def test_deleting(platform: Platform) -> None:
+def test_deleted_notification_is_gone(platform: Platform) -> None:
     path = f"{PATH}/{create(platform)['id']}"
     assert platform.call("DELETE", path).status_code == 204
     assert platform.call("DELETE", path).status_code == 404
@@ -158,7 +160,7 @@ def test_one_bad_recipient_refuses_all(
 
 
 @pytest.mark.parametrize("number", [0, 1001])
-def test_batches_have_a_size(platform: Platform, number: int) -> None:
+def test_batch_of_recipients_is_limited(platform: Platform, number: int) -> None:
     path = f"{PATH}/{create(platform)['id']}/recipients"
     for verb, one in (("POST", ANALYST), ("DELETE", {"type": "USER", "id": 7})):
         body = {"recipients": [one] * number}
@@ -196,7 +198,9 @@ def test_batches_have_a_size(platform: Platform, number: int) -> None:
         ({**DAILY, "dashboardId": 501, "timeGrains": [{"member": "a.b"}]}, "grain is required"),
     ],
 )
-def test_refused_bodies(platform: Platform, body: dict[str, Any], words: str) -> None:
+def test_invalid_notification_bodies_are_refused(
+    platform: Platform, body: dict[str, Any], words: str
+) -> None:
     response = platform.call("POST", PATH, json=body)
     assert response.status_code == 400
     assert words in str(response.json()["message"])
@@ -216,7 +220,7 @@ def test_refused_bodies(platform: Platform, body: dict[str, Any], words: str) ->
         ("status=x", "should not exist"),
     ],
 )
-def test_refused_queries(platform: Platform, query: str, words: str) -> None:
+def test_invalid_list_queries_are_refused(platform: Platform, query: str, words: str) -> None:
     response = platform.call("GET", f"{PATH}?{query}")
     assert response.status_code == 400
     assert words in str(response.json()["message"])

@@ -56,7 +56,7 @@ def operations(platform: Platform) -> list[tuple[str, str, dict[str, Any]]]:
     return [(verb, path, one) for path, item in paths.items() for verb, one in item.items()]
 
 
-def test_the_document_lists_what_the_service_describes(platform: Platform) -> None:
+def test_document_lists_every_described_operation(platform: Platform) -> None:
     document = spec(platform)
     assert document["openapi"].startswith("3.1")
     for verb, path in ROWS:
@@ -96,7 +96,7 @@ def test_the_document_follows_the_settings(platform: Platform) -> None:
     assert "/api/v1/embed-tenants/{embedTenantName}/" not in paths
 
 
-def test_no_operation_answers_without_the_token(platform: Platform) -> None:
+def test_every_operation_needs_the_token(platform: Platform) -> None:
     for verb, path, operation in operations(platform):
         filled = re.sub(r"\{(\w+)\}", lambda found: SAMPLES.get(found[1], "1"), path)
         response = platform.http.request(verb.upper(), platform.sandbox.url + filled)
@@ -106,7 +106,7 @@ def test_no_operation_answers_without_the_token(platform: Platform) -> None:
             assert response.status_code == 401, path
 
 
-def test_every_operation_refuses_what_it_does_not_declare(platform: Platform) -> None:
+def test_every_operation_refuses_undeclared_parameters(platform: Platform) -> None:
     for verb, path, operation in operations(platform):
         filled = re.sub(r"\{(\w+)\}", lambda found: SAMPLES.get(found[1], "1"), path)
         url = f"{platform.sandbox.url}{filled}?nonsense=1"
@@ -121,7 +121,7 @@ def test_every_operation_refuses_what_it_does_not_declare(platform: Platform) ->
 
 
 @pytest.mark.parametrize("verb", ["GET", "PUT", "DELETE", "PATCH"])
-def test_other_methods_on_chat_paths(platform: Platform, verb: str) -> None:
+def test_chat_paths_refuse_other_methods(platform: Platform, verb: str) -> None:
     for operation in ("stream-chat-state", "abort"):
         url = f"{platform.sandbox.chat_url}/{operation}"
         response = platform.http.request(verb, url, headers=platform.key)
@@ -129,7 +129,7 @@ def test_other_methods_on_chat_paths(platform: Platform, verb: str) -> None:
         assert response.json()["statusCode"] == 405
 
 
-def test_a_body_that_says_it_is_no_json(platform: Platform) -> None:
+def test_body_without_a_json_content_type_is_refused(platform: Platform) -> None:
     url = f"{platform.sandbox.management_url}/v1/deployments/1/workbooks"
     headers = {**platform.bearer, "Content-Type": "text/plain"}
     assert platform.http.post(url, content=b"{}", headers=headers).status_code == 415
@@ -138,7 +138,7 @@ def test_a_body_that_says_it_is_no_json(platform: Platform) -> None:
     assert platform.http.post(chat, content=b"{}", headers=headers).status_code == 415
 
 
-def test_lists_that_misbehave(platform: Platform) -> None:
+def test_setting_lists_makes_paging_fail(platform: Platform) -> None:
     path = "deployments/1/reports"
     platform.control.set(lists="unpaged", page_size=2)
     page = platform.call("GET", path).json()
@@ -175,7 +175,7 @@ def test_generated_files_of_a_dbt_sync_are_kept_for_an_hour(platform: Platform) 
     assert platform.call("GET", path).status_code == 404
 
 
-def test_settings_and_clock_refuse_nonsense(platform: Platform) -> None:
+def test_invalid_settings_and_clock_values_are_refused(platform: Platform) -> None:
     with pytest.raises(SandboxControlError, match=r"token_lacks: .*'Admin'"):
         platform.control.set(token_lacks=["Everything"])
     with pytest.raises(SandboxControlError, match="seconds must be a number"):

@@ -26,7 +26,7 @@ def create(platform: Platform, **body: Any) -> dict[str, Any]:
     return dict(response.json())
 
 
-def test_filters_of_the_list(platform: Platform) -> None:
+def test_report_list_can_be_filtered(platform: Platform) -> None:
     assert listed(platform, "workbookId=301") == [101, 102]
     assert listed(platform, "folderId=11&search=TOP") == [103]
     assert listed(platform, "externalWorkbookId=nowhere") == []
@@ -48,7 +48,7 @@ def test_sorted_by_last_view_the_list_has_no_cursor(platform: Platform) -> None:
     assert listed(platform, "sortBy=name&first=2") == [105, 106]
 
 
-def test_what_a_report_shows(platform: Platform) -> None:
+def test_report_has_the_described_fields(platform: Platform) -> None:
     report = platform.call("GET", f"{PATH}/101").json()
     assert report["type"] == "REPORT"
     assert report["canEdit"] is report["canManage"] is True
@@ -84,7 +84,7 @@ def test_an_update_is_partial_and_versioned(platform: Platform) -> None:
     assert kept.status_code == 200
 
 
-def test_create_or_update_by_public_id(platform: Platform) -> None:
+def test_report_is_created_or_updated_by_its_public_id(platform: Platform) -> None:
     path = f"{PATH}/by-public-id/ABCDEFabcdef"
     first = platform.call("PUT", path, json={"name": "As code", "source": "D3"}).json()
     second = platform.call("PUT", path, json={"title": "T", "source": "EXCEL"}).json()
@@ -97,7 +97,7 @@ def test_create_or_update_by_public_id(platform: Platform) -> None:
     assert platform.call("PUT", path, json={}).json()["code"] == "upsert_branch_changed"
 
 
-def test_deleting(platform: Platform) -> None:
+def test_deleted_report_is_gone(platform: Platform) -> None:
     answer = platform.call("DELETE", f"{PATH}/101")
     assert (answer.status_code, answer.content) == (200, b"")
     assert platform.call("DELETE", f"{PATH}/101").status_code == 404
@@ -170,14 +170,16 @@ def test_a_document_can_hold_too_much(platform: Platform) -> None:
         ("GET", "?sortDirection=desc", None, "must be one of"),
     ],
 )
-def test_refusals(platform: Platform, method: str, path: str, body: Any, words: str) -> None:
+def test_invalid_reports_requests_are_refused(
+    platform: Platform, method: str, path: str, body: Any, words: str
+) -> None:
     options = {} if body is None else {"json": body}
     response = platform.call(method, f"{PATH}{path}", **options)
     assert response.status_code == 400
     assert words in str(response.json()["message"])
 
 
-def test_references_and_permissions(platform: Platform) -> None:
+def test_report_needs_existing_references_and_permissions(platform: Platform) -> None:
     for fields in ({"folderId": 21}, {"workbookId": 401}):
         assert platform.call("POST", PATH, json=fields).status_code == 404
         assert platform.call("PUT", f"{PATH}/101", json=fields).status_code == 404
@@ -204,7 +206,7 @@ def test_a_placement_and_a_refresh_leave_the_report_as_it_was(platform: Platform
     assert platform.call("GET", f"{PATH}/101").json()["updatedAt"] > before["updatedAt"]
 
 
-def test_a_report_says_what_the_caller_may_do_with_it(platform: Platform) -> None:
+def test_report_lists_the_permissions_of_the_caller(platform: Platform) -> None:
     platform.control.set(token_lacks=["ReportEdit", "ReportManage"])
     report = platform.call("GET", f"{PATH}/101").json()
     assert (report["canEdit"], report["canManage"]) == (False, False)

@@ -1,4 +1,4 @@
-"""Deliveries and scheduled tasks that are run now: what starts, what is refused, what is seen."""
+"""Deliveries and scheduled tasks that are run now: starts, refusals, and who sees which runs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_paused_delivery_runs_and_is_resumed(platform: Platform) -> None:
     assert platform.call("POST", f"{DELIVERIES}/502/resume").json()["status"] == "active"
 
 
-def test_who_is_no_administrator_sees_own_deliveries_only(platform: Platform) -> None:
+def test_other_users_see_only_their_own_deliveries(platform: Platform) -> None:
     assert [one["id"] for one in get(platform, DELIVERIES)["items"]] == [501, 502, 503]
     platform.control.set(token_lacks=["Admin"])
     assert [one["id"] for one in get(platform, DELIVERIES)["items"]] == [501, 502]
@@ -92,7 +92,9 @@ def test_every_path_is_404_until_the_feature_is_activated(platform: Platform) ->
 
 
 @pytest.mark.parametrize("permission", ["ReportRead", "ReportEdit"])
-def test_looking_and_changing_need_their_permissions(platform: Platform, permission: str) -> None:
+def test_reading_and_changing_deliveries_need_their_permissions(
+    platform: Platform, permission: str
+) -> None:
     platform.control.set(token_lacks=[permission])
     looked = platform.call("GET", DELIVERIES).status_code
     changed = platform.call("POST", f"{DELIVERIES}/501/runs").status_code
@@ -133,7 +135,7 @@ def test_tasks_are_403_until_the_feature_is_enabled(platform: Platform) -> None:
     assert platform.call("POST", f"{TASKS}/601/run").status_code == 403
 
 
-def test_what_a_start_and_a_run_do_not_say_is_a_setting(platform: Platform) -> None:
+def test_settings_leave_out_ids_and_statuses_of_runs(platform: Platform) -> None:
     platform.control.set(task_start_answer="empty", task_run_status="none", run_ids="none")
     assert platform.call("POST", f"{TASKS}/601/run").json() == {}
     (row,) = get(platform, f"{TASKS}/601/runs")["items"]

@@ -20,7 +20,7 @@ def get(platform: Platform, workbook: int) -> dict[str, Any]:
     return dict(response.json())
 
 
-def test_the_list_and_one(platform: Platform) -> None:
+def test_workbooks_are_listed_and_read(platform: Platform) -> None:
     page = platform.call("GET", PATH, params={"first": 2}).json()
     assert [item["id"] for item in page["items"]] == [301, 302]
     assert page["data"] == page["items"]
@@ -64,7 +64,7 @@ def test_a_slug_is_taken_over_only_on_demand(platform: Platform) -> None:
     assert get(platform, 301)["slug"] is None
 
 
-def test_create_or_update_by_slug(platform: Platform) -> None:
+def test_workbook_is_created_or_updated_by_its_slug(platform: Platform) -> None:
     path = f"{PATH}/by-slug/Weekly-Review"
     first = platform.call("PUT", path, json={"name": "Review", "meta": {"a": 1}}).json()
     second = platform.call("PUT", path, json={"meta": {"b": 2}}).json()
@@ -74,7 +74,7 @@ def test_create_or_update_by_slug(platform: Platform) -> None:
     assert platform.call("PUT", f"{PATH}/by-slug/a%2Fb", json={}).status_code == 400
 
 
-def test_duplicating(platform: Platform) -> None:
+def test_duplicated_workbook_is_a_new_draft(platform: Platform) -> None:
     copied = platform.call("POST", f"{PATH}/301/duplicate").json()
     assert copied["name"] == "Copy of Sales overview"
     assert copied["slug"] is copied["publishedDashboard"] is None
@@ -95,7 +95,7 @@ def test_cloning_from_the_shared_workspace_needs_a_published_dashboard(
     assert response.status_code == status
 
 
-def test_publishing_the_draft_and_a_config(platform: Platform) -> None:
+def test_draft_or_config_can_be_published(platform: Platform) -> None:
     path = f"{PATH}/303/publish"
     first = platform.call("POST", path, json={"workbookId": 303, "allowEmbed": True}).json()
     assert (first["versionNumber"], first["allowEmbed"]) == (1, True)
@@ -119,7 +119,7 @@ def test_a_draft_is_saved_and_read_as_a_file(platform: Platform) -> None:
     assert "Löhne" in file["content"]
 
 
-def test_the_thread_of_an_ai_widget(platform: Platform) -> None:
+def test_ai_widget_thread_can_be_read(platform: Platform) -> None:
     path = f"{PATH}/301/dashboard/ai-widget-thread"
     body = {"threadId": "thread-1", "widgetId": "ai-1", "checksum": "abc"}
     dashboard = platform.call("POST", path, json=body).json()
@@ -129,7 +129,7 @@ def test_the_thread_of_an_ai_widget(platform: Platform) -> None:
     assert platform.control.state().changed("ai-widget-threads", "updated")[0].id == 501
 
 
-def test_embed_access(platform: Platform) -> None:
+def test_embed_access_of_a_workbook_can_be_changed(platform: Platform) -> None:
     path = f"{PATH}/302/embed-access"
     access = platform.call("GET", path).json()
     assert access["allEmbedUsers"]["action"] == "read"
@@ -205,7 +205,7 @@ def test_deleting_takes_the_dashboard_along(platform: Platform) -> None:
         ),
     ],
 )
-def test_refusals(
+def test_invalid_workbooks_requests_are_refused(
     platform: Platform, method: str, path: str, body: Any, status: int, words: str
 ) -> None:
     response = platform.call(method, f"{PATH}/{path}", **({} if body is None else {"json": body}))
@@ -213,7 +213,7 @@ def test_refusals(
     assert words in str(response.json()["message"])
 
 
-def test_permissions(platform: Platform) -> None:
+def test_workbook_operations_need_their_permissions(platform: Platform) -> None:
     platform.control.set(token_lacks=["WorkbookEdit", "WorkbookManage"])
     assert platform.call("GET", f"{PATH}/301").status_code == 200
     for method, path in (("PUT", "301"), ("DELETE", "301"), ("POST", "301/publish")):

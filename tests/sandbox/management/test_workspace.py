@@ -25,7 +25,7 @@ def names(platform: Platform, path: str) -> list[str]:
     return [item["name"] for item in response.json()["items"]]
 
 
-def test_folders_level_by_level(platform: Platform) -> None:
+def test_folders_are_listed_by_parent(platform: Platform) -> None:
     page = platform.call("GET", FOLDERS).json()
     assert [folder["name"] for folder in page["items"]] == ["Finance", "Operations"]
     assert page["data"] == page["items"]
@@ -66,7 +66,7 @@ def test_folders_have_a_greatest_depth(platform: Platform) -> None:
     assert platform.call("POST", f"{SPACE}/move", json=move).status_code == 400
 
 
-def test_the_list_of_everything(platform: Platform) -> None:
+def test_workspace_list_has_every_kind_of_item(platform: Platform) -> None:
     root = platform.call("GET", f"{SPACE}?orderByField=name").json()["items"]
     kinds = [item["type"] for item in root]
     assert kinds[:2] == ["FOLDER", "FOLDER"]
@@ -82,7 +82,7 @@ def test_the_list_of_everything(platform: Platform) -> None:
     assert {item["id"] for item in shared} == {301, 302}
 
 
-def test_moving(platform: Platform) -> None:
+def test_moving_an_item_changes_its_folder(platform: Platform) -> None:
     moved = platform.call(
         "POST", f"{SPACE}/move", json={"type": "WORKBOOK", "id": 302, "folderId": 12}
     )
@@ -99,7 +99,7 @@ def test_moving(platform: Platform) -> None:
     assert len(platform.control.state().changed("workbooks", "moved")) == 2
 
 
-def test_in_bulk_failures_are_named_one_by_one(platform: Platform) -> None:
+def test_each_failed_item_of_a_bulk_call_is_named(platform: Platform) -> None:
     items = [
         {"type": "REPORT", "id": 104},
         {"type": "FOLDER", "id": 11},
@@ -141,7 +141,7 @@ def test_in_bulk_failures_are_named_one_by_one(platform: Platform) -> None:
         ),
     ],
 )
-def test_refusals(
+def test_invalid_workspace_requests_are_refused(
     platform: Platform, method: str, path: str, body: Any, status: int, words: str
 ) -> None:
     response = platform.call(method, path, **({} if body is None else {"json": body}))

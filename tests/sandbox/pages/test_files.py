@@ -1,4 +1,4 @@
-"""Files that tasks wrote open from their links; nothing else of the machine does."""
+"""Files that tasks wrote open from their links. No other file of the machine does."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_parquet_file_is_a_table_whatever_it_is_called(platform: Platform, tmp_p
     assert "The first 100 rows" in shown
 
 
-def test_picture_is_shown_and_can_be_had(platform: Platform, tmp_path: Path) -> None:
+def test_picture_is_shown_and_can_be_downloaded(platform: Platform, tmp_path: Path) -> None:
     path = written(tmp_path, "chart.png", PNG)
     assert "<img src=" in opened(platform, path).text
     raw = opened(platform, path, raw=True)
@@ -124,7 +124,7 @@ def test_file_of_an_answer_shows_the_whole_answer(platform: Platform, tmp_path: 
     assert "<th>id</th>" not in shown
 
 
-def test_manifest_leads_to_no_file_elsewhere(platform: Platform, tmp_path: Path) -> None:
+def test_manifest_links_only_to_files_of_its_folder(platform: Platform, tmp_path: Path) -> None:
     folder = tmp_path / "answer"
     folder.mkdir()
     outside = written(tmp_path, "secret.csv", b"secret\n1\n")
@@ -160,7 +160,7 @@ def test_only_rows_pictures_and_texts_are_shown(platform: Platform, tmp_path: Pa
 
 
 @pytest.mark.parametrize("path", ["", "rows.csv", "/nowhere/rows.csv", "/dev/zero", "/tmp"])
-def test_what_is_not_a_file_there_is_said(platform: Platform, path: str) -> None:
+def test_missing_file_gives_a_not_found_page(platform: Platform, path: str) -> None:
     shown = opened(platform, path, "0" * 64)
     assert shown.status_code == 404
     assert "Not here" in shown.text
@@ -171,7 +171,7 @@ def test_pipe_does_not_stop_the_sandbox(platform: Platform, tmp_path: Path) -> N
     assert opened(platform, tmp_path / "rows.csv", "0" * 64).status_code == 404
 
 
-def test_page_from_elsewhere_reads_no_file(platform: Platform, tmp_path: Path) -> None:
+def test_foreign_page_cannot_read_a_file(platform: Platform, tmp_path: Path) -> None:
     path = written(tmp_path, "rows.csv", CSV)
     link = f"{platform.sandbox.url}/app/file/content?path={path}&sha256={digest(CSV)}"
     for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
@@ -180,7 +180,7 @@ def test_page_from_elsewhere_reads_no_file(platform: Platform, tmp_path: Path) -
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
-def test_long_line_is_not_read_to_its_end(platform: Platform, tmp_path: Path) -> None:
+def test_only_the_beginning_of_a_long_line_is_read(platform: Platform, tmp_path: Path) -> None:
     line = b'{"a": "' + b"x" * (4 << 20) + b'"}\n'
     path = written(tmp_path, "x.jsonl.gz", gzip.compress(line, 1))
     assert "Its rows are not shown" in opened(platform, path).text

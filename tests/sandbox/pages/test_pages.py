@@ -1,4 +1,4 @@
-"""The sandbox's pages: what they show, and what they must not do."""
+"""What the sandbox's pages show, and what they must not do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_thread_shows_question_answer_table_and_chart(platform: Platform) -> N
     assert "vega-lite" in text
 
 
-def test_a_course_over_months_is_a_line(platform: Platform) -> None:
+def test_values_over_months_are_drawn_as_a_line(platform: Platform) -> None:
     text = thread_of(platform, "chart orders per month").text
     points = re.search(r'<polyline points="([^"]+)"', text)
     assert points is not None
@@ -47,7 +47,7 @@ def test_a_course_over_months_is_a_line(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize("question", ["chart orders per month", "chart revenue per month"])
-def test_labels_of_a_line_keep_apart(platform: Platform, question: str) -> None:
+def test_labels_of_a_line_do_not_overlap(platform: Platform, question: str) -> None:
     text = thread_of(platform, question).text
     for kind in (r'<text class="label" ', "<text "):
         pattern = rf'{kind}x="([\d.]+)" y="[\d.]+" text-anchor="middle">([^<]*)<'
@@ -70,7 +70,7 @@ def test_turns_follow_each_other(platform: Platform) -> None:
     assert text.index("revenue by country") < text.index("and by product?")
 
 
-def test_a_running_thread_looks_again_by_itself(platform: Platform) -> None:
+def test_page_of_a_running_thread_reloads_itself(platform: Platform) -> None:
     platform.control.hold("after_echo")
     with platform.stream(input="revenue by country"):
         platform.control.wait_held("after_echo")
@@ -124,13 +124,13 @@ def test_a_sample_resource_has_a_page(platform: Platform, kind: str) -> None:
         "/app/user-oauth-tokens/1",
     ],
 )
-def test_what_is_not_there_is_said(platform: Platform, path: str) -> None:
+def test_missing_resource_gives_a_not_found_page(platform: Platform, path: str) -> None:
     shown = page(platform, path)
     assert shown.status_code == 404
     assert "Not here" in shown.text
 
 
-def test_nothing_that_somebody_wrote_becomes_markup(platform: Platform) -> None:
+def test_texts_of_users_never_become_markup(platform: Platform) -> None:
     evil = "<script>alert(1)</script><img src=x>\"'"
     text = thread_of(platform, f"sql: SELECT '{evil.replace(chr(39), '')}' AS \"<b>\"").text
     for shown in (text, page(platform).text):
@@ -149,7 +149,7 @@ def test_no_credential_is_shown(platform: Platform) -> None:
         assert not any(secret[:20] in shown for secret in secrets)
 
 
-def test_a_page_loads_and_runs_nothing_from_elsewhere(platform: Platform) -> None:
+def test_page_loads_nothing_from_other_hosts(platform: Platform) -> None:
     shown = thread_of(platform, "chart revenue by country")
     policy = shown.headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -159,7 +159,7 @@ def test_a_page_loads_and_runs_nothing_from_elsewhere(platform: Platform) -> Non
     assert re.findall(r'(?:src|href)="(?:https?:)?//', shown.text) == []
 
 
-def test_looking_leaves_no_trace(platform: Platform) -> None:
+def test_page_views_are_not_recorded_as_requests(platform: Platform) -> None:
     """Pages are no part of the service: tests that count requests do not count them."""
     before = platform.control.state().version
     for path in ("/", "/app", "/app/threads/none", "/app/file", "/favicon.ico", "/robots.txt"):
@@ -169,7 +169,7 @@ def test_looking_leaves_no_trace(platform: Platform) -> None:
     assert (state.version, state.requests) == (before, [])
 
 
-def test_page_of_a_deleted_branch_says_so(platform: Platform) -> None:
+def test_page_of_a_deleted_branch_shows_a_notice(platform: Platform) -> None:
     platform.control.open_branch("gone")
     assert page(platform, "/app/branches/gone").status_code == 200
     removed = platform.http.delete(
@@ -182,7 +182,7 @@ def test_page_of_a_deleted_branch_says_so(platform: Platform) -> None:
     assert "The branch was deleted 20" in shown.text
 
 
-def test_page_of_a_deleted_notification_says_so(platform: Platform) -> None:
+def test_page_of_a_deleted_notification_shows_a_notice(platform: Platform) -> None:
     post = {"headers": platform.bearer, "timeout": 30}
     base = f"{platform.sandbox.management_url}/v1/deployments/1/notifications"
     body = {"dashboardId": 501, "scheduleType": "DAILY", "hour": 7, "minute": 30}

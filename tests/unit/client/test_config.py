@@ -1,4 +1,4 @@
-"""The connection's fields: what is accepted, in which form, and what is refused in which words."""
+"""The connection's fields: accepted values and forms, and the messages of refusals."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def jwt(claims: Any) -> str:
         ("https://bücher.example", None, "https://bücher.example/api"),
     ],
 )
-def test_management_addresses(host: str, port: Any, expected: str) -> None:
+def test_management_address_is_normalized(host: str, port: Any, expected: str) -> None:
     config = PlatformConfig.build(host=host, port=port, management_token=SECRET)
     assert config.management_url == expected
 
@@ -119,7 +119,7 @@ BAD_ADDRESSES = [
 
 
 @pytest.mark.parametrize(("address", "rule"), BAD_ADDRESSES)
-def test_bad_addresses_in_every_field(address: str, rule: str) -> None:
+def test_invalid_addresses_are_refused_in_every_field(address: str, rule: str) -> None:
     assert rule in refused("host", host=address, management_token=SECRET)
     assert rule in refused("data_api_url", **MANAGEMENT, data_api_url=address)
     assert refused("chat_url", **{**CHATTING, "chat_url": address})
@@ -128,7 +128,7 @@ def test_bad_addresses_in_every_field(address: str, rule: str) -> None:
 @pytest.mark.parametrize(
     "port", ["eighty", -1, 65536, "1.5"], ids=["words", "negative", "large", "fraction"]
 )
-def test_bad_ports(port: Any) -> None:
+def test_invalid_ports_are_refused(port: Any) -> None:
     assert "0 to 65535" in refused("port", **MANAGEMENT, port=port)
 
 
@@ -144,7 +144,7 @@ def test_bad_ports(port: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["agents", "deployments"])
-def test_chat_addresses(address: str, kind: str) -> None:
+def test_chat_address_is_normalized(address: str, kind: str) -> None:
     given, expected = (text.replace("/agents/", f"/{kind}/") for text in (address, CHAT))
     assert PlatformConfig.build(**{**CHATTING, "chat_url": given}).chat_url == expected
 
@@ -164,7 +164,7 @@ def test_a_chat_address_ends_in_chat(address: str) -> None:
 
 
 @pytest.mark.parametrize("allow_http", [True, "true", "1", "Yes"])
-def test_plain_http_by_permission(allow_http: Any) -> None:
+def test_plain_http_needs_allow_http(allow_http: Any) -> None:
     config = PlatformConfig.build(
         host="http://platform.internal",
         management_token=SECRET,
@@ -180,7 +180,7 @@ SEGMENTS = st.lists(st.from_regex(r"[A-Za-z0-9_~-]{1,8}", fullmatch=True), max_s
 
 
 @given(host=HOSTS, port=st.none() | st.integers(1, 65535), path=SEGMENTS, slash=st.booleans())
-def test_any_address_becomes_the_same_again(
+def test_normalizing_an_address_twice_changes_nothing(
     host: str, port: int | None, path: list[str], slash: bool
 ) -> None:
     given_ = host + (f":{port}" if port else "") + "".join(f"/{part}" for part in path)
@@ -230,7 +230,7 @@ def test_one_side_may_be_left_empty() -> None:
         ("chat_service_token", {**CHATTING, "chat_service_token": SECRET}),
     ],
 )
-def test_missing_and_superfluous_fields(field: str, fields: dict[str, Any]) -> None:
+def test_missing_and_superfluous_fields_are_refused(field: str, fields: dict[str, Any]) -> None:
     refused(field, **fields)
 
 
@@ -254,7 +254,7 @@ SECRETS = [
         (f"{SECRET}\x00", "white space or characters"),
     ],
 )
-def test_bad_secrets(
+def test_invalid_secrets_are_refused(
     field: str, argument: str, fields: dict[str, Any], value: str, rule: str
 ) -> None:
     assert rule in refused(field, **{**fields, argument: value})
@@ -276,17 +276,17 @@ def test_a_proxy_with_a_password_is_a_secret() -> None:
 
 
 @pytest.mark.parametrize("proxy", [f"ftp://{SECRET}@proxy", "http://", "http://pro xy"])
-def test_bad_proxies(proxy: str) -> None:
+def test_invalid_proxies_are_refused(proxy: str) -> None:
     refused("proxy", **MANAGEMENT, proxy=proxy)
 
 
 @pytest.mark.parametrize("proxy", ["proxy.example:3128", "http://proxy.example:3128"])
-def test_proxies(proxy: str) -> None:
+def test_proxy_address_gets_its_scheme(proxy: str) -> None:
     config = PlatformConfig.build(**MANAGEMENT, proxy=proxy)
     assert config.proxy == SecretStr("http://proxy.example:3128")
 
 
-def test_credentials_may_change_but_places_may_not() -> None:
+def test_reloaded_connection_may_change_credentials_but_not_addresses() -> None:
     config = PlatformConfig.build(**MANAGEMENT)
     assert config.same_endpoints(PlatformConfig.build(host=HOST, management_token="new"))
     assert not config.same_endpoints(
@@ -325,7 +325,9 @@ def test_credentials_may_change_but_places_may_not() -> None:
         ("proxy", "", None),
     ],
 )
-def test_defaults_and_loose_values(field: str, value: Any, expected: Any) -> None:
+def test_fields_accept_loose_values_and_have_defaults(
+    field: str, value: Any, expected: Any
+) -> None:
     fields = {"chat_url": CHAT, "chat_service_token": SECRET, **MANAGEMENT, field: value}
     assert getattr(PlatformConfig.build(**fields), field) == expected
 
@@ -360,7 +362,7 @@ def test_defaults_and_loose_values(field: str, value: Any, expected: Any) -> Non
         ("unknown_field", SECRET),
     ],
 )
-def test_bad_values(field: str, value: Any) -> None:
+def test_invalid_values_are_refused(field: str, value: Any) -> None:
     fields = {"chat_url": CHAT, "chat_service_token": SECRET, **MANAGEMENT}
     refused(field, **{**fields, field: value})
 
@@ -439,7 +441,9 @@ def test_a_ca_bundle_is_a_file_or_folder(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("as_text", [True, False])
-def test_session_settings(settings: dict[str, Any], as_text: bool) -> None:
+def test_session_settings_without_empty_values_are_sent(
+    settings: dict[str, Any], as_text: bool
+) -> None:
     given_ = json.dumps(settings) if as_text else settings
     config = PlatformConfig.build(**{**CHATTING, "session_settings": given_})
     assert config.session_settings is not None
@@ -481,12 +485,12 @@ def test_session_settings(settings: dict[str, Any], as_text: bool) -> None:
         ({"externalId": "a", "extra": SECRET}, "extra"),
     ],
 )
-def test_bad_session_settings(settings: Any, rule: str) -> None:
+def test_invalid_session_settings_are_refused(settings: Any, rule: str) -> None:
     message = refused("session_settings", **{**CHATTING, "session_settings": settings})
     assert rule in message
 
 
-def test_with_a_service_token_the_claims_say_who_asks() -> None:
+def test_service_token_claims_replace_session_settings() -> None:
     token = jwt({"externalId": "Nightly", "sub": "other"})
     config = PlatformConfig.build(
         chat_url=CHAT, chat_service_token=token, session_settings={"externalId": "someone"}
@@ -543,7 +547,7 @@ def test_run_can_be_stopped_after_its_connection_got_a_service_token() -> None:
         ),
     ],
 )
-def test_rendered_settings_become_what_they_mean_and_empty_lists_stay(
+def test_rendered_settings_are_read_as_their_values_and_empty_lists_stay(
     given: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     config = PlatformConfig.build(**CHATTING)
@@ -589,7 +593,7 @@ def test_the_callers_settings_replace_the_connections_as_a_whole() -> None:
         config.resolve_session_settings({"externalId": "Ann"})
 
 
-def test_an_api_key_alone_does_not_say_who_asks() -> None:
+def test_api_key_needs_session_settings() -> None:
     config = PlatformConfig.build(chat_url=CHAT, chat_api_key=SECRET)
     with pytest.raises(PlatformInputError, match="externalId or") as caught:
         config.resolve_session_settings(None)
@@ -597,7 +601,7 @@ def test_an_api_key_alone_does_not_say_who_asks() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "a.b", "a.b.c", jwt([1]), jwt("x"), "\u00e9.\u00e9.\u00e9"])
-def test_what_is_no_jwt_has_no_claims(token: str) -> None:
+def test_text_that_is_no_jwt_has_no_claims(token: str) -> None:
     assert unverified_claims(token) is None
 
 

@@ -1,4 +1,4 @@
-"""The connection test: what each answer of the service proves, with values and over HTTP."""
+"""The connection test: what each response of the service means, with values and over HTTP."""
 
 from __future__ import annotations
 
@@ -98,19 +98,21 @@ class TestManagement:
         assert report.address == "https://acme.example.com/api"
         assert "1 (Sales), 2 (without a name)" in report.message
 
-    def test_more_deployments_than_are_shown(self) -> None:
+    def test_check_says_that_there_are_more_deployments(self) -> None:
         page = {"items": [{"id": 1}], "pageInfo": {"hasNextPage": True}}
         [report] = Service({"/v1/deployments": page}).check(**MANAGEMENT)
         assert "and more" in report.message
 
-    def test_the_default_deployment_is_looked_up(self) -> None:
+    def test_check_reads_the_default_deployment(self) -> None:
         service = Service({"/v1/deployments/7": {"id": 7, "name": "Sales"}})
         [report] = service.check(**MANAGEMENT, deployment_id=7)
         assert report.ok
         assert "7 (Sales)" in report.message
 
     @pytest.mark.parametrize("kind", [PlatformNotFoundError, PlatformPermissionError])
-    def test_a_deployment_that_the_token_cannot_see(self, kind: type[Exception]) -> None:
+    def test_check_reports_a_deployment_that_the_token_cannot_see(
+        self, kind: type[Exception]
+    ) -> None:
         service = Service({"/v1/deployments/7": kind("the service's words"), "/v1/app-config": {}})
         [report] = service.check(**MANAGEMENT, deployment_id=7)
         assert not report.ok
@@ -121,7 +123,7 @@ class TestManagement:
     @pytest.mark.parametrize(
         "kind", [PlatformNotFoundError, PlatformPermissionError, PlatformAddressError]
     )
-    def test_where_deployments_cannot_be_listed_the_app_config_decides(
+    def test_check_reads_the_app_config_if_deployments_cannot_be_listed(
         self, kind: type[Exception]
     ) -> None:
         service = Service({"/v1/deployments": kind("the service's words"), "/v1/app-config": {}})
@@ -135,7 +137,7 @@ class TestManagement:
         assert not report.ok
         assert "HTML" in report.message
 
-    def test_nothing_known_is_found(self) -> None:
+    def test_check_names_host_if_no_path_is_found(self) -> None:
         missing = PlatformNotFoundError("no such path")
         service = Service({"/v1/deployments": missing, "/v1/app-config": missing})
         [report] = service.check(**MANAGEMENT)
@@ -167,7 +169,7 @@ class TestChat:
         assert bodies[0].keys() == {"chatId", "sessionSettings"}
         assert bodies[0]["chatId"] != bodies[1]["chatId"]
 
-    def test_a_state_is_as_good_as_not_found(self) -> None:
+    def test_check_passes_if_the_thread_sends_its_state(self) -> None:
         cutoff = record(id="__cutoff__", state={"chatId": "t", "isStreaming": False})
         service = Service(stream=[cutoff, record(id="__state__", state={"messages": []})])
         [report] = service.check(**CHAT, **SETTINGS)
@@ -217,13 +219,13 @@ class TestChat:
     @pytest.mark.parametrize(
         ("code", "words"), [(401, "credential"), (403, "is not allowed to use")]
     )
-    def test_a_refusal_by_status(self, code: int, words: str) -> None:
+    def test_check_names_the_cause_of_a_refused_chat_request(self, code: int, words: str) -> None:
         [report] = Service(stream=status(code, "no")).check(**CHAT, **SETTINGS)
         assert not report.ok
         assert words in report.message
         assert "premium or enterprise plan" in report.message
 
-    def test_refused_session_settings(self) -> None:
+    def test_check_explains_refused_session_settings(self) -> None:
         service = Service(stream=status(400, "internalId: no such user"))
         [report] = service.check(**CHAT, session_settings={"internalId": "a@example.com"})
         assert not report.ok
@@ -266,7 +268,7 @@ class TestChat:
         assert report.ok
         assert "Session settings (session_settings) is empty" in report.message
 
-    def test_403_to_an_abort_speaks_of_the_thread(self) -> None:
+    def test_check_reads_403_to_an_abort_as_an_answer_about_the_thread(self) -> None:
         [report] = Service(stream=status(403, "not the owner")).check(**CHAT)
         assert report.ok
 
@@ -310,7 +312,7 @@ class TestServiceToken:
             ({"exp": NOW - 60}, "expired on 2027-01-15 07:59 UTC"),
             ({"exp": NOW + 3600}, "expires soon, on 2027-01-15 09:00 UTC"),
             ({"nbf": NOW + 60}, "not valid before 2027-01-15 08:01 UTC"),
-            ({"exp": -1e300}, "a date beyond the calendar"),
+            ({"exp": -1e300}, "an invalid date"),
         ],
     )
     def test_each_fault_of_the_claims_is_reported(self, claims: dict[str, Any], words: str) -> None:
@@ -318,7 +320,7 @@ class TestServiceToken:
         assert words in warning
 
     @pytest.mark.parametrize("token", ["junk", "a.b", "a.!!.c", "a.W10.c"])
-    def test_what_is_not_a_jwt(self, token: str) -> None:
+    def test_warning_names_a_token_that_is_not_a_jwt(self, token: str) -> None:
         [warning] = token_warnings(token, NOW)
         assert "not a JWT" in warning
         assert token not in warning
@@ -346,20 +348,20 @@ class TestOverHttp:
         assert (state.messages, state.runs) == ([], [])
         return ok, message
 
-    def test_both_sides_work(self, platform_sandbox: Sandbox) -> None:
+    def test_check_passes_if_both_apis_work(self, platform_sandbox: Sandbox) -> None:
         ok, message = self.check(platform_sandbox)
         assert ok, message
         assert message.count(" works: ") == 2
         assert len(platform_sandbox.control.state().requests) == 2
 
-    def test_a_service_token(self, platform_sandbox: Sandbox) -> None:
+    def test_check_passes_with_a_service_token(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(service_tokens=True)
         token = platform_sandbox.service_token()
         ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
         assert ok, message
         assert "expires soon" in message
 
-    def test_a_service_token_where_the_deployment_accepts_none(
+    def test_check_reports_a_deployment_without_service_tokens(
         self, platform_sandbox: Sandbox
     ) -> None:
         token = platform_sandbox.service_token(exp=None)
@@ -367,7 +369,9 @@ class TestOverHttp:
         assert not ok
         assert "service tokens are switched off for this deployment" in message
 
-    def test_a_key_without_session_settings(self, platform_sandbox: Sandbox) -> None:
+    def test_check_passes_for_a_key_without_session_settings(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         ok, message = self.check(platform_sandbox, session_settings=None)
         assert ok, message
         assert [entry.outcome for entry in platform_sandbox.control.state().aborts] == ["not_found"]
@@ -419,7 +423,9 @@ class TestOverHttp:
         assert "Agent not found" in message
 
     @pytest.mark.parametrize("api", ["management", "chat"])
-    def test_a_web_page(self, platform_sandbox: Sandbox, api: str) -> None:
+    def test_check_reports_a_web_page_in_place_of_json(
+        self, platform_sandbox: Sandbox, api: str
+    ) -> None:
         platform_sandbox.control.fault("html", api=api, count=None)
         ok, message = self.check(platform_sandbox)
         assert not ok

@@ -1,10 +1,11 @@
-"""The exception tree: what a retry can mend, the way through JSON, and texts of the service."""
+"""The error classes: which are retryable, their JSON form, and quoted texts of the service."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,11 @@ RETRYABLE = {
 }
 
 
-def test_what_a_retry_can_mend() -> None:
+def test_only_listed_errors_are_retryable() -> None:
     assert {error.__name__ for error in TREE if error.retryable} == RETRYABLE
 
 
-def test_every_error_says_what_it_means() -> None:
+def test_every_error_class_has_a_docstring() -> None:
     assert all(error.__doc__ for error in TREE)
 
 
@@ -102,24 +103,31 @@ def test_an_error_begins_with_its_reason_and_ends_with_ids(kind: type[PlatformEr
 PACKAGE = Path(errors.__file__).parents[1]
 
 
+@cache
+def made_errors() -> list[tuple[str, ast.Call]]:
+    """Where the package, without the sandbox, makes one of its errors: file, call."""
+    names = {error.__name__ for error in TREE}
+    return [
+        (file.name, call)
+        for file in PACKAGE.rglob("*.py")
+        if "sandbox" not in file.parts
+        for call in ast.walk(ast.parse(file.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names
+    ]
+
+
 def test_no_error_of_the_package_begins_with_a_value_other_than_what_failed() -> None:
     """Log viewers show one line: ids, paths and addresses before the reason would hide it."""
-    names = {error.__name__ for error in TREE}
     actions = {"name.action", "self._name.action", "self.description", "self._start.description"}
     reasons = {"reason", "error.reason", "cause.reason", "begin", "what", "lost", "times"}
     settings = {"field", "type(self).__name__"}
-    for file in PACKAGE.rglob("*.py"):
-        if "sandbox" in file.parts:
-            continue
-        for call in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in names:
-                continue
-            first = call.args[0] if call.args else None
-            if isinstance(first, ast.JoinedStr) and isinstance(first.values[0], ast.FormattedValue):
-                begin = ast.unparse(first.values[0].value)
-                assert begin in actions | reasons | settings, (
-                    f"{file.name}:{call.lineno} begins with {begin}"
-                )
+    for file, call in made_errors():
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.JoinedStr) and isinstance(first.values[0], ast.FormattedValue):
+            begin = ast.unparse(first.values[0].value)
+            assert begin in actions | reasons | settings, (
+                f"{file}:{call.lineno} begins with {begin}"
+            )
 
 
 def test_false_survives_and_none_is_left_out() -> None:
@@ -163,7 +171,7 @@ def test_odd_payloads_are_errors_too(payload: Any) -> None:
         (599, "PlatformServerError"),
     ],
 )
-def test_errors_by_status(status: int, name: str) -> None:
+def test_each_status_has_its_error_class(status: int, name: str) -> None:
     assert error_for_status(status).__name__ == name
     assert issubclass(error_for_status(status), PlatformApiError)
 
@@ -196,11 +204,11 @@ MARKS = re.compile(r"::(end)?group::|##\[(end)?group\]", re.IGNORECASE)
         (" " * 600 + "x", "x"),
     ],
 )
-def test_quoting(text: Any, quoted: str) -> None:
+def test_quoted_text_is_one_line_without_control_characters(text: Any, quoted: str) -> None:
     assert quote_service(text) == quoted
 
 
-def test_quoting_cuts() -> None:
+def test_quoted_text_is_cut_at_500_characters() -> None:
     assert quote_service("x" * 500) == "x" * 500
     assert quote_service("x" * 501) == "x" * 499 + "…"
     assert len(quote_service("\n" * 3 + "\t" * 3 + "a\n" * 1000)) == MAX_SERVICE_TEXT
@@ -232,23 +240,20 @@ def named_settings(text: str) -> list[str]:
 
 def test_error_names_a_setting_of_the_connection_by_its_label_too() -> None:
     """A reader of an error has the form before them, not the names in the connection's JSON."""
-    names = {error.__name__ for error in TREE}
-    for file in PACKAGE.rglob("*.py"):
-        if "sandbox" in file.parts:
-            continue
-        for call in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in names:
-                continue
-            parts = ast.walk(call.args[0]) if call.args else ()
-            texts = [one.value for one in parts if isinstance(one, ast.Constant)]
-            text = " ".join(one for one in texts if isinstance(one, str))
-            assert named_settings(text) == [], f"{file.name}:{call.lineno}: {text}"
+    for file, call in made_errors():
+        parts = ast.walk(call.args[0]) if call.args else ()
+        texts = [one.value for one in parts if isinstance(one, ast.Constant)]
+        text = " ".join(one for one in texts if isinstance(one, str))
+        assert named_settings(text) == [], f"{file}:{call.lineno}: {text}"
 
 
 @pytest.mark.parametrize(
     ("given_settings", "begin"),
     [
-        ({"chat_url": CHAT}, "Chat API key (chat_api_key) is missing"),
+        (
+            {"chat_url": CHAT},
+            "Chat API key (chat_api_key) or Chat service token (chat_service_token) is missing",
+        ),
         ({"chat_url": "https://a.example/v1", "chat_api_key": "k"}, "Chat address (chat_url) must"),
         ({"host": "https://a.example/api"}, "Management token (password) is missing"),
         ({"chat_url": CHAT, "chat_api_key": "***"}, "Chat API key (chat_api_key) is the literal"),

@@ -67,7 +67,7 @@ def check_hidden(config: PlatformConfig, error: PlatformError) -> None:
     assert not [secret for secret in config.secrets if secret in shown]
 
 
-def test_in_the_error_of_a_management_call(
+def test_secret_is_hidden_in_the_error_of_a_management_call(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
     said = f"the token {platform_sandbox.management_token} is refused"
@@ -81,7 +81,7 @@ def test_in_the_error_of_a_management_call(
 
 
 @pytest.mark.parametrize("length", [8, 20, 200])
-def test_where_the_limit_on_quoted_text_has_cut_it(length: int) -> None:
+def test_secret_is_hidden_if_the_quote_is_cut(length: int) -> None:
     secret = "secret-" + "0123456789abcdef" * 20
     error = PlatformError(f"the service said: {secret[:length]}…", said=secret[:length])
     Redactor([secret]).error(error)
@@ -95,7 +95,7 @@ def test_fewer_than_eight_characters_of_a_secret_stay() -> None:
     assert str(error) == "error of plat-7 in plat-7f, see plat-7"
 
 
-def test_in_the_beginning_of_a_line_that_is_no_json() -> None:
+def test_secret_is_hidden_in_a_quoted_line_that_is_not_json() -> None:
     secret = "secret-" + "0123456789abcdef" * 20
     with pytest.raises(PlatformProtocolError) as caught:
         parse_line(b"refused: " + secret.encode(), 1)
@@ -104,7 +104,9 @@ def test_in_the_beginning_of_a_line_that_is_no_json() -> None:
     assert "'refused: ***…'" in str(caught.value)
 
 
-def test_in_the_error_of_a_chat_run(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
+def test_secret_is_hidden_in_the_error_of_a_chat_run(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
     said = f"the token {platform_sandbox.chat_api_key} is refused"
     platform_sandbox.control.fault("jsonrpc", message=said, api="chat", count=None)
     with PlatformClient(config) as client:
@@ -152,7 +154,7 @@ def oauth(secret: Any = CANARY, **config: Any) -> Operation[Any]:
 
 
 @FORMS
-def test_the_data_token_that_the_data_api_quotes(
+def test_data_token_is_hidden_if_the_data_api_quotes_it(
     platform_sandbox: Sandbox, config: PlatformConfig, form: str
 ) -> None:
     quoting(platform_sandbox, "authorization", form, api="data")
@@ -165,7 +167,7 @@ def test_the_data_token_that_the_data_api_quotes(
         check_no_trace(caught.value, *minted)
 
 
-def test_a_minted_token_that_another_call_quotes_later(
+def test_minted_token_is_hidden_if_a_later_call_quotes_it(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
     body = CreateDeploymentTokenInput.build(expires_in=60)
@@ -181,7 +183,7 @@ def test_a_minted_token_that_another_call_quotes_later(
 
 @FORMS
 @pytest.mark.parametrize("secret", [CANARY, SecretStr(CANARY)], ids=["text", "SecretStr"])
-def test_a_secret_that_is_sent(
+def test_sent_secret_is_hidden_if_the_response_quotes_it(
     platform_sandbox: Sandbox, config: PlatformConfig, form: str, secret: Any
 ) -> None:
     quoting(platform_sandbox, "body", form, path="/oauth-integrations")
@@ -191,7 +193,7 @@ def test_a_secret_that_is_sent(
 
 
 @FORMS
-def test_where_the_limit_has_cut_a_long_secret_that_is_sent(
+def test_sent_secret_is_hidden_if_its_quote_is_cut(
     platform_sandbox: Sandbox, config: PlatformConfig, form: str
 ) -> None:
     long = "canary/" * 100
@@ -203,7 +205,7 @@ def test_where_the_limit_has_cut_a_long_secret_that_is_sent(
     assert "Y2FuYXJ5" not in str(caught.value)
 
 
-def test_credentials_in_free_form_settings_and_in_calls_by_path(
+def test_credentials_in_free_form_fields_are_hidden(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
     sent = {"apiKey": "canary-of-an-api-key", "nested": [{"privateKeys": ["canary-of-a-key"]}]}
@@ -245,7 +247,7 @@ def test_a_name_that_is_added_to_the_list_is_masked_everywhere(
     assert service_message(b'{"vaultPin": "canary-of-a-pin"}') == "vaultPin: ***"
 
 
-def test_an_embed_session_that_is_received_and_sent(
+def test_embed_session_id_is_hidden_when_received_and_sent(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
     with PlatformClient(config) as client:
@@ -271,7 +273,7 @@ def test_a_secret_that_was_rotated_stays_hidden(
     check_no_trace(caught.value, "canary-of-the-old-token")
 
 
-def test_a_credential_in_the_body_of_an_error(
+def test_credential_in_the_body_of_an_error_is_hidden(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
     said = service_message(b'{"token": "canary-of-a-token", "secret": "must be given"}')
@@ -328,14 +330,14 @@ def test_new_token_is_masked_on_an_event_loop(
     assert [asyncio.run(mint())] == masked
 
 
-def test_a_short_secret_that_is_sent(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
+def test_short_sent_secret_is_hidden(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
     quoting(platform_sandbox, "body", "plain", path="/oauth-integrations")
     with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
         client.run(oauth("hunter2"))
     assert "hunter2" not in str(caught.value)
 
 
-def test_what_is_no_secret_stays(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
+def test_texts_that_are_not_secrets_stay(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
     said = "refused: nextToken must be shorter, token: 5"
     platform_sandbox.control.fault("status", status=400, message=said, api="management")
     with PlatformClient(config) as client, pytest.raises(PlatformBadRequestError) as caught:

@@ -1,4 +1,4 @@
-"""Secrets are taken out of texts, whole, encoded and cut."""
+"""Secrets are removed from texts: whole, encoded and truncated."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ASIDE = st.text(st.characters(codec="utf-8", exclude_characters="…"), max_size
         base64.urlsafe_b64encode(f"me:{SECRET} and more".encode()).decode(),
     ],
 )
-def test_in_every_form_in_which_it_may_be_quoted(quoted: str) -> None:
+def test_secret_is_hidden_in_every_quoted_form(quoted: str) -> None:
     text = Redactor([SECRET]).text(f"refused: {quoted} (again)")
     assert HIDDEN in text
     assert text.startswith("refused: ")
@@ -61,7 +61,7 @@ def test_in_every_form_in_which_it_may_be_quoted(quoted: str) -> None:
 
 
 @given(SECRETS, ASIDE, ASIDE)
-def test_base64_hides_it_wherever_it_falls(secret: str, before: str, after: str) -> None:
+def test_secret_is_hidden_in_base64_at_any_offset(secret: str, before: str, after: str) -> None:
     coded = base64.b64encode(f"{before}{secret}{after}".encode()).decode()
     text = Redactor([secret]).text(f"({coded})")
     assert "***" in text
@@ -159,7 +159,7 @@ def test_a_secret_is_hidden_as_a_browser_writes_it_in_an_address() -> None:
     assert Redactor([text]).text(f"?key={in_address}&a=1") == "?key=***&a=1"
 
 
-def test_secret_form_is_searched_by_few_words() -> None:
+def test_most_secret_forms_are_searched_by_few_words() -> None:
     words = {form: len(list(form.words())) / len(form.data) for form in all_forms(JWT)}
     assert all(share < 0.2 for form, share in words.items() if form.least == LONG_RUN)
     assert any(share > 0.9 for share in words.values())
@@ -219,7 +219,7 @@ def test_another_token_with_the_same_beginning_stays_visible() -> None:
     assert Redactor([JWT]).text(other) == other
 
 
-def test_a_run_can_be_asked_to_be_most_of_its_secret() -> None:
+def test_share_sets_how_much_of_a_secret_must_appear() -> None:
     redactor = Redactor(["sk-live_9f8Akq7Zp3mWv"], share=0.5)
     assert redactor.text("sk-live_9") == "sk-live_9"
     assert redactor.text("sk-live_9f8Akq") == "***"
@@ -257,12 +257,12 @@ def test_the_first_learned_secrets_are_hidden_in_every_form_and_the_others_as_th
     assert last[-6:] in secrets.redact(last)
 
 
-def test_a_short_one_is_hidden_where_it_stands_alone() -> None:
+def test_short_secret_is_hidden_only_as_a_separate_word() -> None:
     redactor = Redactor(["hunter2", "abc"])
     assert redactor.text("'hunter2' is not hunter22, abc") == "'***' is not hunter22, abc"
 
 
-def test_no_secret_hides_nothing() -> None:
+def test_empty_list_of_secrets_changes_no_text() -> None:
     assert Redactor([]).text("all is well…") == "all is well…"
 
 
@@ -282,7 +282,7 @@ def test_names_in_json_are_redacted_too() -> None:
     assert secrets.redact(value) == {"b": [{"***": "***"}], "my ***": 1, "c": 2}
 
 
-def test_what_an_error_came_of_is_redacted_too() -> None:
+def test_causes_of_an_error_are_redacted() -> None:
     secret = "key-of-the-tests"
     error: PlatformError | None = None
     try:
@@ -320,14 +320,14 @@ def test_cause_that_cannot_be_redacted_is_removed() -> None:
     assert error.__context__ is None
 
 
-def test_a_circle_of_causes_ends() -> None:
+def test_circular_causes_are_redacted_once() -> None:
     first, second = PlatformError("a"), PlatformError("key-of-the-tests")
     first.__cause__, second.__context__ = second, first
     Redactor(["key-of-the-tests"]).error(first)
     assert str(second) == "***"
 
 
-def test_what_is_learned_is_new_once() -> None:
+def test_learned_secret_is_returned_as_new_once() -> None:
     secrets = KnownSecrets(["first-secret"])
     assert secrets.learn(["second-secret", "first-secret", "second-secret", ""]) == [
         "second-secret"
@@ -335,7 +335,7 @@ def test_what_is_learned_is_new_once() -> None:
     assert list(secrets) == ["first-secret", "second-secret"]
 
 
-def test_logs_are_given_every_form() -> None:
+def test_log_masking_gets_every_form_of_a_secret() -> None:
     masked = maskable([SECRET, "abc"])
     assert {SECRET, "abc", quote(SECRET), base64.b64encode(SECRET.encode()).decode()[:-4]} <= {
         *masked,

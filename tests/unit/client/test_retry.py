@@ -1,4 +1,4 @@
-"""The retry policy: what is repeated, how long is waited for, and never beyond the deadline."""
+"""The retry policy: which calls are repeated, how long the pauses are, and the deadline."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REPEATED = {408, 429, 500, 501, 502, 503, 504, 599}
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 422, 451, *sorted(REPEATED)])
-def test_statuses(status: int) -> None:
+def test_status_decides_whether_a_call_is_repeated(status: int) -> None:
     error = answered(status)
     assert may_repeat(error, repeatable=True) is (status in REPEATED)
     assert may_repeat(error, repeatable=False) is (status == 429)
@@ -58,7 +58,9 @@ def test_statuses(status: int) -> None:
         (ValueError("a bug"), False, False),
     ],
 )
-def test_other_failures(error: Exception, repeatable: bool, once: bool) -> None:
+def test_failure_decides_whether_a_call_is_repeated(
+    error: Exception, repeatable: bool, once: bool
+) -> None:
     """`once`: what must not be processed twice is repeated only when it was not at all."""
     assert may_repeat(error, repeatable=True) is repeatable
     assert may_repeat(error, repeatable=False) is once
@@ -85,7 +87,7 @@ def test_other_failures(error: Exception, repeatable: bool, once: bool) -> None:
         ("Fri, 15 Jan 2027 08:00:05 +999999999999", None),
     ],
 )
-def test_retry_after(value: str | None, seconds: float | None) -> None:
+def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | None) -> None:
     assert parse_retry_after(value, NOON) == seconds
 
 
@@ -135,7 +137,7 @@ def run(
         return error, pauses
 
 
-def test_failures_are_borne_up_to_the_number_of_attempts() -> None:
+def test_call_is_repeated_until_max_attempts() -> None:
     errors = [answered(502), PlatformTransportError("cut"), answered(408), answered(429)]
     outcome, pauses = run(list(errors))
     assert outcome == "done"
@@ -145,7 +147,7 @@ def test_failures_are_borne_up_to_the_number_of_attempts() -> None:
     assert run(list(errors), attempts=1)[0] is errors[0]
 
 
-def test_what_must_not_be_processed_twice_is_sent_once() -> None:
+def test_call_that_may_have_been_processed_is_sent_once() -> None:
     error = answered(502)
     assert run([error], repeatable=False) == (error, [])
     assert run([answered(429)], repeatable=False)[0] == "done"
@@ -162,7 +164,7 @@ def test_the_deadline_is_never_overrun(waits: list[float | None], until: float) 
     assert sum(pauses) <= max(0.0, until)
 
 
-def test_a_service_that_asks_for_hours_is_not_waited_for() -> None:
+def test_retry_after_of_hours_ends_the_call() -> None:
     error = answered(429, retry_after=LONGEST_RETRY_AFTER + 1)
     assert run([error]) == (error, [])
     assert run([error], until=1000)[0] == "done"

@@ -1,4 +1,4 @@
-"""What looks say: verdicts on resources as the service describes them."""
+"""The conditions of sensors, checked on resources as the service describes them."""
 
 from __future__ import annotations
 

@@ -97,18 +97,20 @@ def plain(**fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("uri", URIS.values(), ids=URIS.keys())
-def test_uri(uri: str, through_environment: Any) -> None:
+def test_uri_in_the_environment_gives_the_connection(uri: str, through_environment: Any) -> None:
     assert through_environment(uri) == EXPECTED
 
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS.keys())
-def test_json(document: dict[str, Any], through_environment: Any) -> None:
+def test_json_in_the_environment_gives_the_connection(
+    document: dict[str, Any], through_environment: Any
+) -> None:
     assert through_environment(json.dumps(document)) == EXPECTED
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS.keys())
-def test_the_uri_that_airflow_makes_of_a_connection(
+def test_uri_generated_by_airflow_gives_the_same_connection(
     document: dict[str, Any], through_environment: Any
 ) -> None:
     # The Test button of the connection form takes this way.
@@ -143,7 +145,7 @@ class TestCommandLine:
         with create_session() as session:
             session.execute(delete(Connection).where(Connection.conn_id == "from_cli"))
 
-    def test_fields_and_extra(self, added: Any) -> None:
+    def test_cli_fields_and_extra_give_the_connection(self, added: Any) -> None:
         connection = added(
             "--conn-type=platform",
             "--conn-host=https://acme.example.com/api",
@@ -154,10 +156,10 @@ class TestCommandLine:
         assert config_from_connection(connection) == EXPECTED
 
     @pytest.mark.parametrize("uri", URIS.values(), ids=URIS.keys())
-    def test_uri(self, uri: str, added: Any) -> None:
+    def test_cli_uri_gives_the_connection(self, uri: str, added: Any) -> None:
         assert config_from_connection(added(f"--conn-uri={uri}")) == EXPECTED
 
-    def test_json(self, added: Any) -> None:
+    def test_cli_json_gives_the_connection(self, added: Any) -> None:
         document = json.dumps(DOCUMENTS["extra as object"])
         assert config_from_connection(added(f"--conn-json={document}")) == EXPECTED
 
@@ -169,7 +171,7 @@ def test_only_the_standard_fields_of_a_connection_are_read() -> None:
     assert config_from_connection(connection) == EXPECTED
 
 
-def test_chat_only() -> None:
+def test_connection_may_configure_only_the_chat_api() -> None:
     extra = {
         "chat_url": EXTRAS["chat_url"],
         "chat_service_token": "a.b.c",
@@ -182,7 +184,7 @@ def test_chat_only() -> None:
     assert config.chat_service_header == "X-Cube-Auth-Token"
 
 
-def test_a_path_before_the_api(through_environment: Any) -> None:
+def test_host_may_have_a_path_before_the_api(through_environment: Any) -> None:
     expected = "https://acme.example.com/analytics/api"
     for uri in (
         f"platform://:{SECRET}@acme.example.com/analytics/api",
@@ -208,7 +210,7 @@ def test_plain_http_to_this_machine_by_scheme_and_port() -> None:
         (
             {"host": "https://acme.example.com", "schema": "http", "password": "canary"},
             "schema",
-            "contradicts",
+            "begins with another protocol",
         ),
         ({"host": "acme.example.com", "password": "***"}, "password", "literal"),
         ({"extra": "{'chat_url': canary}"}, "extra", "JSON object"),
@@ -237,7 +239,7 @@ def test_refusals_name_the_field_and_no_value(
         ("management_url", "enter its value in the connection's host"),
     ],
 )
-def test_an_unknown_extra_is_named_with_what_was_meant(name: str, suggestion: str) -> None:
+def test_unknown_extra_gets_a_suggestion(name: str, suggestion: str) -> None:
     [sentence] = unknown_settings({name: "canary"})
     assert repr(name) in sentence
     assert suggestion in sentence
@@ -253,7 +255,7 @@ def test_empty_and_known_extras_are_not_warned_about() -> None:
     assert unknown_settings({"colour": None, "shape": "", **FORM_EXTRA}) == []
 
 
-def test_an_unknown_extra_is_passed_over_with_a_warning(
+def test_unknown_extra_is_ignored_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     extra = json.dumps({**EXTRAS, "retries": "canary"})
@@ -291,7 +293,7 @@ def test_refusals_name_the_connection(
     assert "canary" not in str(caught.value)
 
 
-def test_what_is_missing_only_for_a_call_names_the_connection(
+def test_setting_missing_for_a_call_names_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(
@@ -309,7 +311,7 @@ def test_what_is_missing_only_for_a_call_names_the_connection(
         hook.config.resolve_session_settings(None)
 
 
-def test_lengths_of_time_in_code_may_be_timedeltas() -> None:
+def test_durations_in_code_may_be_timedeltas() -> None:
     config = PlatformConfig.build(
         host="acme.example.com",
         management_token=TOKEN,

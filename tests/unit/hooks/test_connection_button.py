@@ -18,7 +18,9 @@ def pressed(platform: Sandbox, monkeypatch: pytest.MonkeyPatch, **changes: Any) 
     return PlatformHook().test_connection()
 
 
-def test_both_sides(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_test_checks_both_apis(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ok, message = pressed(platform_sandbox, monkeypatch)
     assert ok, message
     assert len(message.splitlines()) == 2
@@ -31,7 +33,7 @@ def test_both_sides(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) 
         ({"chat_url": None, "chat_api_key": None}, ["Management API"]),
     ],
 )
-def test_only_what_is_configured_is_asked(
+def test_only_configured_apis_are_checked(
     platform_sandbox: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, Any],
@@ -75,7 +77,7 @@ def test_setting_that_does_not_exist_is_reported(
     assert "canary" not in message
 
 
-def test_an_untouched_template_of_session_settings_names_nobody(
+def test_untouched_session_settings_count_as_empty(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ok, message = pressed(platform_sandbox, monkeypatch, session_settings={"externalId": ""})

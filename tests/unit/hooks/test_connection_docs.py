@@ -1,4 +1,4 @@
-"""The connection page of the documentation says what is true, and its examples work."""
+"""The connection page of the documentation is correct, and its examples work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def variables(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("value", variables("AIRFLOW_CONN_PLATFORM_DEFAULT"))
-def test_environment_variables(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_of_the_page_give_the_connection(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", value)
     assert PlatformHook().config == EXPECTED
 
@@ -53,14 +55,16 @@ def test_the_page_has_a_json_and_a_uri_example() -> None:
 
 
 @pytest.mark.parametrize("uri", re.findall(r"`(platform://[^`]*)`", TEXT))
-def test_short_uris(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_uris_of_the_page_give_the_address_and_token(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", uri)
     config = PlatformHook().config
     assert config.management_url == EXPECTED.management_url
     assert config.management_token == EXPECTED.management_token
 
 
-def test_command_line() -> None:
+def test_command_of_the_page_gives_the_connection() -> None:
     from airflow.cli import cli_parser
 
     [command] = [block for block in BLOCKS if block.startswith("airflow connections add")]
@@ -77,7 +81,9 @@ def test_command_line() -> None:
     assert config_from_connection(connection) == EXPECTED
 
 
-def test_chat_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_only_example_of_the_page_gives_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     [value] = variables("AIRFLOW_CONN_CHAT_ONLY")
     monkeypatch.setenv("AIRFLOW_CONN_CHAT_ONLY", value)
     config = PlatformHook("chat_only").config

@@ -76,7 +76,7 @@ def test_rotated_token_is_read_although_airflow_fails_for_a_moment(
     assert to_come == []
 
 
-def test_on_a_loop_too(
+def test_rotated_token_is_read_on_an_event_loop_although_airflow_fails(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, outage: Outage
 ) -> None:
     async def ask_after_rotation() -> int:
@@ -89,7 +89,7 @@ def test_on_a_loop_too(
 
 
 @pytest.mark.exhaustive
-def test_a_connection_that_stays_away_says_so(
+def test_missing_connection_is_reported_after_the_retries(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, outage: Outage
 ) -> None:
     hook = PlatformHook()
@@ -103,7 +103,7 @@ def test_a_connection_that_stays_away_says_so(
 @pytest.mark.parametrize(
     "error", [PlatformConfigError("bad address"), PermissionError("denied")], ids=["bad", "denied"]
 )
-def test_what_will_not_pass_is_not_waited_for(
+def test_permanent_error_of_the_connection_is_not_retried(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, outage: Outage, error: Exception
 ) -> None:
     hook = PlatformHook()

@@ -74,14 +74,14 @@ def test_calls_and_pages_share_one_connection(platform_sandbox: Sandbox) -> None
     assert connections(platform_sandbox) == 1
 
 
-def test_nothing_is_opened_before_it_is_needed(platform_sandbox: Sandbox) -> None:
+def test_hook_opens_no_connection_before_the_first_call(platform_sandbox: Sandbox) -> None:
     before = loop_threads()
     with PlatformHook():
         assert loop_threads() <= before
     assert statuses(platform_sandbox) == []
 
 
-def test_the_client_ends_with_the_block(platform_sandbox: Sandbox) -> None:
+def test_end_of_the_with_block_closes_the_client(platform_sandbox: Sandbox) -> None:
     before = loop_threads()
     with PlatformHook() as hook:
         hook.run(DEPLOYMENT)
@@ -90,7 +90,7 @@ def test_the_client_ends_with_the_block(platform_sandbox: Sandbox) -> None:
     hook.close()
 
 
-def test_the_client_ends_with_the_hook(platform_sandbox: Sandbox) -> None:
+def test_deleting_the_hook_closes_the_client(platform_sandbox: Sandbox) -> None:
     before = loop_threads()
     hook = PlatformHook()
     hook.run(DEPLOYMENT)
@@ -123,7 +123,7 @@ def test_threads_share_the_client(platform_sandbox: Sandbox) -> None:
         assert len(loop_threads() - before) == 1
 
 
-def test_after_a_rotation_only_one_call_begins_with_the_old_token(
+def test_only_the_first_call_after_a_rotation_uses_the_old_token(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with PlatformHook() as hook:
@@ -153,7 +153,7 @@ def test_parallel_calls_read_a_rotated_token_once(
     assert asyncio.run(ask()) == [1] * 5
 
 
-def test_twins_share_a_connection_on_their_loop(
+def test_calls_on_one_loop_share_a_connection(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask(hook: PlatformHook) -> None:
@@ -184,7 +184,7 @@ def test_a_loop_that_ends_closes_its_client(platform_sandbox: Sandbox) -> None:
     assert clients[0].closed
 
 
-def test_a_hook_that_nobody_needs_on_a_loop_is_closed_there(platform_sandbox: Sandbox) -> None:
+def test_unused_hook_is_closed_on_its_loop(platform_sandbox: Sandbox) -> None:
     async def ask() -> None:
         hook = PlatformHook()
         await hook.arun(DEPLOYMENT)
@@ -241,7 +241,7 @@ def _is_refused(rows: Any) -> bool:
     return False
 
 
-def test_while_a_loop_runs_in_the_same_thread(platform_sandbox: Sandbox) -> None:
+def test_hook_works_while_a_loop_runs_in_its_thread(platform_sandbox: Sandbox) -> None:
     """As in a notebook."""
 
     async def cell() -> int:
@@ -267,7 +267,7 @@ def test_wrong_work_is_refused_before_anything_is_sent(platform_sandbox: Sandbox
             with pytest.raises(PlatformInputError, match=re.escape(words)):
                 asyncio.run(hook.arun(work))
         for walk in (hook.iterate, hook.aiterate):
-            with pytest.raises(PlatformInputError, match="gives no list"):
+            with pytest.raises(PlatformInputError, match="does not return a list"):
                 walk(get_deployment(deployment_id=1))  # type: ignore[arg-type]
     assert statuses(platform_sandbox) == []
 

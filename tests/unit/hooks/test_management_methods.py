@@ -78,7 +78,7 @@ def ask(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation
 @pytest.mark.parametrize(
     ("method", "args", "kwargs", "line", "query", "body"), CALLS, ids=[row[0] for row in CALLS]
 )
-def test_the_request_of_each_method(
+def test_each_method_makes_its_request(
     method: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -98,7 +98,7 @@ def test_every_method_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", methods())
-def test_every_method_says_what_it_does(name: str) -> None:
+def test_every_method_has_a_description(name: str) -> None:
     assert inspect.getdoc(getattr(PlatformHook, name))
 
 
@@ -145,7 +145,7 @@ def test_a_list_is_read_page_by_page() -> None:
 
 
 @pytest.mark.exhaustive
-def test_importing_the_hook_does_not_import_the_models_of_its_methods() -> None:
+def test_importing_the_hook_imports_no_models() -> None:
     code = (
         "import sys, airflow_provider_platform.hooks.platform\n"
         "found = [m for m in sys.modules if m.startswith('airflow_provider_platform.client.')]\n"

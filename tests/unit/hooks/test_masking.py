@@ -69,23 +69,23 @@ def integration() -> dict[str, Any]:
     return {"name": "n", "type": "custom", "client_id": "c", "client_secret": SECRET, **urls}
 
 
-def test_what_is_received(hook: PlatformHook) -> None:
+def test_received_credential_is_masked(hook: PlatformHook) -> None:
     token = hook.run(mint()).cube_api_token.get_secret_value()
     assert masked(token)
     assert masked(base64.b64encode(f"Bearer {token}".encode()).decode())
 
 
-def test_what_is_received_on_a_loop(hook: PlatformHook) -> None:
+def test_credential_received_on_an_event_loop_is_masked(hook: PlatformHook) -> None:
     answer = asyncio.run(hook.arun(mint()))
     assert masked(answer.cube_api_token.get_secret_value())
 
 
-def test_what_is_received_by_a_call_that_no_model_describes(hook: PlatformHook) -> None:
+def test_credential_received_by_a_raw_call_is_masked(hook: PlatformHook) -> None:
     raw = raw_operation("POST", "/v1/deployments/1/token", body={})
     assert masked(hook.run(raw)["cubeApiToken"])
 
 
-def test_what_is_sent(hook: PlatformHook) -> None:
+def test_sent_credential_is_masked(hook: PlatformHook) -> None:
     assert not masked(SECRET)
     body = CreateOAuthIntegrationInput.build(**integration())
     created = hook.run(create_oauth_integration(body=body))
@@ -94,7 +94,7 @@ def test_what_is_sent(hook: PlatformHook) -> None:
         assert masked(form)
 
 
-def test_the_token_of_a_data_query(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_data_token_is_masked(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault(
         "status", status=403, message="not with", quotes="authorization", api="data"
     )
@@ -121,7 +121,7 @@ def test_a_call_survives_a_log_that_cannot_be_masked(
     assert token not in mask_calls
 
 
-def test_masking_nothing_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_list_of_secrets_makes_no_mask_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_airflow, "_masking_module", lambda: pytest.fail("asked"))
     _airflow.mask_secrets([])
 
@@ -169,7 +169,7 @@ def test_the_first_credentials_of_answers_are_masked_in_every_form(
     assert [text for text in texts if text not in maskable(secrets[:ENCODED])] == secrets[-1:]
 
 
-def test_a_credential_that_comes_again_takes_no_room_of_the_next_one(
+def test_repeated_credential_counts_once_towards_the_limit(
     mask_calls: list[tuple[list[str], bool]],
 ) -> None:
     mask, (known, later) = LogMask(), tokens(2)
@@ -179,7 +179,7 @@ def test_a_credential_that_comes_again_takes_no_room_of_the_next_one(
     assert set(maskable([later])) == set(mask_calls[-1][0])
 
 
-def test_the_connections_own_credentials_are_masked_however_many_answers_brought(
+def test_credentials_of_the_connection_are_always_masked(
     mask_calls: list[tuple[list[str], bool]],
 ) -> None:
     mask = LogMask()
@@ -204,7 +204,7 @@ def test_a_text_is_masked_once_and_never_on_an_event_loop(
     assert not any(on_loop for _, on_loop in mask_calls)
 
 
-def test_a_text_that_could_not_be_masked_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_masking_of_a_text_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[list[str]] = []
 
     def mask(texts: list[str]) -> None:
@@ -222,7 +222,7 @@ def test_a_text_that_could_not_be_masked_is_given_again(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("on_loop", [False, True], ids=["sync", "loop"])
-def test_a_chat_whose_tool_quotes_the_key(
+def test_key_quoted_by_a_chat_tool_is_masked(
     hook: PlatformHook, platform_sandbox: Sandbox, on_loop: bool
 ) -> None:
     key = platform_sandbox.chat_api_key

@@ -1,4 +1,4 @@
-"""`run_sql` as Arrow, pandas and Polars: whole, typed, and never cut without a word."""
+"""`run_sql` as Arrow, pandas and Polars frames: complete, typed, and never cut silently."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_polars_frame_has_polars_types() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_types_say_what_a_column_is(method: str) -> None:
+def test_types_set_the_type_of_a_frame_column(method: str) -> None:
     rows = received([["2026-01-01T00:00:00.000", "7"]], declared={"at": "String", "n": "Int64"})
     table = arrow(rows, method, types={"at": "timestamp", "n": "decimal(10, 2)"})
     assert [str(one.type) for one in table.schema] == ["timestamp[us]", "decimal128(10, 2)"]
@@ -174,7 +174,7 @@ def test_columns_of_the_same_name_get_names_of_their_own_with_a_warning(
     for method in METHODS:
         rows = QueryRows(begin, lambda count: None)  # type: ignore[arg-type, return-value]
         assert arrow(rows, method).to_pylist() == [{"n": 1, "n_2": 2, "n_3": 3, "column_4": 4}]
-        assert "column 2 'n' is 'n_2'" in caplog.text
+        assert "column 2 'n' is now 'n_2'" in caplog.text
         caplog.clear()
 
 
@@ -186,7 +186,7 @@ def test_an_empty_result_has_its_columns(method: str) -> None:
     assert str(table.schema.field("day").type).startswith("date32")
 
 
-def test_many_rows_are_few_chunks() -> None:
+def test_frame_of_many_rows_has_few_chunks() -> None:
     def begin() -> Iterator[Any]:
         yield SqlColumns([{"name": "n", "type": "Int64"}])
         for first in range(0, 250_000, 1000):
@@ -198,7 +198,7 @@ def test_many_rows_are_few_chunks() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_cut_result_is_logged(method: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_truncated_result_is_logged(method: str, caplog: pytest.LogCaptureFixture) -> None:
     rows = cut_rows()
     with caplog.at_level(logging.WARNING):
         assert arrow(rows, method).num_rows == 3
@@ -207,18 +207,18 @@ def test_a_cut_result_is_logged(method: str, caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_cut_result_is_no_frame_where_all_rows_are_wanted(method: str) -> None:
+def test_truncated_result_raises_an_error_if_all_rows_are_needed(method: str) -> None:
     with pytest.raises(ResultTruncatedError, match="There may be more than 3 rows"):
         getattr(cut_rows(), method)(on_truncated="fail")
 
 
-def test_a_result_without_an_end_of_its_own_counts_as_cut() -> None:
+def test_result_without_a_marked_end_counts_as_truncated() -> None:
     with pytest.raises(ResultTruncatedError, match="connection was closed after 3 rows"):
         received(open_end=True).to_arrow(on_truncated="fail")
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_rows_that_were_read_before_are_missed(method: str) -> None:
+def test_frame_needs_rows_that_were_not_read_before(method: str) -> None:
     rows = received()
     next(rows)
     with pytest.raises(PlatformInputError, match="1 of its rows were already read"):
@@ -229,13 +229,13 @@ def test_rows_that_were_read_before_are_missed(method: str) -> None:
         getattr(rows, method)()
 
 
-def test_looking_at_the_columns_reads_no_row() -> None:
+def test_reading_the_columns_reads_no_row() -> None:
     rows = received()
     assert len(rows.columns) == 7
     assert rows.to_arrow().num_rows == 3
 
 
-def test_a_closed_result_is_no_empty_frame() -> None:
+def test_closed_result_raises_an_error_instead_of_an_empty_frame() -> None:
     rows = received()
     assert rows.columns
     rows.close()
@@ -285,7 +285,7 @@ def test_a_missing_library_is_named_with_the_line_that_installs_it(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_over_http_a_frame_has_all_rows(method: str, platform_sandbox: Sandbox) -> None:
+def test_frame_read_over_http_has_all_rows(method: str, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_chunk_rows=100)
     with PlatformHook() as hook:
         texts = list(hook.run_sql(SQL))
@@ -315,7 +315,7 @@ def test_a_result_in_pages_is_one_frame(platform_sandbox: Sandbox) -> None:
     assert whole["id"].to_pylist() == hook.run_sql(SQL).to_arrow()["id"].to_pylist()
 
 
-def test_a_result_that_breaks_off_is_no_frame(platform_sandbox: Sandbox) -> None:
+def test_broken_result_gives_no_frame(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_chunk_rows=100)
     platform_sandbox.control.fault("cut", api="data", after=2)
     with pytest.raises(PlatformTransportError):
@@ -323,7 +323,7 @@ def test_a_result_that_breaks_off_is_no_frame(platform_sandbox: Sandbox) -> None
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_on_an_event_loop_the_frames_are_the_same(method: str, platform_sandbox: Sandbox) -> None:
+def test_frames_on_an_event_loop_are_the_same(method: str, platform_sandbox: Sandbox) -> None:
     async def read() -> Any:
         async with PlatformHook() as hook:
             return await getattr(hook.arun_sql(SQL), method)(types={"id": "decimal"})
@@ -332,7 +332,7 @@ def test_on_an_event_loop_the_frames_are_the_same(method: str, platform_sandbox:
     assert frame.equals(asyncio.run(read()))
 
 
-def test_on_an_event_loop_the_same_is_refused() -> None:
+def test_invalid_frame_arguments_are_refused_on_an_event_loop() -> None:
     async def begin() -> AsyncGenerator[Any]:
         async def events() -> AsyncGenerator[Any]:
             for event in answer():

@@ -1,4 +1,4 @@
-"""`PlatformHook.read_thread`: what a thread holds, without a second question."""
+"""`PlatformHook.read_thread` returns the content of a thread without a second question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUESTION = "revenue by country"
 
 @pytest.mark.parametrize("history", ["replay", "none"])
 @pytest.mark.parametrize("shape", ["constructor", "type_data", "role", "json"])
-def test_a_thread_holds_what_its_questions_gave(
+def test_thread_has_the_results_of_its_questions(
     platform_sandbox: Sandbox, history: str, shape: str
 ) -> None:
     hook = PlatformHook()
@@ -65,7 +65,7 @@ def test_a_thread_that_is_streaming_is_read_without_waiting(platform_sandbox: Sa
     assert thread.turns[1].queries == asked.queries
 
 
-def test_whose_thread_it_is_says_the_connection_or_the_call(
+def test_connection_or_call_sets_the_owner_of_a_thread(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook = PlatformHook()
@@ -92,7 +92,7 @@ def test_a_thread_must_be_named(platform_sandbox: Sandbox, chat_id: Any) -> None
     assert platform_sandbox.control.state().requests == []
 
 
-def test_a_refused_key_is_said(platform_sandbox: Sandbox) -> None:
+def test_refused_key_raises_its_error(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("jsonrpc", api="chat", count=None)
     with pytest.raises(ChatRpcError):
         PlatformHook().read_thread("a-thread")
@@ -105,7 +105,7 @@ def test_rows_are_bounded(platform_sandbox: Sandbox) -> None:
     assert (len(query.rows), query.truncated) == (2, True)
 
 
-def test_details_of_a_result_are_asked_for(platform_sandbox: Sandbox) -> None:
+def test_details_of_a_thread_can_be_requested(platform_sandbox: Sandbox) -> None:
     result = PlatformHook().chat(QUESTION)
     assert result.searches[0].cubes
     assert result.thinking == [f"The user asks: {QUESTION}"]

@@ -38,7 +38,7 @@ def queries(sandbox: Sandbox) -> int:
     return sum("cubesql" in request.path for request in sandbox.control.state().requests)
 
 
-def test_rows_beyond_the_chat_limit(hook: PlatformHook) -> None:
+def test_run_sql_returns_more_rows_than_a_chat(hook: PlatformHook) -> None:
     rows = hook.run_sql(SQL)
     assert [column["name"] for column in rows.columns] == ["id", "status"]
     found = list(rows)
@@ -80,7 +80,7 @@ def test_parameters_are_checked_before_anything_is_sent(
     assert queries(platform_sandbox) == sent
 
 
-def test_on_an_event_loop(hook: PlatformHook) -> None:
+def test_arun_sql_returns_the_same_rows(hook: PlatformHook) -> None:
     async def read() -> tuple[int, int]:
         rows = hook.arun_sql(SQL)
         columns = await rows.columns()
@@ -113,7 +113,7 @@ def test_hook_and_its_connection_know_the_row_limits(
     assert asyncio.run(read()) == [True, False]
 
 
-def test_rows_in_pages(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_run_sql_reads_rows_in_pages(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_max_rows=200)
     sql = "SELECT id, status FROM orders"
 
@@ -149,7 +149,7 @@ def test_row_limit_that_is_no_number_of_rows_is_refused(
     assert platform_sandbox.control.state().requests == []
 
 
-def test_the_hook_can_be_used_meanwhile(hook: PlatformHook) -> None:
+def test_hook_can_be_used_while_rows_are_read(hook: PlatformHook) -> None:
     rows = hook.run_sql(SQL)
     next(rows)
     assert hook.get_app_config() is not None
@@ -194,19 +194,19 @@ def test_a_result_that_breaks_off_raises_after_its_rows(
     assert queries(platform_sandbox) == 1
 
 
-def test_the_databases_words_are_passed_on(hook: PlatformHook) -> None:
+def test_error_has_the_databases_message(hook: PlatformHook) -> None:
     with pytest.raises(DataQueryError, match="no such column: nonsense"):
         next(hook.run_sql("SELECT nonsense FROM orders"))
 
 
-def test_an_unknown_branch_is_named_with_what_to_check(hook: PlatformHook) -> None:
+def test_error_of_an_unknown_branch_says_what_to_check(hook: PlatformHook) -> None:
     said = r"Bad branch\. No branch has this name. Check the spelling.*branch nowhere\)$"
     with pytest.raises(DataQueryError, match=said) as caught:
         next(hook.run_sql(SQL, branch_name="nowhere"))
     assert "Check the query" not in str(caught.value)
 
 
-def test_a_branch_that_is_not_open_is_named_with_what_opens_it(
+def test_error_of_a_closed_branch_names_the_operator_that_opens_it(
     hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.add_branch("nightly")
@@ -216,7 +216,7 @@ def test_a_branch_that_is_not_open_is_named_with_what_opens_it(
     assert "Check the query" not in str(caught.value)
 
 
-def test_a_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_run_sql_queries_an_open_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.open_branch("feature/a")
     assert next(hook.run_sql(SQL, branch_name="feature/a"))
 
@@ -240,7 +240,7 @@ def whole(hook: PlatformHook) -> list[int]:
     return ids(hook.run_sql(SQL))
 
 
-def test_two_results_of_one_hook(hook: PlatformHook, whole: list[int]) -> None:
+def test_two_results_of_one_hook_are_independent(hook: PlatformHook, whole: list[int]) -> None:
     one, two = hook.run_sql(SQL), hook.run_sql(SQL)
     first = ids([next(one), next(two)])
     assert first == whole[:1] * 2
@@ -248,14 +248,16 @@ def test_two_results_of_one_hook(hook: PlatformHook, whole: list[int]) -> None:
     assert ids(two) == whole[1:]
 
 
-def test_results_that_take_turns(hook: PlatformHook, whole: list[int]) -> None:
+def test_two_results_can_be_read_alternately(hook: PlatformHook, whole: list[int]) -> None:
     one, two = hook.run_sql(SQL), hook.run_sql(SQL)
     assert [(int(a[0]), int(b[0])) for a, b in zip(one, two, strict=True)] == [
         (one_id, one_id) for one_id in whole
     ]
 
 
-def test_results_of_two_hooks(platform_sandbox: Sandbox, hook: PlatformHook) -> None:
+def test_results_of_two_hooks_are_independent(
+    platform_sandbox: Sandbox, hook: PlatformHook
+) -> None:
     other = PlatformHook()
     one, two = hook.run_sql(SQL), other.run_sql(SQL)
     next(one), next(two)
@@ -272,7 +274,7 @@ def test_closed_result_does_not_affect_another_result(hook: PlatformHook, whole:
     assert ids(two) == whole[1:]
 
 
-def test_one_that_is_dropped_half_way_leaves_the_other(
+def test_abandoned_result_does_not_affect_another_result(
     hook: PlatformHook, whole: list[int]
 ) -> None:
     two = hook.run_sql(SQL)
@@ -281,13 +283,13 @@ def test_one_that_is_dropped_half_way_leaves_the_other(
     assert ids(two) == whole[1:]
 
 
-def test_a_result_outlives_the_name_of_its_hook(
+def test_result_can_be_read_after_its_hook_is_deleted(
     platform_sandbox: Sandbox, whole: list[int]
 ) -> None:
     assert ids(PlatformHook().run_sql(SQL)) == whole
 
 
-def test_a_result_that_was_read_stays_ended(hook: PlatformHook) -> None:
+def test_exhausted_result_stays_exhausted(hook: PlatformHook) -> None:
     rows = hook.run_sql(SQL)
     assert len(list(rows)) > 100
     assert list(rows) == []
@@ -306,7 +308,7 @@ def test_result_of_a_closed_hook_raises_an_error(hook: PlatformHook) -> None:
             list(rows)
 
 
-def test_a_block(hook: PlatformHook) -> None:
+def test_with_block_closes_the_result(hook: PlatformHook) -> None:
     with hook.run_sql(SQL) as rows:
         next(rows)
     with pytest.raises(PlatformClosedError):
@@ -325,7 +327,7 @@ def test_a_result_that_broke_off_stays_broken(
         assert hook.run_sql("SELECT nonsense FROM orders").columns
 
 
-def test_results_in_threads(hook: PlatformHook, whole: list[int]) -> None:
+def test_results_can_be_read_in_threads(hook: PlatformHook, whole: list[int]) -> None:
     found: list[list[int]] = []
     threads = [
         threading.Thread(target=lambda: found.append(ids(hook.run_sql(SQL)))) for _ in range(6)
@@ -337,7 +339,9 @@ def test_results_in_threads(hook: PlatformHook, whole: list[int]) -> None:
     assert found == [whole] * 6
 
 
-def test_results_on_a_loop(hook: PlatformHook, whole: list[int], platform_sandbox: Sandbox) -> None:
+def test_results_can_be_read_alternately_on_a_loop(
+    hook: PlatformHook, whole: list[int], platform_sandbox: Sandbox
+) -> None:
     async def read() -> None:
         one, two = hook.arun_sql(SQL), hook.arun_sql(SQL)
         await anext(one), await anext(two)
@@ -358,7 +362,7 @@ def test_results_on_a_loop(hook: PlatformHook, whole: list[int], platform_sandbo
     asyncio.run(read())
 
 
-def test_results_of_concurrent_tasks(hook: PlatformHook, whole: list[int]) -> None:
+def test_concurrent_tasks_get_their_own_results(hook: PlatformHook, whole: list[int]) -> None:
     async def read() -> list[int]:
         return [int(row[0]) async for row in hook.arun_sql(SQL)]
 

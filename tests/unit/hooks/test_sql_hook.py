@@ -59,7 +59,7 @@ def extras(monkeypatch: pytest.MonkeyPatch, **more: Any) -> dict[str, Any]:
     return found
 
 
-def test_the_connection_gives_a_hook_of_both_kinds(platform_sandbox: Sandbox) -> None:
+def test_connection_creates_both_hooks(platform_sandbox: Sandbox) -> None:
     assert platform_sandbox
     hook = BaseHook.get_connection("platform_default").get_hook()
     assert isinstance(hook, DbApiHook)
@@ -69,7 +69,7 @@ def test_the_connection_gives_a_hook_of_both_kinds(platform_sandbox: Sandbox) ->
     assert hook.test_connection()[0] is True
 
 
-def test_values_have_python_types(hook: PlatformSqlHook) -> None:
+def test_sql_hook_returns_python_types(hook: PlatformSqlHook) -> None:
     assert isinstance(hook.get_first("SELECT paid_at FROM payments")[0], str)
     rows = PlatformSqlHook(types={"paid_at": "timestamp"}).get_records(PAYMENTS, [50])
     assert [*map(type, rows[1])] == [int, date, datetime, Decimal, bool, str]
@@ -81,7 +81,7 @@ def test_values_have_python_types(hook: PlatformSqlHook) -> None:
     assert hook.get_first("SELECT id FROM orders WHERE 1 = 0") is None
 
 
-def test_several_statements(hook: PlatformSqlHook) -> None:
+def test_sql_hook_runs_several_statements(hook: PlatformSqlHook) -> None:
     sql = ["SELECT 1", "SELECT %(a)s"]
     given = {"parameters": {"a": "x"}, "handler": fetch_all_handler}
     assert hook.run(sql, **given) == [[(1,)], [("x",)]]
@@ -103,13 +103,17 @@ def test_several_statements(hook: PlatformSqlHook) -> None:
         ),
         (["SELECT 1", "DELETE FROM orders"], {}, "it begins with DELETE"),
         ("SELECT 1; DROP TABLE orders", {"split_statements": True}, "it begins with DROP"),
-        ("SELECT 1; SELECT 2", {}, "several statements. For several, give split_statements=True"),
+        (
+            "SELECT 1; SELECT 2",
+            {},
+            "several statements. To run several queries, give split_statements=True",
+        ),
         ("BEGIN", {}, "the service has no transactions"),
         (["SELECT 1", 7], {}, "got a value of type int"),
         ("SELECT %s", {"parameters": [1, 2]}, "the SQL has 1 placeholders for 2 parameters"),
     ],
 )
-def test_what_does_not_read_is_refused_before_anything_is_sent(
+def test_statement_that_writes_is_refused_before_a_request(
     hook: PlatformSqlHook, platform_sandbox: Sandbox, sql: Any, named: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(PlatformInputError) as error:
@@ -119,7 +123,7 @@ def test_what_does_not_read_is_refused_before_anything_is_sent(
     assert queries(platform_sandbox) == 0
 
 
-def test_what_the_service_cannot_do_is_one_sentence_each(hook: PlatformSqlHook) -> None:
+def test_unsupported_sql_hook_methods_say_so(hook: PlatformSqlHook) -> None:
     attempts: dict[str, Any] = {
         "insert_rows is not supported": lambda: hook.insert_rows("orders", [(1,)]),
         "bulk_load is not supported": lambda: hook.bulk_load("orders", "rows.tsv"),
@@ -137,12 +141,12 @@ def test_what_the_service_cannot_do_is_one_sentence_each(hook: PlatformSqlHook) 
     assert hook.schema is None
 
 
-def test_an_error_of_the_service_is_its_own(hook: PlatformSqlHook) -> None:
+def test_sql_hook_raises_the_services_error(hook: PlatformSqlHook) -> None:
     with pytest.raises(DataQueryError, match="no such column: nonsense"):
         hook.get_records("SELECT nonsense FROM orders")
 
 
-def test_the_cursor_of_the_db_api(hook: PlatformSqlHook) -> None:
+def test_cursor_follows_the_db_api(hook: PlatformSqlHook) -> None:
     with hook.get_conn() as connection, closing(connection.cursor()) as cursor:
         assert (cursor.description, cursor.rowcount) == (None, -1)
         with pytest.raises(PlatformClosedError, match="Call execute first"):
@@ -182,7 +186,7 @@ def test_frames_have_the_types_of_files(hook: PlatformSqlHook) -> None:
     assert [len(chunk) for chunk in chunks] == [20, 20, 10]
     slices = hook.get_df_by_chunks(sql, [50], chunksize=20, df_type="polars")
     assert [len(chunk) for chunk in slices] == [20, 20, 10]
-    with pytest.raises(PlatformInputError, match="get_df does not support index_col here"):
+    with pytest.raises(PlatformInputError, match="get_df does not support index_col with"):
         hook.get_df(sql, [50], index_col="id")
 
 
@@ -213,7 +217,7 @@ def test_extras_of_the_connection_are_not_keywords(
     assert hook.get_first("SELECT 1") == (1,)
 
 
-def test_keywords_of_the_hook(platform_sandbox: Sandbox) -> None:
+def test_sql_hook_takes_branch_and_types(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.open_branch("feature/a")
     assert PlatformSqlHook(branch_name="feature/a").get_first("SELECT 1") == (1,)
     with pytest.raises(DataQueryError, match="Bad branch"):

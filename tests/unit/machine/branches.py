@@ -22,7 +22,7 @@ from tests.unit.machine.tenant import ADDRESS, DEPLOYMENT
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
     from tests.unit.machine.platform import Status
-    from tests.unit.machine.world import Actor
+    from tests.unit.machine.simulation import Actor
 
 BRANCH, PRODUCTION = "candidate", "main"
 NOTICED_AFTER = 10.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
     from airflow_provider_platform.client.operations.program import CallData
     from tests.unit.machine.platform import Status
-    from tests.unit.machine.world import Actor
+    from tests.unit.machine.simulation import Actor
 
 QUEUED_SECONDS = 20.0
 BUILD_SECONDS = 60.0

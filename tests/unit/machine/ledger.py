@@ -1,4 +1,4 @@
-"""What was asked, stopped and left at the service, held against what the rules allow.
+"""Compare what was asked, stopped and left running at the service with the rules.
 
 Every run beyond the one that each wish of a user (the DAG run, a clear) accounts for, every stop
 and every run that is left must be explained by a rule; the ledger counts which. What no rule
@@ -20,7 +20,7 @@ from tests.unit.machine.tenant import PlayedTenant
 
 if TYPE_CHECKING:
     from tests.unit.machine.played_airflow import PlayedTask
-    from tests.unit.machine.world import Actor, AnyRun, World
+    from tests.unit.machine.simulation import Actor, AnyRun, Simulation
 
 ENDED_STATES = {"success", "failed", "skipped", "removed"}
 
@@ -81,8 +81,8 @@ class Beside(Enum):
 class Ledger:
     """The book of one task."""
 
-    def __init__(self, world: World, task: PlayedTask) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation, task: PlayedTask) -> None:
+        self._world = simulation
         self._task = task
         self.explained: Counter[Enum] = Counter()
         self.violations: list[str] = []

@@ -1,4 +1,4 @@
-"""The log of a process, every line kept as it would be read."""
+"""The log of a process, with every line as a reader sees it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.machine.world import Actor, AnyRun
+    from tests.unit.machine.simulation import Actor, AnyRun
 
 
 @dataclass(frozen=True)

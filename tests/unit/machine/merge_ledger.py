@@ -1,4 +1,4 @@
-"""What a task merged, held against the rules of merges.
+"""Compare what a task merged with the rules of merges.
 
 A merge cannot be taken back, and no operation lists merges. So every request to merge must follow a
 look at the commits, and no request may be sent for a merge that this look, or the record that the
@@ -16,7 +16,7 @@ from tests.unit.machine.ledger import Ledger
 if TYPE_CHECKING:
     from tests.unit.machine.branches import Look
     from tests.unit.machine.played_airflow import PlayedTask
-    from tests.unit.machine.world import Actor, AnyRun, World
+    from tests.unit.machine.simulation import Actor, AnyRun, Simulation
 
 
 class Again(Enum):
@@ -37,10 +37,10 @@ class MergeLedger(Ledger):
 
     checked: str | None = None
 
-    def __init__(self, world: World, task: PlayedTask) -> None:
-        super().__init__(world, task)
-        assert isinstance(world.platform, PlayedBranches)
-        self._branches = world.platform
+    def __init__(self, simulation: Simulation, task: PlayedTask) -> None:
+        super().__init__(simulation, task)
+        assert isinstance(simulation.platform, PlayedBranches)
+        self._branches = simulation.platform
 
     def started(self, started: AnyRun, actor: Actor) -> None:
         """A process of the task has sent a merge."""

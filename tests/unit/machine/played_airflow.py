@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.operators._submission.record import STORE_KEY
-from tests.unit.machine.world import Actor
+from tests.unit.machine.simulation import Actor
 from tests.unit.operators.task_context import TaskDeferred, TaskInstance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.machine.world import World
+    from tests.unit.machine.simulation import Simulation
 
 RETRY_DELAY = 60.0
 ENDED = ("success", "failed")
@@ -43,7 +43,7 @@ class Ti(TaskInstance):
         vars(self).update(NAMES)
 
     def xcom_push(self, key: str, value: Any) -> None:
-        self.played.world.write("an XCom", value)
+        self.played.simulation.write("an XCom", value)
         super().xcom_push(key, value)
 
 
@@ -77,15 +77,15 @@ class Store:
         self._pass("write of the record")
         if self._ti is not task.ti:
             raise StoreError("404: no such task instance")
-        task.record = self.wrote = task.world.write("the record", value)
+        task.record = self.wrote = task.simulation.write("the record", value)
         task.records.append(task.record)
-        task.world.pause("after write of the record")
+        task.simulation.pause("after write of the record")
 
     def _pass(self, what: str) -> None:
-        world = self._ti.played.world
-        world.pause(f"before {what}")
-        if world.api_down or world.store_refusals > 0:
-            world.store_refusals = max(0, world.store_refusals - 1)
+        simulation = self._ti.played.simulation
+        simulation.pause(f"before {what}")
+        if simulation.api_down or simulation.store_refusals > 0:
+            simulation.store_refusals = max(0, simulation.store_refusals - 1)
             raise StoreError("the API server does not answer")
 
 
@@ -93,9 +93,9 @@ class PlayedTask:
     """A task instance of a DAG run and what becomes of it; `make` makes its operator anew."""
 
     def __init__(
-        self, world: World, make: Callable[[], Any], *, retries: int, timeout: float
+        self, simulation: Simulation, make: Callable[[], Any], *, retries: int, timeout: float
     ) -> None:
-        self.world = world
+        self.simulation = simulation
         self.make = make
         self.timeout = timeout
         self.retries = retries
@@ -120,7 +120,7 @@ class PlayedTask:
 
     @property
     def actors(self) -> list[Actor]:
-        return [one for one in self.world.processes if one.alive]
+        return [one for one in self.simulation.processes if one.alive]
 
     @property
     def workers(self) -> list[Actor]:
@@ -140,7 +140,7 @@ class PlayedTask:
         """The process of the try that Airflow knows of, living or dead and not yet missed."""
         of_this = [
             one
-            for one in self.world.processes
+            for one in self.simulation.processes
             if one.kind == "worker" and one.known.ti is self.ti and not one.reported
         ]
         return of_this[-1] if of_this else None
@@ -178,11 +178,11 @@ class PlayedTask:
             else:
                 arguments = {**deferral.kwargs, "event": event}
                 result = operator.resume_execution(deferral.method, arguments, context)
-            self.world.pause("before the XCom")
-            return self.world.write("the result", result)
+            self.simulation.pause("before the XCom")
+            return self.simulation.write("the result", result)
 
         actor.begin_with(work)
-        self.world.spawn(actor)
+        self.simulation.spawn(actor)
 
     def collect(self, actor: Actor) -> None:
         """A process has ended by itself: what its supervisor reports, what its trigger yields."""
@@ -201,7 +201,7 @@ class PlayedTask:
         if error is not None and not isinstance(error, foreseen) and not timed_out:
             raise AssertionError(f"{actor} raised {error!r}") from error
         if isinstance(error, PlatformError | AirflowFailException):
-            self.world.written.append(("the error of a try", str(error)))
+            self.simulation.written.append(("the error of a try", str(error)))
         if actor.known.ti is not self.ti:
             return  # 409: Airflow has given that try up
         if self.state == "restarting":
@@ -215,14 +215,14 @@ class PlayedTask:
         if error is None:
             self.state = "success"
             self.results.append(actor.result)
-            self.world.ledger.succeeded(actor)
+            self.simulation.ledger.succeeded(actor)
         elif isinstance(error, TaskDeferred):
             self.state = "deferred"
             self.waiting = Deferral(self, error)
             self.start_trigger()
         else:
             self.failures.append(error)
-            self.world.ledger.failed(actor, error)
+            self.simulation.ledger.failed(actor, error)
             self.fail(final=isinstance(error, AirflowFailException))
             if isinstance(error, StoreError) and self.state == "failed":
                 self._leave_unseen(None)  # it could not read what it was to take up
@@ -230,7 +230,7 @@ class PlayedTask:
     def fail(self, *, final: bool = False) -> None:
         """The try has failed: the next one follows, if there is one left."""
         if not final and self.ti.try_number <= self.max_tries:
-            self.world.time.now += RETRY_DELAY
+            self.simulation.time.now += RETRY_DELAY
             self._next_try()
         else:
             self.state = "failed"
@@ -260,10 +260,12 @@ class PlayedTask:
         trigger._log = actor.log
 
         async def run() -> list[Any]:
-            return [self.world.write("an event", event.payload) async for event in trigger.run()]
+            return [
+                self.simulation.write("an event", event.payload) async for event in trigger.run()
+            ]
 
         actor.begin_with(lambda: asyncio.run(run()))
-        self.world.spawn(actor)
+        self.simulation.spawn(actor)
 
     def _collect_trigger(self, actor: Actor) -> None:
         if actor.error is not None:
@@ -281,7 +283,7 @@ class PlayedTask:
 
     def stop_trigger(self, actor: Actor) -> None:
         """A triggerer is told that the trigger is not its own any more."""
-        self.world.kill(actor)
+        self.simulation.kill(actor)
         actor.reported = True
         trigger = actor.known.trigger
         stop = Actor("stop", f"stop by the {actor.name}", ti=actor.known.ti)
@@ -290,7 +292,7 @@ class PlayedTask:
         stop.states.add(self.state)
         stop.log = actor.log
         stop.begin_with(lambda: asyncio.run(trigger.on_kill()))
-        self.world.spawn(stop)
+        self.simulation.spawn(stop)
 
     # What a user does.
 
@@ -320,7 +322,7 @@ class PlayedTask:
 
     def kill(self, actor: Actor) -> None:
         """kill -9 to the process of a try. Of a task that has ended, nobody stops the run then."""
-        self.world.kill(actor)
+        self.simulation.kill(actor)
         if self.state in ENDED:
             # Its own last process would have taken up whatever the record names.
             self._leave_unseen(None if actor.known.ti is self.ti else actor)
@@ -329,7 +331,7 @@ class PlayedTask:
         """SIGTERM to the process of a try."""
         if actor.told_to_stop:
             return
-        self.world.history.append(f"{actor.name}: SIGTERM")
+        self.simulation.history.append(f"{actor.name}: SIGTERM")
         actor.told_to_stop = True
         actor.states.add(self.state)
         operator = getattr(actor.known, "operator", None)
@@ -341,10 +343,9 @@ class PlayedTask:
     def _leave_unseen(self, actor: Actor | None) -> None:
         """The task has ended, and nobody hears of it who follows the run of this process, or
         anybody's."""
-        runs = [run for run in self.world.ledger.runs if run.status in ("streaming", "suspended")]
-        self.unseen |= {
-            run.number for run in runs if actor in (None, self.world.ledger.owner_of(run))
-        }
+        ledger = self.simulation.ledger
+        runs = [run for run in ledger.runs if run.status in ("streaming", "suspended")]
+        self.unseen |= {run.number for run in runs if actor in (None, ledger.owner_of(run))}
         if actor is not None and actor.concerned_with is not None:
             self.unseen.add(actor.concerned_with.number)
 
@@ -365,7 +366,7 @@ class PlayedTask:
 
     def remember_states(self) -> None:
         """What they may find who have been told to stop and look the state up."""
-        self.world.history.append(f"the task is {self.state}")
+        self.simulation.history.append(f"the task is {self.state}")
         for actor in self.actors:
             if actor.told_to_stop:
                 actor.states.add(self.state)
@@ -375,12 +376,12 @@ class Deferral:
     """What a task that defers leaves in the metadata database."""
 
     def __init__(self, task: PlayedTask, deferred: Any) -> None:
-        world = task.world
+        simulation = task.simulation
         self._path, arguments = deferred.trigger.serialize()
-        self._arguments = world.write("the arguments of a trigger", arguments)
+        self._arguments = simulation.write("the arguments of a trigger", arguments)
         self.method: str = deferred.method_name
-        self.kwargs: dict[str, Any] = world.write("the task's next arguments", deferred.kwargs)
-        self.until: float = world.time.now + deferred.timeout.total_seconds()
+        self.kwargs: dict[str, Any] = simulation.write("the task's next arguments", deferred.kwargs)
+        self.until: float = simulation.time.now + deferred.timeout.total_seconds()
 
     def trigger(self) -> Any:
         module, name = self._path.rsplit(".", 1)

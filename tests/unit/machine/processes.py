@@ -1,7 +1,7 @@
 """Processes that take turns, so that every order of their steps can be played, and played again.
 
 Each runs in a thread of its own, and only while it holds the baton: `step` hands it over and waits
-until the process pauses at its next border (a call, a read, a write ...) or ends. Code of the
+until the process pauses at its next pause point (a call, a read, a write ...) or ends. Code of the
 package runs in it unchanged, event loops and all.
 """
 
@@ -18,11 +18,11 @@ _HANG = 60.0
 
 
 class Killed(BaseException):
-    """kill -9. Nothing handles it; a border that a killed process still reaches does nothing."""
+    """kill -9. No code handles it. A killed process does nothing at its next pause point."""
 
 
 class Process:
-    """One process; `at` names the border where it stands, `killed` says that it got kill -9."""
+    """One process. `at` names its pause point, `killed` says that it got kill -9."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class Process:
         return threading.current_thread() is self._thread
 
     def step(self) -> None:
-        """Let it go on to its next border, or to its end."""
+        """Run the process until its next pause point, or until its end."""
         assert self.alive
         if self._started:
             self._turn.release()
@@ -80,7 +80,7 @@ class Process:
             self.step()
 
     def pause(self, at: str, *, wake: float | None = None) -> None:
-        """Called inside the process: stand at a border. Raises Killed."""
+        """Pause the process. It calls this method itself. Raises Killed."""
         if self.killed:
             raise Killed
         before = self.at

@@ -25,10 +25,10 @@ from hypothesis.stateful import (
 
 from airflow_provider_platform._airflow import AirflowFailException
 from tests.hypothesis_profiles import examples
-from tests.unit.machine.borders import borders
 from tests.unit.machine.ledger import Ledger
 from tests.unit.machine.played_airflow import ENDED, PlayedTask
-from tests.unit.machine.world import Actor, Platform, World
+from tests.unit.machine.simulated_io import simulated_io
+from tests.unit.machine.simulation import Actor, Platform, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,29 +73,29 @@ class TaskMachine(RuleBasedStateMachine):
     past: ClassVar[Past] = "none"
     ledger_class: ClassVar[type[Ledger]] = Ledger
     answered_at: ClassVar[str] = ""
-    """The border at which the service has processed the request that starts a run."""
+    """The pause point at which the service has processed the request that starts a run."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._borders: Any = None
+        self._simulated_io: Any = None
 
     def begin_with(self, platform: Platform) -> None:
-        """Put the world in place."""
-        self.world = World(platform)
-        self._borders = borders(self.world)
-        self._borders.__enter__()
+        """Start the simulation."""
+        self.simulation = Simulation(platform)
+        self._simulated_io = simulated_io(self.simulation)
+        self._simulated_io.__enter__()
 
     def begin_task(self, make: Callable[[], Any]) -> None:
         """Begin the task, whose operator `make` makes, with its past."""
         past = self.past
-        self.task = PlayedTask(self.world, make, retries=RETRIES, timeout=TIMEOUT)
-        self.world.ledger = self.ledger_class(self.world, self.task)
+        self.task = PlayedTask(self.simulation, make, retries=RETRIES, timeout=TIMEOUT)
+        self.simulation.ledger = self.ledger_class(self.simulation, self.task)
         if past == "cleared":
             self._go_on_until(lambda: self.task.state in ENDED)
             self.task.clear(lose_max_tries=False)
         elif past == "running" or past.startswith("killed while it runs"):
             self._go_on_until(lambda: bool(self._going_on))
-            self._go_on(6)
+            self._run_steps(6)
         elif past == "killed before it returns":
             self._go_on_until(lambda: any(one.at == "before the XCom" for one in self.task.actors))
         elif past in ("killed before the answer", "answer lost"):
@@ -106,7 +106,7 @@ class TaskMachine(RuleBasedStateMachine):
             for actor in self.task.actors:
                 self.task.kill(actor)
         if past.endswith("too late"):
-            self.world.time.now += TIMEOUT
+            self.simulation.time.now += TIMEOUT
         if past.endswith("and cleared"):
             self.task.clear(lose_max_tries=False)
             if self.task.is_running:
@@ -116,14 +116,14 @@ class TaskMachine(RuleBasedStateMachine):
         for _ in range(MANY):
             if condition():
                 return
-            self._go_on(1)
+            self._run_steps(1)
         raise AssertionError("a task to which nothing happens gets nowhere")
 
-    # Everything acts, and then what there is goes on for some borders, in turns.
+    # Each rule acts, and then the processes run for some steps, in turns.
 
     @rule(then=st.integers(1, 40))
     def go_on(self, then: int) -> None:
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.state not in ENDED)
     @rule()
@@ -132,7 +132,7 @@ class TaskMachine(RuleBasedStateMachine):
         for _ in range(MANY):
             if self.task.state == "deferred" or self.task.state in ENDED:
                 return
-            self._go_on(1)
+            self._run_steps(1)
 
     @precondition(lambda self: self.task.actors)
     @rule(who=WHO, steps=st.integers(1, 15))
@@ -147,10 +147,10 @@ class TaskMachine(RuleBasedStateMachine):
     def change(self, seconds: float, then: int) -> None:
         """Time passes, or, without, the key is rotated."""
         if seconds:
-            self.world.time.now += seconds
+            self.simulation.time.now += seconds
         else:
-            self.world.rotate_key()
-        self._go_on(then)
+            self.simulation.rotate_key()
+        self._run_steps(then)
 
     # Faults of the network and of the service.
 
@@ -159,7 +159,7 @@ class TaskMachine(RuleBasedStateMachine):
     def spoil(self, who: int, spoil: Any, then: int) -> None:
         """The next thing that a process does goes wrong."""
         self._pick(self.task.actors, who).spoil = spoil
-        self._go_on(then)
+        self._run_steps(then)
 
     # Faults of Airflow.
 
@@ -170,10 +170,10 @@ class TaskMachine(RuleBasedStateMachine):
         if what == "no record":
             self.task.lose_record()
         elif what == "no access":
-            self.world.store_refusals = 1
+            self.simulation.store_refusals = 1
         else:
-            self.world.api_down_until = self.world.time.now + 100.0
-        self._go_on(then)
+            self.simulation.api_down_until = self.simulation.time.now + 100.0
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.workers)
     @rule(who=WHO, amid=st.booleans(), noticed=st.booleans(), then=THEN)
@@ -186,7 +186,7 @@ class TaskMachine(RuleBasedStateMachine):
         self.task.kill(actor)
         if noticed and actor is self.task.current_worker and self.task.is_running:
             self.task.miss()
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.workers)
     @rule(who=WHO, amid=st.booleans(), then=THEN)
@@ -196,14 +196,14 @@ class TaskMachine(RuleBasedStateMachine):
         self._bring_amid(amid, actor)
         if actor.alive:
             self.task.terminate(actor)
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.is_running)
     @rule(then=THEN)
     def miss(self, then: int) -> None:
         """Airflow takes the try for dead, which it is, or it stands still, or is cut off."""
         self.task.miss()
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.state == "deferred" and self.task.triggers)
     @rule(who=WHO, what=st.sampled_from(["twice", "killed"]), then=THEN)
@@ -211,10 +211,10 @@ class TaskMachine(RuleBasedStateMachine):
         """A trigger is run twice, or its triggerer is killed."""
         actor = self._pick(self.task.triggers, who)
         if what == "killed":
-            self.world.kill(actor)
+            self.simulation.kill(actor)
         else:
             self.task.start_trigger()
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.state == "deferred" and self.task.triggers)
     @rule(who=WHO, then=THEN)
@@ -223,20 +223,20 @@ class TaskMachine(RuleBasedStateMachine):
         actor = self._pick(self.task.triggers, who)
         self.task.start_trigger()
         self.task.stop_trigger(actor)
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.state == "deferred" and self.task.events)
     @rule(who=WHO, then=THEN)
     def mistake_event(self, who: int, then: int) -> None:
         """An earlier trigger's event reaches the task: ids of triggers are used again."""
         self.task.wake(self._pick(self.task.events, who))
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self._is_overdue)
     @rule(then=THEN)
     def trigger_timeout(self, then: int) -> None:
         self.task.wake(None)
-        self._go_on(then)
+        self._run_steps(then)
 
     # Users.
 
@@ -246,7 +246,7 @@ class TaskMachine(RuleBasedStateMachine):
         self._bring_amid(amid, *self.task.workers)
         self.task.clear(lose_max_tries=lose_max_tries)
         self._tell_workers(told)
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.task.state not in ENDED)
     @rule(
@@ -261,7 +261,7 @@ class TaskMachine(RuleBasedStateMachine):
             return
         self.task.mark(state)
         self._tell_workers(told)
-        self._go_on(then)
+        self._run_steps(then)
 
     def _bring_amid(self, wanted: bool, *actors: Actor) -> None:
         """Let the processes go on, if that is wanted, until each is amid its run or has ended."""
@@ -279,26 +279,26 @@ class TaskMachine(RuleBasedStateMachine):
 
     @invariant()
     def keeps_the_rules(self) -> None:
-        if self._borders is not None:
-            self.world.ledger.check()
+        if self._simulated_io is not None:
+            self.simulation.ledger.check()
 
     def teardown(self) -> None:
-        if self._borders is None:
+        if self._simulated_io is None:
             return
         try:
             self._come_to_rest()
         finally:
-            for actor in self.world.processes:
+            for actor in self.simulation.processes:
                 if actor.alive:
-                    self.world.kill(actor)
-            self._borders.__exit__(None, None, None)
-        for why, times in self.world.ledger.explained.items():
+                    self.simulation.kill(actor)
+            self._simulated_io.__exit__(None, None, None)
+        for why, times in self.simulation.ledger.explained.items():
             event(f"{type(why).__name__}: {why.value}")
             COUNTED[f"{type(why).__name__}: {why.value}"] += times
         COUNTED["examples"] += 1
-        COUNTED["runs"] += len(self.world.ledger.runs)
-        COUNTED["tries"] += sum(one.kind == "worker" for one in self.world.processes)
-        COUNTED["triggers"] += sum(one.kind == "trigger" for one in self.world.processes)
+        COUNTED["runs"] += len(self.simulation.ledger.runs)
+        COUNTED["tries"] += sum(one.kind == "worker" for one in self.simulation.processes)
+        COUNTED["triggers"] += sum(one.kind == "trigger" for one in self.simulation.processes)
         COUNTED["results"] += len(self.task.results)
         COUNTED["failures"] += len(self.task.failures)
 
@@ -308,8 +308,8 @@ class TaskMachine(RuleBasedStateMachine):
     def _come_to_rest(self) -> None:
         """With everything well again, the task comes to its end, and leaves nothing."""
         self.heal_service()
-        self.world.api_down_until = self.world.store_refusals = 0
-        for actor in self.world.processes:
+        self.simulation.api_down_until = self.simulation.store_refusals = 0
+        for actor in self.simulation.processes:
             actor.spoil = None
         failures = len(self.task.failures)
         for _ in range(30):
@@ -326,9 +326,9 @@ class TaskMachine(RuleBasedStateMachine):
                 break
             if self.task.is_running:
                 self.task.miss()
-            self._go_on(1)
-            self.world.ledger.check()
-        self.world.ledger.check()
+            self._run_steps(1)
+            self.simulation.ledger.check()
+        self.simulation.ledger.check()
         assert self.task.state in ENDED, f"the task is {self.task.state} for ever"
         unforeseen = [
             error
@@ -342,20 +342,20 @@ class TaskMachine(RuleBasedStateMachine):
 
     @property
     def _going_on(self) -> list[Any]:
-        return [run for run in self.world.platform.runs() if run.status == "streaming"]
+        return [run for run in self.simulation.platform.runs() if run.status == "streaming"]
 
     @property
     def _is_overdue(self) -> bool:
         waiting = self.task.waiting
-        overdue = waiting is not None and self.world.time.now >= waiting.until
+        overdue = waiting is not None and self.simulation.time.now >= waiting.until
         return overdue and self.task.state == "deferred"
 
     def _pick(self, among: Any, who: int) -> Any:
         return among[who % len(among)]
 
-    def _go_on(self, borders: int) -> None:
+    def _run_steps(self, steps: int) -> None:
         """What there is goes on in turns; the scheduler and the triggerer do their part."""
-        for turn in range(borders):
+        for turn in range(steps):
             self.task.move_on()
             actors = self.task.actors
             if actors:
@@ -364,7 +364,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     def _step(self, actor: Actor) -> None:
         if actor.alive:
-            self.world.step(actor)
+            self.simulation.step(actor)
             if not actor.alive:
                 self.task.collect(actor)
 

@@ -18,7 +18,7 @@ from tests.unit.client.fakes.played_service import PlayedTime
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
     from tests.unit.machine.platform import Status
-    from tests.unit.machine.world import Actor
+    from tests.unit.machine.simulation import Actor
 
 QUEUED_SECONDS = 20.0
 SYNC_SECONDS = 60.0

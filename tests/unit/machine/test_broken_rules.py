@@ -173,7 +173,7 @@ def _answer(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("break_rule", "machine"), BREAKS)
-def test_is_found(
+def test_broken_rule_is_found(
     break_rule: Any, machine: type[TaskMachine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_rule(monkeypatch)

@@ -53,7 +53,7 @@ class ChatMachine(TaskMachine):
         if given:
             self.thread = self.platform.new_thread()
             self._other_asks("How many orders?")
-            self.world.time.now += 1000
+            self.simulation.time.now += 1000
         chat_id = self.thread.chat_id if self.thread else None
 
         def make() -> Any:
@@ -80,20 +80,20 @@ class ChatMachine(TaskMachine):
             run.suspend()
         else:
             run.break_off(error=end == "error")
-        self._go_on(then)
+        self._run_steps(then)
 
     @precondition(lambda self: self.thread is not None and self.thread.active is None)
     @rule(same=st.booleans(), then=THEN)
     def other_asks(self, same: bool, then: int) -> None:
         """Somebody else asks in the task's thread, perhaps the same."""
         self._other_asks(PROMPT if same else "And by product?")
-        self._go_on(then)
+        self._run_steps(then)
 
     def _other_asks(self, prompt: str) -> None:
         assert self.thread is not None
         body = {
             "chatId": self.thread.chat_id,
-            "messageId": self.world.new_message_id(),
+            "messageId": self.simulation.new_message_id(),
             "input": prompt,
         }
         self.platform.open(body, None)
@@ -101,6 +101,6 @@ class ChatMachine(TaskMachine):
 
 @pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
 @pytest.mark.parametrize("past", PASTS)
-def test_a_chat_keeps_the_rules_whatever_happens(past: Past) -> None:
+def test_chat_keeps_the_rules_in_any_history(past: Past) -> None:
     check_machine(ChatMachine, past, examples=EXAMPLES)
     tell_counts()

@@ -29,7 +29,7 @@ def posts(sandbox: Sandbox) -> int:
 
 
 class TestReading:
-    def test_an_answer_is_returned_as_it_is(self, platform_sandbox: Sandbox) -> None:
+    def test_response_is_returned_unchanged(self, platform_sandbox: Sandbox) -> None:
         found = call(path="/v1/deployments/1/reports/101")
         assert found["name"] == "Revenue by country"
 
@@ -48,7 +48,7 @@ class TestReading:
         assert len(asked) == 2
         assert len(call(path="/v1/user-oauth-tokens", max_items=1)) == 1
 
-    def test_a_filter_chooses(self, platform_sandbox: Sandbox) -> None:
+    def test_filter_chooses_items_of_a_list(self, platform_sandbox: Sandbox) -> None:
         def names(items: list[dict[str, Any]]) -> list[str]:
             return [item["name"] for item in items]
 
@@ -56,7 +56,7 @@ class TestReading:
         found = call(path=path, paginate=True, response_filter=names, max_items=2)
         assert found == ["Revenue by country", "Orders per month"]
 
-    def test_it_is_repeated_after_a_failure(self, platform_sandbox: Sandbox) -> None:
+    def test_get_request_is_repeated_after_a_failure(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.fault("status", status=500)
         assert call(path="/v1/deployments/1")["id"] == 1
 
@@ -80,13 +80,15 @@ class TestWriting:
         found = call(method="post", path=WORKBOOKS, body='{"name": "Nightly"}')
         assert found["name"] == "Nightly"
 
-    def test_a_retry_after_the_end_takes_the_result_again(self, platform_sandbox: Sandbox) -> None:
+    def test_retry_after_the_end_returns_the_stored_response(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         tries = TaskTries()
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": "Nightly"}}
         assert call(tries, **arguments) == call(tries, **arguments)
         assert posts(platform_sandbox) == 1
 
-    def test_a_lost_answer_is_not_asked_for_again(self, platform_sandbox: Sandbox) -> None:
+    def test_call_with_a_lost_response_is_not_repeated(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         platform_sandbox.control.fault("lost_response", method="POST")
         with pytest.raises(AirflowFailException, match="API cannot show"):
@@ -94,7 +96,7 @@ class TestWriting:
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "lost"
 
-    def test_a_crash_after_the_intent_is_not_asked_for_again(
+    def test_call_is_not_repeated_after_a_crash_behind_its_record(
         self, platform_sandbox: Sandbox
     ) -> None:
         tries = TaskTries()
@@ -105,7 +107,7 @@ class TestWriting:
             call(tries, **arguments)
         assert posts(platform_sandbox) == 1
 
-    def test_what_was_not_processed_is_sent_again(self, platform_sandbox: Sandbox) -> None:
+    def test_call_that_was_not_processed_is_sent_again(self, platform_sandbox: Sandbox) -> None:
         fault = {"method": "POST", "status": 503, "retry_after": 0}
         platform_sandbox.control.fault("status", **fault)
         assert call(method="POST", path=WORKBOOKS, body={"name": "Nightly"})["id"]
@@ -132,18 +134,20 @@ class TestWriting:
 class TestCredentials:
     TOKEN: dict[str, Any] = {"method": "POST", "path": "/v1/deployments/1/token", "body": {}}  # noqa: RUF012
 
-    def test_are_refused(self, platform_sandbox: Sandbox) -> None:
+    def test_response_with_a_credential_is_refused(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         with pytest.raises(AirflowFailException, match="cubeApiToken") as caught:
             call(tries, **self.TOKEN)
         assert "eyJ" not in str(caught.value)
         assert "eyJ" not in str(tries.store)
 
-    def test_what_a_filter_leaves_is_checked_too(self, platform_sandbox: Sandbox) -> None:
+    def test_filtered_response_with_a_credential_is_refused(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         with pytest.raises(AirflowFailException, match="cubeApiToken"):
             call(**self.TOKEN, response_filter=lambda answer: [answer])
 
-    def test_the_dag_author_may_choose_one(self, platform_sandbox: Sandbox) -> None:
+    def test_filter_may_return_a_single_credential(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         found = call(tries, **self.TOKEN, response_filter=lambda answer: answer["cubeApiToken"])
         assert found.startswith("eyJ")
@@ -170,7 +174,7 @@ class TestCredentials:
         ({"path": "/v1/x", "method": "POST", "paginate": True}, "paginate"),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError) as caught:

@@ -1,4 +1,4 @@
-"""Arguments: what rendering may make of them, and what is refused before anything is sent."""
+"""Arguments: which rendered values are accepted, and what is refused before a request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_provider_platform.operators.reports import PlatformConnectReportOpe
 
 
 @pytest.mark.parametrize("value", ["", "  ", "None", None])
-def test_what_renders_to_nothing_counts_as_absent(value: Any) -> None:
+def test_argument_that_renders_to_nothing_counts_as_absent(value: Any) -> None:
     assert arguments.optional(value) is None
     assert arguments.optional_id("deployment_id", value) is None
 
@@ -37,20 +37,20 @@ def test_every_digit_of_an_id_is_kept(value: int) -> None:
 
 
 @pytest.mark.parametrize("value", [10**400, "1e400", 2**40, timedelta(days=100_000)])
-def test_a_length_of_time_that_nothing_can_count_is_refused(value: Any) -> None:
+def test_invalid_duration_is_refused(value: Any) -> None:
     with pytest.raises(PlatformInputError, match="timeout must be"):
         arguments.seconds("timeout", value)
 
 
 @pytest.mark.parametrize("value", [object(), str.upper, Exception, b"main", ("a",), {"a"}, True])
-def test_what_has_no_text_of_its_own_is_no_text(value: Any) -> None:
+def test_value_without_a_plain_text_is_refused(value: Any) -> None:
     for check in (arguments.text, arguments.optional_text):
         with pytest.raises(PlatformInputError, match="branch_name must be a non-empty string"):
             check("branch_name", value)
 
 
 @pytest.mark.parametrize("value", ["a", 7, 1.5, Path("a/b"), Decimal(1), date(2026, 1, 2)])
-def test_what_has_one_is_its_text(value: Any) -> None:
+def test_value_with_a_plain_text_becomes_that_text(value: Any) -> None:
     assert arguments.text("branch_name", value) == str(value)
 
 
@@ -58,7 +58,7 @@ def test_what_has_one_is_its_text(value: Any) -> None:
     "value",
     ["seven", "", None, True, "nan", "inf", "1.5", 0, -1, [], {}, 10**400, "9" * 5000],
 )
-def test_what_is_not_a_positive_whole_number_is_refused(value: Any) -> None:
+def test_value_that_is_not_a_positive_integer_is_refused(value: Any) -> None:
     with pytest.raises(PlatformInputError, match="deployment_id"):
         arguments.whole_number("deployment_id", value, minimum=1)
 
@@ -117,14 +117,14 @@ def test_an_object_may_be_json_text() -> None:
         ),
     ],
 )
-def test_what_is_wrong_and_known_is_refused_when_the_dag_is_parsed(
+def test_invalid_plain_argument_is_refused_when_the_dag_is_parsed(
     operator: type, given_arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError, match=field):
         operator(task_id="t", **given_arguments)
 
 
-def test_what_holds_a_template_is_not_checked_before_it_is_rendered() -> None:
+def test_template_is_checked_only_after_rendering() -> None:
     PlatformChatOperator(
         task_id="t",
         prompt="{{ params.question }}",
@@ -136,7 +136,7 @@ def test_what_holds_a_template_is_not_checked_before_it_is_rendered() -> None:
 @pytest.mark.parametrize(
     "operator", [PlatformChatOperator, PlatformDbtSyncOperator, PlatformConnectReportOperator]
 )
-def test_every_argument_of_ours_is_a_template_field(operator: type) -> None:
+def test_every_argument_is_a_template_field(operator: type) -> None:
     import inspect
 
     own = {
@@ -244,7 +244,7 @@ def test_an_error_names_the_task_the_operator_the_rule_and_the_value(
     assert len(said) < 200
 
 
-def test_an_error_after_rendering_names_them_too() -> None:
+def test_error_after_rendering_names_task_operator_rule_and_value() -> None:
     operator = PlatformChatOperator(task_id="t", prompt="q", max_rows="{{ 'x' }}")
     operator.max_rows = "x"
     with pytest.raises(PlatformInputError, match=r"'x'.* \(task 't', PlatformChatOperator\)"):
@@ -252,7 +252,7 @@ def test_an_error_after_rendering_names_them_too() -> None:
 
 
 @pytest.mark.parametrize("value", ['{"a": "not-a-setting"', ["not-a-setting"]])
-def test_an_error_shows_nothing_of_an_object(value: Any) -> None:
+def test_error_shows_no_content_of_an_object(value: Any) -> None:
     said = refused(PlatformChatOperator, prompt="q", session_settings=value)
     assert "session_settings must be a dict" in said
     assert "not-a-setting" not in said
@@ -270,7 +270,7 @@ def test_an_error_of_a_decorated_task_names_it() -> None:
 
 
 @pytest.mark.parametrize("operator", [PlatformChatOperator, PlatformDbtSyncOperator])
-def test_a_length_of_time_may_be_a_timedelta(operator: type) -> None:
+def test_duration_may_be_a_timedelta(operator: type) -> None:
     prompt = {"prompt": "q"} if operator is PlatformChatOperator else {}
     made = operator(
         task_id="t", timeout=timedelta(minutes=2), poll_interval=timedelta(seconds=1.5), **prompt

@@ -126,13 +126,13 @@ class TestOpen:
         assert answers(found["branch_name"])
 
     @both_ways
-    def test_both_modes_return_the_same(self, environment: str) -> None:
+    def test_both_modes_return_the_same_result_of_opening(self, environment: str) -> None:
         one = through(opening(environment=environment, deferrable=False), TaskTries())
         two = through(opening(environment=environment, deferrable=True), TaskTries())
         assert one == two
 
     @both_ways
-    def test_the_returned_address_is_where_queries_go(
+    def test_queries_go_to_the_returned_address(
         self, environment: str, control: SandboxControl
     ) -> None:
         control.set(branch_path="plain" if environment == "staging" else "encoded")
@@ -146,7 +146,7 @@ class TestOpen:
     )
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
     @both_modes
-    def test_each_release_is_opened_as_far_as_it_can_be(
+    def test_open_operator_opens_what_each_release_supports(
         self,
         release: str,
         environment: str | None,
@@ -161,7 +161,7 @@ class TestOpen:
         assert found["status"] == ("built" if environment else None)
         assert found["opened_branch"] == BRANCH
 
-    def test_a_tenant_that_can_open_nothing_is_warned_of_once(
+    def test_tenant_that_cannot_open_branches_is_warned_about_once(
         self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
     ) -> None:
         control.set(release="0.2.1")
@@ -184,7 +184,7 @@ class TestOpen:
         self, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_seconds=60)
-        with pytest.raises(PlatformDeadlineError, match="last status was building"):
+        with pytest.raises(PlatformDeadlineError, match="last status of the build was building"):
             through(opening(deferrable=deferrable, timeout=0.5), TaskTries())
 
     @pytest.mark.parametrize("release", ["0.19.1", "0.3.0"])
@@ -211,7 +211,7 @@ class TestOpen:
         with pytest.raises(AirflowFailException, match=lacks):
             through(opening(environment=environment), TaskTries())
 
-    def test_without_a_wait_the_task_ends_when_the_branch_is_switched_on(
+    def test_wait_for_build_false_ends_the_task_when_the_branch_is_open(
         self, control: SandboxControl
     ) -> None:
         control.set(build_seconds=60)
@@ -233,7 +233,7 @@ class TestOpen:
         found = through(opening(environment=environment), tries)
         assert answers(found["branch_name"])
 
-    def test_a_fork_that_stayed_behind_is_said(
+    def test_log_names_a_fork_that_was_not_deleted(
         self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
     ) -> None:
         through(opening(environment="dev_mode"), TaskTries())
@@ -254,7 +254,9 @@ class TestClose:
     @both_ways
     @pytest.mark.parametrize("by", ["branch_name", "opened_branch"])
     @pytest.mark.parametrize("explicit", [True, False])
-    def test_what_was_opened_is_closed(self, environment: str, by: str, explicit: bool) -> None:
+    def test_close_operator_closes_an_opened_branch(
+        self, environment: str, by: str, explicit: bool
+    ) -> None:
         found = through(opening(environment=environment), TaskTries())
         given = {"environment": found["environment"]} if explicit else {}
         assert close(branch_name=found[by], **given)["closed"]
@@ -300,19 +302,19 @@ class TestDelete:
         assert BROKEN in control.branches()
         assert control.state().changed("dev-mode", "entered") == [] or environment == "dev_mode"
 
-    def test_a_branch_that_is_gone_is_done(self, control: SandboxControl) -> None:
+    def test_deletion_of_a_missing_branch_succeeds(self, control: SandboxControl) -> None:
         assert delete(branch_name=BRANCH) == [BRANCH]
         assert delete(branch_name=BRANCH, fork="dev-7-gone") == []
 
     @pytest.mark.parametrize("name", [None, "", "None"])
-    def test_without_a_name_nothing_is_deleted(self, name: Any, control: SandboxControl) -> None:
+    def test_empty_branch_name_deletes_nothing(self, name: Any, control: SandboxControl) -> None:
         before = control.branches()
         assert delete(branch_name=name, fork=name) == []
         assert control.branches() == before
 
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
     @pytest.mark.parametrize("release", ["0.3.0", "0.2.1"])
-    def test_a_tenant_that_cannot_delete_is_warned_of(
+    def test_tenant_that_cannot_delete_branches_is_warned_about(
         self,
         release: str,
         missing: str,
@@ -335,7 +337,7 @@ class TestDelete:
             delete(branch_name=BRANCH)
 
     @pytest.mark.parametrize("remove", [False, True])
-    def test_the_flag_for_the_upstream_is_always_sent(
+    def test_deletion_always_sends_the_upstream_flag(
         self, remove: bool, control: SandboxControl
     ) -> None:
         delete(branch_name=BRANCH, remove_on_upstream=remove)
@@ -364,13 +366,13 @@ class TestSync:
         assert len(control.state().syncs) == 1
 
     @both_modes
-    def test_without_it_the_result_has_the_keys_it_always_had(self, deferrable: bool) -> None:
+    def test_sync_without_opening_keeps_its_result_keys(self, deferrable: bool) -> None:
         found = through(syncing(deferrable=deferrable), TaskTries())
         assert set(found) == {"sync_job_id", "workflow_id", "branch_name", "status", "result"}
 
     @both_modes
     @pytest.mark.parametrize(("release", "way"), [("0.4.0", "staging"), ("0.2.1", None)])
-    def test_each_release_is_opened_as_far_as_it_can_be(
+    def test_sync_operator_opens_what_each_release_supports(
         self, release: str, way: str | None, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(release=release)
@@ -380,7 +382,7 @@ class TestSync:
         assert found["status"] == ("COMPLETED" if way else None)
 
     @pytest.mark.parametrize("open_branch", WAYS)
-    def test_a_way_that_the_tenant_lacks_fails_before_the_sync(
+    def test_unsupported_environment_fails_before_the_sync(
         self, open_branch: Any, control: SandboxControl
     ) -> None:
         control.set(release="0.2.1")
@@ -389,7 +391,7 @@ class TestSync:
         assert control.state().syncs == []
 
     @pytest.mark.parametrize("asked", [{"open_branch": "staging"}, {"wait_for_completion": True}])
-    def test_a_token_that_may_not_read_syncs_is_not_taken_for_an_old_tenant(
+    def test_token_without_permission_for_syncs_is_not_mistaken_for_an_old_tenant(
         self, asked: dict[str, Any], control: SandboxControl
     ) -> None:
         control.set(token_lacks=["SchemaRead"])
@@ -397,7 +399,7 @@ class TestSync:
             through(syncing(**asked), TaskTries())
         assert control.state().syncs == []
 
-    def test_the_warning_of_a_sync_that_nobody_may_follow_names_the_permission(
+    def test_warning_about_an_unreadable_sync_names_the_permission(
         self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
     ) -> None:
         control.set(token_lacks=["SchemaRead"])
@@ -450,6 +452,8 @@ class TestSync:
             {"open_branch": "staging", "output_mode": "files"},
         ],
     )
-    def test_what_cannot_be_opened_is_refused_at_parse_time(self, bad: dict[str, Any]) -> None:
+    def test_environment_that_cannot_be_opened_is_refused_at_parse_time(
+        self, bad: dict[str, Any]
+    ) -> None:
         with pytest.raises(PlatformInputError, match="open_branch"):
             syncing(**bad)

@@ -1,4 +1,4 @@
-"""What a try of a chat task does with what an earlier one has left, and with its trigger's word."""
+"""What a try of a chat task does with an earlier try's record, and with its trigger's event."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def statuses(control: SandboxControl) -> list[str]:
     return [run.status for run in control.state().runs]
 
 
-def test_the_record_goes_through_its_phases(control: SandboxControl) -> None:
+def test_chat_record_passes_its_phases_in_order(control: SandboxControl) -> None:
     tries = TaskTries()
     phases: list[tuple[str, bool]] = []
 
@@ -71,7 +71,7 @@ def test_an_event_of_another_run_is_ignored(control: SandboxControl) -> None:
     assert len(control.state().messages) == 1
 
 
-def test_a_trigger_that_never_reports_has_its_run_stopped_by_the_backstop(
+def test_trigger_timeout_stops_the_run_of_a_silent_trigger(
     control: SandboxControl,
 ) -> None:
     control.hold("mid_stream")
@@ -87,7 +87,7 @@ def test_a_trigger_that_never_reports_has_its_run_stopped_by_the_backstop(
     assert tries.store[STORE_KEY]["phase"] == "failed"
 
 
-def test_a_retry_whose_run_was_stopped_meanwhile_asks_anew_once(control: SandboxControl) -> None:
+def test_retry_asks_again_once_if_its_run_was_stopped_meanwhile(control: SandboxControl) -> None:
     """The stop of the old try can land after the new one has taken up the run."""
     control.hold("mid_stream", count=2)
     tries = TaskTries()
@@ -273,7 +273,7 @@ def test_retry_after_the_deadline_polls_once(
     assert (found["message_id"] == run["message_id"]) is ended
 
 
-def test_a_connection_that_is_lost_for_now_leaves_the_run_to_the_next_try(
+def test_lost_connection_leaves_the_run_to_the_next_try(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(
@@ -292,7 +292,7 @@ def test_a_connection_that_is_lost_for_now_leaves_the_run_to_the_next_try(
     assert statuses(control) == ["finished"]
 
 
-def test_the_last_try_leaves_nothing_running(control: SandboxControl) -> None:
+def test_last_try_stops_its_run_when_it_fails(control: SandboxControl) -> None:
     control.hold("mid_stream")
     control.fault("cut", after=4)
     control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
@@ -411,18 +411,18 @@ def test_clear_is_distinguished_from_a_retry_after_retries_was_lowered(
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_a_deadline_stops_the_run(control: SandboxControl, given: bool) -> None:
+def test_deadline_stops_the_chat_run(control: SandboxControl, given: bool) -> None:
     thread = chat().execute(TaskTries().context())["chat_id"] if given else None
     control.hold("mid_stream", text="month")
     tries = TaskTries()
     with pytest.raises(PlatformDeadlineError):
-        chat(prompt="revenue by month", chat_id=thread, timeout=3).execute(tries.context())
+        chat(prompt="revenue by month", chat_id=thread, timeout=1.5).execute(tries.context())
     assert statuses(control)[-1] == "aborted"
     assert tries.store[STORE_KEY]["phase"] == "failed"
 
 
 @pytest.mark.exhaustive
-def test_without_cancel_on_kill_nothing_is_stopped(control: SandboxControl) -> None:
+def test_cancel_on_kill_false_stops_no_chat_run(control: SandboxControl) -> None:
     control.hold("mid_stream")
     with pytest.raises(PlatformDeadlineError):
         chat(timeout=3, cancel_on_kill=False).execute(TaskTries().context())
@@ -448,7 +448,7 @@ def test_kill_before_acceptance_logs_that_nothing_is_stopped(
     assert control.state().aborts == []
 
 
-def test_a_refused_credential_in_the_middle_ends_the_task_for_good(
+def test_refused_credential_in_mid_run_fails_the_task_without_a_retry(
     control: SandboxControl,
 ) -> None:
     control.fault("cut", after=4)
@@ -458,7 +458,7 @@ def test_a_refused_credential_in_the_middle_ends_the_task_for_good(
     assert len(control.state().messages) == 1
 
 
-def test_without_a_store_each_try_asks(control: SandboxControl) -> None:
+def test_each_try_asks_again_without_a_task_state_store(control: SandboxControl) -> None:
     """Before Airflow 3.3."""
     control.fault("error", after=4)
     tries = TaskTries(store=False)

@@ -93,7 +93,7 @@ def data_requests(sandbox: Sandbox) -> list[Any]:
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
-def test_what_the_chat_sends_in_files(
+def test_rows_of_a_chat_are_written_in_every_format(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     result = ask(output_path=str(tmp_path), output_format="csv", deferrable=deferrable)
@@ -134,7 +134,7 @@ def test_every_row_that_the_chat_sends_is_in_the_file(
     ("limits", "truncated"),
     [({}, True), ({"default_row_limit": 200}, True), ({"default_row_limit": 300}, False)],
 )
-def test_connections_row_limits_say_whether_all_rows_are_all(
+def test_row_limits_of_the_connection_decide_whether_rows_are_truncated(
     limits: dict[str, int],
     truncated: bool,
     platform_sandbox: Sandbox,
@@ -206,7 +206,7 @@ def test_all_rows_are_read_with_the_token_of_the_user(
     assert request.identity == "nightly-pipeline"
 
 
-def test_with_an_api_key_all_rows_are_refused_before_anything_is_asked(
+def test_api_key_refuses_all_rows_before_the_question_is_sent(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with pytest.raises(AirflowFailException, match='all_rows_as="connection"'):
@@ -215,7 +215,7 @@ def test_with_an_api_key_all_rows_are_refused_before_anything_is_asked(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_rights_of_the_connection_where_they_are_meant(
+def test_all_rows_as_connection_reads_without_the_users_identity(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     result = ask(output_path=str(tmp_path), all_rows=True, all_rows_as="connection")
@@ -236,7 +236,7 @@ def test_all_rows_come_from_the_same_branch(platform_sandbox: Sandbox, tmp_path:
     assert "/dev-mode/feature/a/" in request.path
 
 
-def test_a_retry_overwrites_its_own_files_and_removes_what_it_has_no_more(
+def test_retry_overwrites_its_files_and_removes_obsolete_ones(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     ask(output_path=str(tmp_path), output_format="jsonl")
@@ -276,7 +276,9 @@ def test_file_xcom_and_manifest_name_colliding_columns_alike(
     assert duckdb.sql(f"FROM '{query['path']}'").columns == names
 
 
-def test_charts(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_charts_are_written_in_the_requested_formats(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
     pytest.importorskip("vl_convert")
     result = ask(
         prompt="chart revenue by category",
@@ -291,7 +293,7 @@ def test_charts(platform_sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
-def test_files_hold_what_the_chat_sends_however_few_rows_go_to_xcom(
+def test_files_contain_all_sent_rows_regardless_of_max_rows(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     pytest.importorskip("vl_convert")
@@ -444,7 +446,7 @@ def test_omitted_part_of_a_chart_is_logged_and_in_the_manifest(tmp_path: Path) -
     assert [f"The chart of query 1: {note}" for note in query["chart_notes"]] == said
 
 
-def test_folder_of_fonts_is_looked_up_before_anything_is_sent(
+def test_folder_of_fonts_is_checked_before_a_request(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     pytest.importorskip("vl_convert")
@@ -457,7 +459,7 @@ def test_folder_of_fonts_is_looked_up_before_anything_is_sent(
 
 
 @pytest.mark.parametrize(("charts", "name"), [(["svg"], "query-1.svg"), ([], "query-1.csv")])
-def test_a_link_opens_the_chart_or_the_rows(
+def test_file_link_opens_the_chart_or_the_rows(
     charts: list[str],
     name: str,
     platform_sandbox: Sandbox,
@@ -530,17 +532,17 @@ def test_asset_event_lists_the_files(platform_sandbox: Sandbox, tmp_path: Path) 
         ),
         (
             {"output_path": "/data", "output_options": {"on_existing": "skip"}},
-            "need PlatformQueryOperator",
+            "use PlatformQueryOperator",
         ),
         (
             {"output_path": "/data", "output_options": {"partition_by": ["a"]}},
-            "need PlatformQueryOperator",
+            "use PlatformQueryOperator",
         ),
         ({"all_rows_as": "admin"}, "all_rows_as must be one of user, connection"),
         ({"on_chart_error": "ignore"}, "on_chart_error must be one of warn, fail"),
     ],
 )
-def test_bad_arguments(arguments: dict[str, Any], said: str) -> None:
+def test_invalid_output_arguments_are_refused(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(PlatformInputError, match=said):
         PlatformChatOperator(task_id="ask", prompt="x", **arguments)
 
@@ -564,7 +566,7 @@ def test_options_hold_for_the_files_of_queries(
         assert text.decode().splitlines()[0].count('";"') == len(query["columns"]) - 1
 
 
-def test_without_a_folder_the_result_is_as_ever(platform_sandbox: Sandbox) -> None:
+def test_result_without_output_path_names_no_files(platform_sandbox: Sandbox) -> None:
     result = ask()
     assert "manifest" not in result
     assert "path" not in result["queries"][0]

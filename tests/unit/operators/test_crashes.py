@@ -1,4 +1,4 @@
-"""A try that ends at any write of its record, before or after it, has the next one do no harm.
+"""A try that crashes at any write of its record: the next try does no harm.
 
 What ends it is a crash (nothing of the try's own code runs on) or a store that cannot be reached.
 """

@@ -1,4 +1,4 @@
-"""dbt syncs: what a later try does with a start that an earlier one has made, or has lost."""
+"""dbt syncs: how a later try continues a start that an earlier try made or lost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sync(**arguments: Any) -> PlatformDbtSyncOperator:
 
 @pytest.mark.parametrize("phase", ["done", "running"])
 @pytest.mark.parametrize("release", ["0.2.1", "0.19.1"])
-def test_a_sync_that_is_not_waited_for_is_taken_as_it_was_started(
+def test_sync_without_waiting_returns_the_started_sync(
     platform_sandbox: Sandbox, phase: str, release: str
 ) -> None:
     platform_sandbox.control.set(release=release, dbt_pace=60.0)
@@ -54,7 +54,7 @@ def test_a_sync_that_is_not_waited_for_is_taken_as_it_was_started(
     assert len(platform_sandbox.control.state().syncs) == 1
 
 
-def test_the_last_try_says_why_the_lost_start_could_not_be_looked_up(
+def test_last_try_says_why_the_lost_start_was_not_found(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(
@@ -64,7 +64,7 @@ def test_the_last_try_says_why_the_lost_start_could_not_be_looked_up(
     platform_sandbox.control.fault("status", **failing)
     platform_sandbox.control.fault("drop", method="POST", path="/dbt-sync$")
     tries = TaskTries(max_tries=1)
-    with pytest.raises(PlatformTransportError, match=r"could not be read .* 500"):
+    with pytest.raises(PlatformTransportError, match=r"could not be read: .* 500"):
         sync().execute(tries.context())
     with pytest.raises(PlatformServerError):
         sync().execute(tries.context())
@@ -105,7 +105,7 @@ def test_sync_without_a_readable_status_is_not_waited_for(
     tries = TaskTries()
     result = sync().execute(tries.context())
     assert (result["status"], result["result"]) == (None, None)
-    assert "The task ends after it started the sync" in capsys.readouterr().out
+    assert "The task starts the sync and does not wait for it" in capsys.readouterr().out
     assert sync().execute(tries.context()) == result
     assert len(platform_sandbox.control.state().syncs) == 1
 
@@ -143,7 +143,7 @@ def test_a_ref_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
     assert entry.status == "CANCELLED"
 
 
-def test_a_ref_that_the_tenant_keeps_or_whose_branch_was_named_passes(
+def test_ref_that_the_tenant_keeps_is_accepted(
     platform_sandbox: Sandbox,
 ) -> None:
     kept = sync(branch_name=None, ref="feature/returns").execute(TaskTries().context())
@@ -206,7 +206,7 @@ def test_nothing_is_started_on_a_tenant_that_is_too_old(
 
 
 @pytest.mark.exhaustive
-def test_retry_does_not_reattach_to_a_later_sync_of_somebody_else(
+def test_retry_does_not_reattach_to_a_later_sync_of_another_client(
     platform_sandbox: Sandbox,
 ) -> None:
     tries = TaskTries()
@@ -236,7 +236,7 @@ def test_a_lost_start_is_found_at_the_end_of_a_long_history_that_begins_with_the
     assert len(platform_sandbox.control.state().syncs) == 4
 
 
-def test_a_start_whose_answer_cannot_be_read_is_not_made_again() -> None:
+def test_start_with_an_unreadable_response_is_not_repeated() -> None:
     program = start(1, StartDbtSyncInput.build(branch_name="b1"), known=None, submitted_at=0.0)
     effect = next(program)
     assert isinstance(effect, Call)
@@ -245,7 +245,7 @@ def test_a_start_whose_answer_cannot_be_read_is_not_made_again() -> None:
         program.throw(PlatformProtocolError("the response does not have the documented shape"))
 
 
-def test_a_look_at_a_sync_that_is_gone_ends_without_a_hot_loop() -> None:
+def test_poll_of_a_deleted_sync_ends_without_a_busy_loop() -> None:
     now, calls = 0.0, 0
 
     def play() -> None:
@@ -283,9 +283,7 @@ class TestEqualSync:
     def syncs(sandbox: Sandbox) -> int:
         return len(sandbox.control.state().syncs)
 
-    def test_another_sync_is_started_unless_the_author_says_otherwise(
-        self, platform_sandbox: Sandbox
-    ) -> None:
+    def test_second_sync_is_started_by_default(self, platform_sandbox: Sandbox) -> None:
         self.start_elsewhere()
         self.start_elsewhere()
         assert self.syncs(platform_sandbox) == 2
@@ -300,7 +298,7 @@ class TestEqualSync:
         assert result["branch_name"] == "b1"
         assert self.syncs(platform_sandbox) == 1
 
-    def test_a_followed_sync_goes_on_where_the_task_is_too_late(
+    def test_followed_sync_continues_after_the_tasks_deadline(
         self, platform_sandbox: Sandbox
     ) -> None:
         running = self.start_elsewhere()
@@ -311,7 +309,7 @@ class TestEqualSync:
         (entry,) = platform_sandbox.control.state().syncs
         assert (entry.sync_job_id, entry.cancelled_at) == (running, None)
 
-    def test_an_own_sync_is_cancelled_where_the_task_is_too_late(
+    def test_own_sync_is_cancelled_after_the_tasks_deadline(
         self, platform_sandbox: Sandbox
     ) -> None:
         with pytest.raises(PlatformDeadlineError):
@@ -357,7 +355,7 @@ class TestEqualSync:
         self, platform_sandbox: Sandbox, settings: dict[str, Any]
     ) -> None:
         platform_sandbox.control.set(**settings)
-        with pytest.raises(AirflowFailException, match="whether an equal sync is going on"):
+        with pytest.raises(AirflowFailException, match="whether a sync from the same ref"):
             sync(if_running="follow").execute(TaskTries().context())
         assert self.syncs(platform_sandbox) == 0
 
@@ -369,7 +367,7 @@ class TestEqualSync:
             {"output_mode": "files"},
         ],
     )
-    def test_what_the_history_does_not_show_is_refused_when_the_dag_is_parsed(
+    def test_settings_that_the_history_does_not_show_are_refused_at_parse_time(
         self, arguments: dict[str, Any]
     ) -> None:
         with pytest.raises(PlatformInputError) as caught:

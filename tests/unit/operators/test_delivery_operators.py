@@ -1,4 +1,4 @@
-"""Deliveries and scheduled tasks that a task runs now: started once, followed, judged."""
+"""Deliveries and scheduled tasks that a task runs now: started once, followed to their end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from airflow_provider_platform.client.errors import (
     ReportDeliveryFailedError,
     ScheduledTaskFailedError,
 )
-from airflow_provider_platform.client.management import runs_now
 from airflow_provider_platform.client.management.deliveries.deliveries import run_report_delivery
 from airflow_provider_platform.client.management.scheduled_tasks.scheduled_tasks import (
     run_scheduled_task,
 )
+from airflow_provider_platform.client.management.shared import runs_now
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.deliveries import (
@@ -152,7 +152,7 @@ def test_a_run_that_is_not_waited_for_has_no_status(make: Any, control: SandboxC
 
 
 @BOTH
-def test_a_run_that_is_going_on_is_followed(make: Any, control: SandboxControl) -> None:
+def test_running_delivery_is_followed(make: Any, control: SandboxControl) -> None:
     control.set(delivery_seconds=0.5, task_seconds=0.5)
     run_id = start_elsewhere(make)
     result = make().execute(TaskTries().context())
@@ -161,7 +161,7 @@ def test_a_run_that_is_going_on_is_followed(make: Any, control: SandboxControl) 
 
 
 @BOTH
-def test_a_run_that_is_going_on_fails_the_try_if_its_author_says_so(
+def test_if_running_fail_fails_the_try_for_a_running_delivery(
     make: Any, control: SandboxControl
 ) -> None:
     slow(control)
@@ -177,7 +177,7 @@ def test_a_run_that_is_going_on_fails_the_try_if_its_author_says_so(
 
 
 @BOTH
-def test_a_run_that_is_going_on_skips_the_task_if_its_author_says_so(
+def test_if_running_skip_skips_the_task_for_a_running_delivery(
     make: Any, control: SandboxControl
 ) -> None:
     slow(control)
@@ -195,7 +195,7 @@ START = {
 
 @pytest.mark.parametrize("if_running", ["follow", "fail", "skip"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_begins_between_the_look_and_the_start_is_treated_alike(
+def test_run_that_begins_after_the_check_is_treated_like_a_running_one(
     kind: str, if_running: str, control: SandboxControl, task: Any
 ) -> None:
     control.set(task_while_running="409", delivery_seconds=LONG, task_seconds=LONG)
@@ -215,7 +215,7 @@ def test_a_run_that_begins_between_the_look_and_the_start_is_treated_alike(
 
 
 @BOTH
-def test_a_lost_answer_is_looked_up_and_the_run_followed(
+def test_run_is_found_and_followed_after_a_lost_response(
     make: Any, control: SandboxControl
 ) -> None:
     control.fault("lost_response", **RUNS)
@@ -294,7 +294,7 @@ def test_a_retry_starts_a_failed_run_again(make: Any, control: SandboxControl) -
 
 
 @BOTH
-def test_a_clear_runs_again(make: Any, control: SandboxControl) -> None:
+def test_cleared_task_delivers_again(make: Any, control: SandboxControl) -> None:
     tries = TaskTries()
     make().execute(tries.context())
     control.advance(5)
@@ -347,7 +347,9 @@ def test_tasks_that_are_not_activated_are_named(control: SandboxControl) -> None
 
 
 @pytest.mark.parametrize("answer", ["html", "404", "405"])
-def test_an_older_tenant_is_told_from_a_wrong_id(answer: str, control: SandboxControl) -> None:
+def test_older_tenant_is_distinguished_from_a_wrong_id(
+    answer: str, control: SandboxControl
+) -> None:
     control.set(release="0.14.0", missing_operation=answer)
     with pytest.raises(AirflowFailException, match=r"need release v0\.17\.0 or later"):
         deliver().execute(TaskTries().context())
@@ -355,7 +357,7 @@ def test_an_older_tenant_is_told_from_a_wrong_id(answer: str, control: SandboxCo
         run_task().execute(TaskTries().context())
 
 
-def test_a_wrong_id_is_named(control: SandboxControl) -> None:
+def test_error_names_a_wrong_delivery_id(control: SandboxControl) -> None:
     with pytest.raises(AirflowFailException, match="No report delivery has this id"):
         deliver(delivery_id=999).execute(TaskTries().context())
     with pytest.raises(AirflowFailException, match="No scheduled task has this id"):
@@ -394,7 +396,7 @@ def test_a_start_without_an_id_is_found_in_the_list(control: SandboxControl) -> 
 
 
 @BOTH
-def test_the_trigger_is_given_the_run_and_starts_nothing(
+def test_delivery_trigger_follows_the_run_and_starts_no_other(
     make: Any, control: SandboxControl
 ) -> None:
     slow(control)
@@ -432,7 +434,7 @@ def test_a_pause_whose_answer_was_lost_is_sent_again(control: SandboxControl) ->
         (run_task, {"wait_for_completion": "maybe"}, "wait_for_completion"),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     make: Any, arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError) as caught:

@@ -1,4 +1,4 @@
-"""Dashboard exports: retries take up a running export, and never leave half a file."""
+"""Dashboard exports: retries re-attach to a running export, and never leave half a file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def starts(sandbox: Sandbox) -> int:
 
 
 @pytest.mark.exhaustive
-def test_a_retry_takes_up_the_export_that_runs(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_retry_reattaches_to_the_running_export(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     tries = TaskTries()
     fault = {"method": "GET", "path": "dashboard-exports", "status": 500, "count": 6}
     platform_sandbox.control.fault("status", **fault)
@@ -50,7 +50,7 @@ def test_a_retry_takes_up_the_export_that_runs(platform_sandbox: Sandbox, tmp_pa
     assert starts(platform_sandbox) == 1
 
 
-def test_a_retry_after_the_end_writes_nothing_again(
+def test_retry_after_the_end_writes_no_file_again(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     tries = TaskTries()
@@ -98,7 +98,7 @@ def test_a_download_that_breaks_leaves_no_file(platform_sandbox: Sandbox, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_existing_file_is_replaced_atomically(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(b"old and longer")
     write_whole(storage_path("output_path", path), b"new")
@@ -117,7 +117,7 @@ def test_a_storage_of_airflow_is_written_to() -> None:
     assert storage_path("output_path", path) is path
 
 
-def test_a_storage_that_is_not_there_is_refused_before_a_request(
+def test_unknown_storage_is_refused_before_a_request(
     platform_sandbox: Sandbox,
 ) -> None:
     operator = PlatformExportDashboardOperator(
@@ -141,7 +141,7 @@ def test_a_storage_that_is_not_there_is_refused_before_a_request(
         ({"timeout": 0}, "timeout"),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError) as caught:

@@ -1,4 +1,4 @@
-"""What a try that met an error leaves to the next one: a phase of its record, a run or none."""
+"""What a failed try leaves to the next one: a phase of its record, a running run, or neither."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FAILED = FailureDisposition("failed", stop=False)
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, PlatformError) else "",
 )
-def test_what_the_error_alone_decides(
+def test_some_errors_decide_the_disposition_alone(
     error: PlatformError,
     disposition: FailureDisposition,
     submitted: bool,
@@ -62,9 +62,7 @@ def test_what_the_error_alone_decides(
     "error", [PlatformDeadlineError("x"), PlatformProtocolError("x")], ids=repr
 )
 @pytest.mark.parametrize("submitted", [False, True])
-def test_a_run_that_is_given_up_is_stopped_where_it_has_a_name(
-    error: PlatformError, submitted: bool
-) -> None:
+def test_abandoned_run_is_stopped_if_its_id_is_known(error: PlatformError, submitted: bool) -> None:
     """Without one it may still be running, and the next try has to know its message id."""
     stopped = FailureDisposition("failed", stop=True)
     assert disposition_of(error, submitted=submitted, named=True, last_try=False) == stopped
@@ -81,16 +79,16 @@ def test_a_run_that_is_given_up_is_stopped_where_it_has_a_name(
     ids=repr,
 )
 @pytest.mark.parametrize("submitted", [False, True])
-def test_what_a_retry_can_go_on_from_is_left_to_it(error: PlatformError, submitted: bool) -> None:
+def test_run_that_a_retry_can_continue_is_not_stopped(
+    error: PlatformError, submitted: bool
+) -> None:
     assert disposition_of(error, submitted=submitted, named=True, last_try=False) == LEFT
     assert disposition_of(error, submitted=submitted, named=True, last_try=True) == STOPPED
 
 
 @pytest.mark.parametrize("error", [ChatRpcError("x"), PlatformAddressError("x")], ids=repr)
 @pytest.mark.parametrize("last_try", [False, True])
-def test_a_refusal_says_nothing_of_what_was_submitted_before(
-    error: PlatformError, last_try: bool
-) -> None:
+def test_refused_request_stops_an_earlier_submission(error: PlatformError, last_try: bool) -> None:
     assert disposition_of(error, submitted=False, named=True, last_try=last_try) == FAILED
     assert disposition_of(error, submitted=True, named=True, last_try=last_try) == STOPPED
 
@@ -101,6 +99,6 @@ def test_a_submission_that_did_not_arrive_is_made_again() -> None:
     assert disposition_of(error, submitted=True, named=True, last_try=False) == LEFT
 
 
-def test_an_error_of_the_trigger_is_judged_as_on_the_worker() -> None:
+def test_error_of_the_trigger_has_the_disposition_of_the_worker() -> None:
     reported = from_payload(DbtSyncFailedError("x").to_payload())
     assert disposition_of(reported, submitted=True, named=True, last_try=False) == FAILED

@@ -73,7 +73,7 @@ def test_kill_stops_a_run_that_the_retry_is_searching(
     assert len(control.state().messages) == 1
 
 
-def test_a_kill_stops_with_the_key_that_was_read_last(
+def test_kill_stops_the_run_with_the_latest_key(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control.hold("mid_stream")
@@ -90,9 +90,7 @@ def test_a_kill_stops_with_the_key_that_was_read_last(
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_a_chat_that_is_accepted_after_the_kill_is_stopped_then(
-    control: SandboxControl, task: Any
-) -> None:
+def test_chat_accepted_after_the_kill_is_stopped(control: SandboxControl, task: Any) -> None:
     control.hold("before_call", has_input=True)
     control.hold("mid_stream")
     operator = chat()
@@ -119,7 +117,7 @@ def test_a_deferrable_task_does_not_defer_after_the_kill(
     assert error.retryable
 
 
-def test_nothing_is_started_after_the_kill(control: SandboxControl, task: Any) -> None:
+def test_kill_prevents_a_start(control: SandboxControl, task: Any) -> None:
     control.hold("before_answer", **HISTORY)
     operator = sync()
     ended = task(operator, TaskTries())
@@ -146,9 +144,7 @@ def test_no_question_is_sent_to_a_busy_thread_after_the_kill(
     assert len(control.state().runs) == 1
 
 
-def test_a_sync_that_is_started_after_the_kill_is_cancelled_then(
-    control: SandboxControl, task: Any
-) -> None:
+def test_sync_started_after_the_kill_is_cancelled(control: SandboxControl, task: Any) -> None:
     control.set(dbt_pace=60)
     control.hold("before_answer", method="POST", path="/dbt-sync$")
     operator = sync()
@@ -159,9 +155,7 @@ def test_a_sync_that_is_started_after_the_kill_is_cancelled_then(
     control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])
 
 
-def test_nothing_is_stopped_once_the_try_is_over(
-    control: SandboxControl, task_state: TaskState
-) -> None:
+def test_kill_stops_nothing_after_the_try(control: SandboxControl, task_state: TaskState) -> None:
     operator = chat()
     operator.execute(TaskTries().context())
     operator.on_kill()
@@ -170,7 +164,7 @@ def test_nothing_is_stopped_once_the_try_is_over(
 
 
 @pytest.mark.parametrize("branch", [None, "no-such-branch"], ids=["success", "failure"])
-def test_a_kill_after_the_end_of_a_try_finds_nothing_to_stop(
+def test_kill_after_the_end_of_a_try_stops_nothing(
     control: SandboxControl, branch: str | None
 ) -> None:
     """The same operator may be asked by another run of the process."""

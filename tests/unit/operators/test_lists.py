@@ -1,4 +1,4 @@
-"""Lists in XCom: capped, and the log says so."""
+"""Lists in XCom have a maximum length, and the log reports it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_log_says_whether_the_list_was_capped(
     assert ("longer than max_items" in caplog.text) is more
 
 
-def test_what_is_beyond_is_not_asked_for() -> None:
+def test_items_beyond_max_items_are_not_requested() -> None:
     source = Source(1000)
     capped(iter(source), 3, log)
     assert source.asked == 4

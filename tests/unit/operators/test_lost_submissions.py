@@ -1,4 +1,4 @@
-"""What happens between the sending of a submission and the service's word that it is accepted."""
+"""What happens between sending a submission and its confirmation by the service."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_retry_stops_the_run_if_its_search_is_refused(
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_a_retry_that_meets_a_broken_stream_has_the_next_one_ask_anew(
+def test_next_retry_asks_again_after_a_broken_stream(
     control: SandboxControl,
 ) -> None:
     tries = lost_prompt(control)
@@ -208,7 +208,7 @@ class UnreachableAtFirst(StateStore):
         super().set(key, value)
 
 
-def test_what_could_not_be_written_down_is_written_at_the_end(control: SandboxControl) -> None:
+def test_unwritten_record_is_written_at_the_end_of_the_try(control: SandboxControl) -> None:
     control.set(pace=0.05)
     control.fault("cut", after=3, has_input=True)
     control.fault("drop", **LOOK, count=5)
@@ -256,7 +256,7 @@ def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
     assert store[STORE_KEY]["phase"] == "done"
 
 
-def test_a_message_that_is_accepted_in_no_known_thread_is_sent_again_under_its_id(
+def test_message_without_a_known_thread_is_repeated_under_its_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def response(message_id: str) -> bytes:
@@ -352,7 +352,7 @@ def test_question_that_its_thread_never_shows_is_sent_at_most_twice_in_all_tries
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("given", [False, True])
-def test_a_stop_reads_a_rotated_key_again(
+def test_stop_after_the_deadline_reads_a_rotated_key_again(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, task: Any, given: bool
 ) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
@@ -372,7 +372,7 @@ def test_a_refused_start_is_not_repeated_beyond_the_timeout(control: SandboxCont
     assert control.state().syncs == []
 
 
-def test_a_history_that_asks_for_a_long_pause_is_left_to_the_next_try(
+def test_long_retry_after_of_the_history_ends_the_try(
     control: SandboxControl,
 ) -> None:
     control.fault("lost_response", method="POST", path="/dbt-sync$")
@@ -386,7 +386,7 @@ def test_a_history_that_asks_for_a_long_pause_is_left_to_the_next_try(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("given", [False, True])
-def test_the_hook_stops_a_run_that_was_named_and_not_accepted(
+def test_hook_stops_a_run_with_a_chat_id_that_was_not_accepted(
     control: SandboxControl, given: bool
 ) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None

@@ -104,7 +104,7 @@ def test_merge_into_the_parent_waits_for_no_build(control: SandboxControl) -> No
     assert requests(control) == ["merge"]
 
 
-def test_merge_is_not_waited_for_if_its_author_wants_that(control: SandboxControl) -> None:
+def test_wait_for_build_false_returns_after_the_merge(control: SandboxControl) -> None:
     control.set(build_seconds=60)
     found = through(merging(wait_for_build=False), TaskTries())
     assert (found["merged"], found["status"]) == (True, None)
@@ -162,7 +162,7 @@ def test_branch_with_new_commits_since_its_check_is_not_merged(control: SandboxC
 
 
 @both_modes
-def test_branch_that_somebody_else_merged_is_not_merged_again(
+def test_branch_merged_by_another_client_is_not_merged_again(
     deferrable: bool, control: SandboxControl
 ) -> None:
     control.set(merge_commit="fast_forward")
@@ -210,7 +210,7 @@ class TestTries:
         assert (found["merged"], found["status"]) == (True, "built")
         assert merged(control) == [BRANCH]
 
-    def test_retry_does_not_merge_what_nobody_checked(self, control: SandboxControl) -> None:
+    def test_retry_does_not_merge_unchecked_commits(self, control: SandboxControl) -> None:
         """The branch and production have both moved since: nobody knows what was merged."""
         tries = self.died(control)
         merge_by_somebody_else()
@@ -234,7 +234,7 @@ class TestTries:
         assert len(requests(control)) == 1
 
     @both_modes
-    def test_deadline_leaves_the_merge_and_a_retry_waits_on(
+    def test_retry_continues_to_wait_for_a_merge_after_the_deadline(
         self, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_seconds=3600)

@@ -1,4 +1,4 @@
-"""Notifications over HTTP: one schedule whatever happens, arguments checked before a request."""
+"""Notifications over HTTP: one schedule in every case, and arguments checked before a request."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def created(sandbox: Sandbox) -> list[int]:
 
 
 class TestCreate:
-    def test_returns_the_notification(self, platform_sandbox: Sandbox) -> None:
+    def test_create_returns_the_notification(self, platform_sandbox: Sandbox) -> None:
         found = create(filters=[{"member": "orders.status", "operator": "equals", "value": "paid"}])
         result = found.execute(TaskTries().context())
         assert result["id"] == created(platform_sandbox)[0]
         assert result["cronExpression"] == "30 6 * * *"
         assert result["filters"][0]["member"] == "orders.status"
 
-    def test_another_run_finds_the_schedule_that_is_there(self, platform_sandbox: Sandbox) -> None:
+    def test_create_returns_an_equal_existing_notification(self, platform_sandbox: Sandbox) -> None:
         first = create().execute(TaskTries().context())
         second = create(filters=[]).execute(TaskTries().context())
         assert second == first
@@ -85,7 +85,7 @@ class TestCreate:
         found = PlatformHook().get_notification(europe["id"]).to_json()
         assert found == europe
 
-    def test_the_same_filters_in_another_order_are_the_same(
+    def test_filters_in_another_order_match_the_existing_notification(
         self, platform_sandbox: Sandbox
     ) -> None:
         region = {"member": "orders.region", "operator": "equals", "value": ["EU", "US"]}
@@ -118,7 +118,10 @@ class TestCreate:
         assert "another one" not in capsys.readouterr().out
         task._warn_of_differences(Notification.model_validate({**first, "filters": []}))
         logged = capsys.readouterr().out
-        assert f"sent for the filters of notification {first['id']}" in logged
+        assert (
+            f"did not store the filters of notification {first['id']} as the task sent them"
+            in logged
+        )
         assert "creates another one" in logged
 
     @pytest.mark.parametrize("if_exists", ["skip", "update"])
@@ -128,7 +131,7 @@ class TestCreate:
         first = create().execute(TaskTries().context())
         platform_sandbox.control.change("notifications", first["id"], isEnabled=False)
         assert create(if_exists=if_exists).execute(TaskTries().context())["id"] == first["id"]
-        said = f"Notification {first['id']} is not sent to anybody: it is switched off"
+        said = f"Notification {first['id']} is not sent to anybody: isEnabled is false"
         assert said in capsys.readouterr().out
 
     def test_error_says_that_the_notification_is_switched_off(
@@ -136,10 +139,10 @@ class TestCreate:
     ) -> None:
         first = create().execute(TaskTries().context())
         platform_sandbox.control.change("notifications", first["id"], isEnabled=False)
-        with pytest.raises(AirflowFailException, match=rf"{first['id']} \(it is switched off"):
+        with pytest.raises(AirflowFailException, match=rf"{first['id']} \(isEnabled is false"):
             create(if_exists="fail").execute(TaskTries().context())
 
-    def test_of_several_the_newest_that_is_switched_on_is_returned(
+    def test_newest_enabled_notification_of_several_is_returned(
         self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> None:
         first, second = twins(platform_sandbox)
@@ -148,7 +151,7 @@ class TestCreate:
         capsys.readouterr()
         assert create().execute(TaskTries().context())["id"] == first
         said = capsys.readouterr().out
-        assert f"Several notifications match ({second} (it is switched off" in said
+        assert f"Several notifications match ({second} (isEnabled is false" in said
         assert "is not sent to anybody" not in said
 
     def test_a_public_id_is_not_enough_where_the_tenant_lists_all_dashboards(
@@ -182,13 +185,15 @@ class TestCreate:
         create(**other).execute(TaskTries().context())
         assert len(created(platform_sandbox)) == 2
 
-    def test_the_same_schedule_in_other_words_is_found(self, platform_sandbox: Sandbox) -> None:
+    def test_equal_schedule_in_another_form_matches_the_existing_notification(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         create().execute(TaskTries().context())
         cron = {"schedule_type": "CUSTOM", "hour": None, "minute": None}
         create(**cron, custom_cron="30 06 * * 0-6").execute(TaskTries().context())
         assert len(created(platform_sandbox)) == 1
 
-    def test_days_may_go_round_the_week(
+    def test_days_may_cross_the_end_of_the_week(
         self, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
     ) -> None:
         custom = {"schedule_type": "CUSTOM", "hour": None, "minute": None}
@@ -213,12 +218,16 @@ class TestCreate:
         assert f"may not support custom_cron {cron}: " in warning
         assert created(platform_sandbox) == []
 
-    def test_a_public_id_finds_it_too(self, platform_sandbox: Sandbox) -> None:
+    def test_existing_notification_is_found_by_the_public_id(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         first = create().execute(TaskTries().context())
         dashboards = {"dashboard_id": None, "dashboard_public_id": public_id(platform_sandbox)}
         assert create(**dashboards).execute(TaskTries().context()) == first
 
-    def test_update_changes_the_one_that_is_there(self, platform_sandbox: Sandbox) -> None:
+    def test_if_exists_update_changes_the_existing_notification(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         grains = [{"member": "orders.created_at", "grain": "week"}]
         first = create(time_grains=grains).execute(TaskTries().context())
         summary = {"time_grains": grains, "notification_ai_summary": True}
@@ -226,18 +235,22 @@ class TestCreate:
         assert found == {**first, "notificationAiSummary": True}
         assert len(created(platform_sandbox)) == 1
 
-    def test_update_refuses_where_several_match(self, platform_sandbox: Sandbox) -> None:
+    def test_if_exists_update_fails_if_several_match(self, platform_sandbox: Sandbox) -> None:
         twins(platform_sandbox)
         with pytest.raises(AirflowFailException, match=r"several notifications match \(\d+, \d+\)"):
             create(if_exists="update").execute(TaskTries().context())
 
-    def test_fail_fails(self, platform_sandbox: Sandbox) -> None:
+    def test_if_exists_fail_fails_for_an_existing_notification(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         create().execute(TaskTries().context())
         with pytest.raises(AirflowFailException, match="Nothing was created"):
             create(if_exists="fail").execute(TaskTries().context())
 
     @pytest.mark.parametrize("if_exists", ["skip", "update", "fail"])
-    def test_a_lost_answer_is_looked_up(self, if_exists: str, platform_sandbox: Sandbox) -> None:
+    def test_notification_is_found_after_a_lost_response(
+        self, if_exists: str, platform_sandbox: Sandbox
+    ) -> None:
         platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
         result = create(if_exists=if_exists).execute(TaskTries().context())
         assert created(platform_sandbox) == [result["id"]]
@@ -255,7 +268,9 @@ class TestCreate:
         assert tries.store[STORE_KEY]["phase"] == "lost"
         assert len(created(platform_sandbox)) == 1
 
-    def test_a_retry_after_a_crash_finds_what_was_created(self, platform_sandbox: Sandbox) -> None:
+    def test_retry_after_a_crash_finds_the_created_notification(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         # The look-up fails too, so the first try leaves the record at its intent.
         tries = TaskTries()
         platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
@@ -268,7 +283,7 @@ class TestCreate:
         assert created(platform_sandbox) == [result["id"]]
 
     @pytest.mark.exhaustive
-    def test_a_refused_request_is_made_anew(self, platform_sandbox: Sandbox) -> None:
+    def test_refused_creation_is_repeated_by_the_retry(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         fault = {"method": "POST", "path": "notifications$", "count": 1}
         platform_sandbox.control.fault("status", status=500, **fault)
@@ -277,25 +292,31 @@ class TestCreate:
         create().execute(tries.context())
         assert len(created(platform_sandbox)) == 1
 
-    def test_a_retry_after_the_end_takes_the_result_again(self, platform_sandbox: Sandbox) -> None:
+    def test_retry_after_the_end_returns_the_stored_notification(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         tries = TaskTries()
         first = create(if_exists="fail").execute(tries.context())
         assert create(if_exists="fail").execute(tries.context()) == first
 
-    def test_a_cleared_task_looks_anew(self, platform_sandbox: Sandbox) -> None:
+    def test_cleared_task_searches_existing_notifications_again(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         tries = TaskTries()
         create(if_exists="fail").execute(tries.context())
         tries.clear()
         with pytest.raises(AirflowFailException, match="Nothing was created"):
             create(if_exists="fail").execute(tries.context())
 
-    def test_without_a_store_a_retry_finds_it_all_the_same(self, platform_sandbox: Sandbox) -> None:
+    def test_retry_finds_the_notification_without_a_task_state_store(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         tries = TaskTries(store=False)
         first = create().execute(tries.context())
         assert create().execute(tries.context()) == first
         assert len(created(platform_sandbox)) == 1
 
-    def test_only_an_administrator_may(self, platform_sandbox: Sandbox) -> None:
+    def test_notifications_need_an_administrator(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(token_lacks=["Admin"])
         with pytest.raises(AirflowFailException, match="administrator"):
             create().execute(TaskTries().context())
@@ -326,7 +347,7 @@ class TestCreate:
         ({"schedule_type": ""}, "schedule_type"),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     change: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError) as caught:
@@ -334,7 +355,7 @@ def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
     assert caught.value.field == field
 
 
-def test_what_renders_to_something_wrong_is_refused_before_a_request(
+def test_argument_that_renders_to_an_invalid_value_is_refused_before_a_request(
     platform_sandbox: Sandbox,
 ) -> None:
     operator = create(hour="{{ 5 * 5 }}")
@@ -344,7 +365,7 @@ def test_what_renders_to_something_wrong_is_refused_before_a_request(
     assert platform_sandbox.control.state().requests == []
 
 
-def test_rendered_texts_become_what_is_meant(platform_sandbox: Sandbox) -> None:
+def test_rendered_texts_become_typed_values(platform_sandbox: Sandbox) -> None:
     operator = create(
         hour="{{ 6 }}",
         minute="{{ 30 }}",
@@ -379,7 +400,7 @@ class TestUpdateAndDelete:
         )
         assert update.execute(TaskTries().context())["filters"] == []
 
-    def test_delete(self, platform_sandbox: Sandbox) -> None:
+    def test_delete_operator_deletes_once(self, platform_sandbox: Sandbox) -> None:
         first = create().execute(TaskTries().context())
         tries = TaskTries()
         delete = PlatformDeleteNotificationOperator(task_id="d", notification_id=first["id"])
@@ -394,14 +415,16 @@ class TestUpdateAndDelete:
 
 
 class TestList:
-    def test_lists_by_dashboard_newest_first(self, platform_sandbox: Sandbox) -> None:
+    def test_list_operator_filters_by_dashboard_newest_first(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         first, second = twins(platform_sandbox)
         create(dashboard_id=502).execute(TaskTries().context())
         operator = PlatformListNotificationsOperator(task_id="list", dashboard_id="501")
         found = operator.execute(TaskTries().context())
         assert [item["id"] for item in found] == [second, first]
 
-    def test_one_that_cannot_be_read_is_left_out(
+    def test_unreadable_notification_is_left_out_of_the_list(
         self, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, _ = twins(platform_sandbox)
@@ -409,9 +432,9 @@ class TestList:
         platform_sandbox.control.fault("odd_field", **fault)
         found = PlatformListNotificationsOperator(task_id="list").execute(TaskTries().context())
         assert [item["id"] for item in found] == [first]
-        assert "1 items of the list do not have the documented shape" in caplog.text
+        assert "the result leaves out 1 items of the list" in caplog.text
 
-    def test_is_no_longer_than_max_items(self, platform_sandbox: Sandbox) -> None:
+    def test_notification_list_has_at_most_max_items(self, platform_sandbox: Sandbox) -> None:
         _, second = twins(platform_sandbox)
         operator = PlatformListNotificationsOperator(task_id="list", max_items="{{ 1 }}")
         operator.render_template_fields({})
@@ -432,7 +455,7 @@ class TestList:
             },
         ],
     )
-    def test_filters_exclude_each_other(self, filters: dict[str, Any]) -> None:
+    def test_dashboard_filters_exclude_each_other(self, filters: dict[str, Any]) -> None:
         with pytest.raises(PlatformInputError, match=re.escape(next(iter(filters)))):
             PlatformListNotificationsOperator(task_id="list", **filters)
 
@@ -451,7 +474,7 @@ class TestRecipients:
         )
         return operator.execute(TaskTries().context())
 
-    def test_add_and_remove(self, platform_sandbox: Sandbox) -> None:
+    def test_recipients_are_added_and_removed(self, platform_sandbox: Sandbox) -> None:
         number = create().execute(TaskTries().context())["id"]
         found = self.change(number, add=[self.ANALYST, self.BERLIN])
         assert {recipient["type"] for recipient in found} == {"USER", "EMBED_USER"}
@@ -461,7 +484,7 @@ class TestRecipients:
         left = self.change(number, remove=[{"type": "USER", "id": user["userId"]}])
         assert [recipient["type"] for recipient in left] == ["EMBED_USER"]
 
-    def test_they_are_sent_a_thousand_at_a_time(self, platform_sandbox: Sandbox) -> None:
+    def test_recipients_are_sent_a_thousand_at_a_time(self, platform_sandbox: Sandbox) -> None:
         number = create().execute(TaskTries().context())["id"]
         self.change(number, add=[self.ANALYST] * 1001)
         posts = [

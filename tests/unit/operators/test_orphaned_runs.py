@@ -1,4 +1,4 @@
-"""A run that an earlier DAG run has left in a given thread is found, and stopped if it is one."""
+"""An orphaned run of an earlier DAG run in a given thread is found and stopped."""
 
 from __future__ import annotations
 
@@ -141,6 +141,8 @@ def test_run_that_cannot_be_identified_is_left_alone(states: dict[str, str], not
     assert find_orphaned_run(object(), "c") is None
 
 
-def test_a_thread_of_its_own_is_not_noted(control: SandboxControl, xcoms: dict[str, Any]) -> None:
+def test_run_in_a_new_thread_is_not_recorded_as_orphan(
+    control: SandboxControl, xcoms: dict[str, Any]
+) -> None:
     chat().execute(in_run("first", xcoms))
     assert RECORD_KEY not in xcoms

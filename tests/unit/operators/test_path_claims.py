@@ -1,4 +1,4 @@
-"""Files of mapped tasks: no index replaces the file of another, whatever runs at the same time."""
+"""Files of mapped tasks: no map index replaces the file of another one."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def starts(control: SandboxControl) -> int:
     return len(control.state().changed("pre-aggregation-jobs"))
 
 
-def test_the_result_names_the_tables(control: SandboxControl) -> None:
+def test_result_of_a_build_names_the_tables(control: SandboxControl) -> None:
     control.set(jobs_queue_seconds=0.1, jobs_build_seconds=0.1, jobs_gap_seconds=0.1)
     result = build(cubes="customers", verify_sql=ORDERS).execute(TaskTries().context())
     assert set(result) == {"status", "table_count", "tables", "tokens", "verified"}
@@ -58,7 +58,7 @@ def test_the_result_names_the_tables(control: SandboxControl) -> None:
     assert [len(token) for token in result["tokens"]] == [32]
 
 
-def test_a_build_that_is_not_waited_for_returns_its_tokens(control: SandboxControl) -> None:
+def test_build_without_waiting_returns_its_tokens(control: SandboxControl) -> None:
     control.set(jobs_outcome="failure")
     result = build(wait_for_completion=False).execute(TaskTries().context())
     assert (result["status"], result["table_count"]) == (None, 15)
@@ -69,7 +69,7 @@ def test_a_retry_polls_the_tokens_and_starts_nothing(control: SandboxControl) ->
     tries = TaskTries()
     control.fault("status", path="jobs$", nth=2, status=502, body="html", count=6)
     with pytest.raises(PlatformServerError, match="502"):
-        build().execute(tries.context())
+        build(poll_interval=0.01).execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "running"
     assert build().execute(tries.context())["table_count"] == 15
     assert starts(control) == 1
@@ -120,7 +120,7 @@ def test_first_try_fails_if_its_tokens_are_unknown(control: SandboxControl) -> N
         build().execute(TaskTries().context())
 
 
-def test_a_retry_after_the_end_asks_nothing(control: SandboxControl) -> None:
+def test_retry_after_the_end_of_a_build_sends_no_request(control: SandboxControl) -> None:
     tries = TaskTries()
     first = build().execute(tries.context())
     asked = len(control.state().requests)
@@ -128,7 +128,7 @@ def test_a_retry_after_the_end_asks_nothing(control: SandboxControl) -> None:
     assert len(control.state().requests) == asked
 
 
-def test_a_clear_builds_again(control: SandboxControl) -> None:
+def test_cleared_task_builds_again(control: SandboxControl) -> None:
     tries = TaskTries()
     build().execute(tries.context())
     tries.clear()
@@ -247,7 +247,7 @@ def test_slow_start_is_repeated_until_it_returns_tokens(control: SandboxControl)
     assert starts(control) == 1
 
 
-def test_dates_and_contexts_are_sent_as_the_service_reads_them(control: SandboxControl) -> None:
+def test_dates_and_contexts_have_the_services_format(control: SandboxControl) -> None:
     january = [datetime(2025, 1, 1, tzinfo=UTC), "2025-01-31T23:59:59+00:00"]
     result = build(
         pre_aggregations=["orders.revenue_by_month"],
@@ -258,7 +258,7 @@ def test_dates_and_contexts_are_sent_as_the_service_reads_them(control: SandboxC
     assert result["table_count"] == 2 * 4  # the month and what it depends on
 
 
-def test_the_trigger_is_given_no_context_and_the_worker_starts_nothing_again(
+def test_build_trigger_has_no_context_and_the_worker_starts_no_second_build(
     control: SandboxControl,
 ) -> None:
     tries = TaskTries()
@@ -289,7 +289,7 @@ def test_the_trigger_is_given_no_context_and_the_worker_starts_nothing_again(
         ({"timeout": -1}, "timeout"),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError) as caught:

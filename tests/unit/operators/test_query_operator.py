@@ -1,4 +1,4 @@
-"""Queries over the data API: both ways to wait give the same results, errors and files."""
+"""Queries over the data API: both modes give the same results, errors and files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_rows_go_to_xcom_with_their_types(
     assert (result["path"], result["format"], result["bytes"]) == (None, None, None)
 
 
-def test_a_parquet_file(query: Any, tmp_path: Path) -> None:
+def test_query_writes_a_parquet_file_with_types(query: Any, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "new" / "payments.parquet"
     result = query(PAYMENTS, output_path=str(path), types={"paid_at": "timestamp"})
@@ -116,7 +116,7 @@ def test_a_parquet_file(query: Any, tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_csv_and_json_lines(query: Any, tmp_path: Path) -> None:
+def test_query_writes_csv_and_json_lines(query: Any, tmp_path: Path) -> None:
     lines = tmp_path / "payments.jsonl"
     query(PAYMENTS, output_path=str(lines), output_format="jsonl")
     found = [json.loads(line) for line in lines.read_text().splitlines()]
@@ -162,7 +162,7 @@ def test_file_xcom_and_asset_event_name_colliding_columns_alike(
     assert [column["name"] for column in result["columns"]] == names
     assert event.extra["columns"] == result["columns"]
     assert duckdb.sql(f"FROM '{path}'").columns == names
-    assert "column 2 'total' is 'total_3'" in capfd.readouterr().out + caplog.text
+    assert "column 2 'total' is now 'total_3'" in capfd.readouterr().out + caplog.text
     without_file = query(sql, max_rows=1)
     assert [column["name"] for column in without_file["columns"]] == names
 
@@ -198,7 +198,7 @@ def test_late_value_that_does_not_fit_makes_its_column_text(
     assert rows == [row[:2] for row in result["rows"]]
 
 
-def test_strict_fails_for_a_value_that_does_not_fit_and_leaves_no_file(
+def test_types_strict_fails_without_a_file_for_a_value_that_does_not_fit(
     query: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "orders.csv"
@@ -220,7 +220,7 @@ def test_types_may_be_a_rendered_json_text(query: Any) -> None:
     assert result["rows"][0][0] == "1"
 
 
-def test_values_as_texts(query: Any) -> None:
+def test_types_text_returns_values_as_text(query: Any) -> None:
     result = query(PAYMENTS, types="text", max_rows=1)
     assert result["rows"][0][:5] == ["1", "2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true"]
 
@@ -336,7 +336,7 @@ def test_result_in_pages_is_the_whole_result(
         ("SELECT id FROM orders WHERE 1 = 0", ["id"], 0),
     ],
 )
-def test_pages_by_several_keys_and_of_groups(
+def test_result_can_be_paged_by_several_keys(
     sql: str, page_by: Any, rows: int | None, query: Any, platform_sandbox: Sandbox
 ) -> None:
     whole = query(sql, max_rows=500)
@@ -490,7 +490,7 @@ def test_rows_that_change_between_pages_fail_the_try_and_a_retry_runs_again(
         connection = {"conn_type": "platform", "host": server.url, "password": "t", "extra": extra}
         monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
         task = PlatformQueryOperator(task_id="query", sql="SELECT n FROM t", page_by=["n"])
-        with pytest.raises(PagesChangedError, match="Page 2 does not begin with the last row"):
+        with pytest.raises(PagesChangedError, match="Page 2 does not begin with row"):
             task.execute(TaskTries().context())
         assert task.execute(TaskTries().context())["rows"] == [[1], [3]]
 
@@ -531,7 +531,7 @@ def test_rows_in_xcom_are_bounded_in_bytes(
         assert len(path.read_text().splitlines()) == 481
 
 
-def test_all_rows_or_none(query: Any, tmp_path: Path) -> None:
+def test_on_truncated_fail_leaves_no_file(query: Any, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     with pytest.raises(AirflowFailException, match="it has exactly 10000 rows"):
         query(
@@ -580,14 +580,14 @@ def test_rows_that_end_with_the_connection_count_as_truncated(
 
 
 @pytest.mark.exhaustive
-def test_a_query_that_takes_its_time(query: Any, platform_sandbox: Sandbox) -> None:
+def test_slow_query_is_polled_until_its_result(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(query_seconds=1.0, query_wait=0.2)
     assert query("SELECT 1 AS one")["rows"] == [[1]]
     assert queries(platform_sandbox) >= 2
 
 
 @pytest.mark.exhaustive
-def test_a_deadline(query: Any, platform_sandbox: Sandbox) -> None:
+def test_query_fails_at_its_deadline(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(query_seconds=60.0, query_wait=0.1)
     with pytest.raises(PlatformDeadlineError, match="no result before the deadline"):
         query("SELECT 1", timeout=2)
@@ -703,7 +703,7 @@ def test_retry_does_not_take_its_own_file_for_that_of_another(
         assert (manifest["truncated"], manifest["sql"]) == (False, "SELECT 1 AS a, 2 AS b")
 
 
-def test_file_without_a_manifest_counts_as_somebody_elses(orders: Any, tmp_path: Path) -> None:
+def test_file_without_a_manifest_counts_as_foreign(orders: Any, tmp_path: Path) -> None:
     (tmp_path / "orders.csv").write_text("by hand")
     with pytest.raises(AirflowSkipException):
         orders(options={"on_existing": "skip"})
@@ -741,7 +741,7 @@ def test_file_that_appears_while_the_query_runs_is_kept(
 
 @pytest.mark.parametrize("layout", [{}, FOLDER], ids=["file", "folder"])
 @pytest.mark.parametrize("on_empty", ["write", "skip", "fail"])
-def test_result_without_rows(
+def test_query_without_rows_is_written_or_skipped(
     on_empty: str, layout: dict[str, Any], query: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / ("orders" if layout else "orders.csv")
@@ -824,7 +824,9 @@ def test_options_without_a_path_are_refused() -> None:
         PlatformQueryOperator(task_id="query", sql="SELECT 1", output_options={"header": False})
 
 
-def test_options_are_those_of_the_decorator_too(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_decorator_takes_the_options_of_the_operator(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
     path = tmp_path / "one.csv"
     for deferrable in WAYS.values():
         ended(
@@ -837,7 +839,7 @@ def test_options_are_those_of_the_decorator_too(platform_sandbox: Sandbox, tmp_p
         assert path.read_bytes() == b"a;b\r\n1;2\r\n"
 
 
-def test_a_relative_path_is_one_below_the_working_folder(
+def test_relative_path_is_below_the_working_folder(
     query: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -846,7 +848,7 @@ def test_a_relative_path_is_one_below_the_working_folder(
     assert result["path"].endswith("out/one.csv")
 
 
-def test_no_rows(query: Any, tmp_path: Path) -> None:
+def test_query_without_rows_writes_an_empty_file(query: Any, tmp_path: Path) -> None:
     path = tmp_path / "none.parquet"
     result = query("SELECT id FROM orders WHERE 1 = 0", output_path=str(path))
     assert (result["row_count"], result["rows"], result["truncated"]) == (0, [], False)
@@ -880,12 +882,12 @@ def test_time_out_of_the_database_is_retried(
     assert query("SELECT * FROM orders")["row_count"] == 480
 
 
-def test_the_services_words(query: Any) -> None:
+def test_query_error_has_the_services_message(query: Any) -> None:
     with pytest.raises(AirflowFailException, match="no such column: nonsense"):
         query("SELECT nonsense FROM orders")
 
 
-def test_a_branch_and_options(query: Any, platform_sandbox: Sandbox) -> None:
+def test_query_sends_branch_time_zone_and_cache(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.open_branch("feature/a")
     given = {"branch_name": "feature/a", "timezone": "Europe/Paris", "cache": "no-cache"}
     assert query("SELECT 1", **given)["row_count"] == 1
@@ -902,14 +904,14 @@ def test_parameters_become_literals(query: Any) -> None:
         assert query(sql, parameters=parameters)["rows"] == [[1], [2], [3]]
 
 
-def test_a_list_of_parameters_takes_the_place_of_each_mark(query: Any) -> None:
+def test_list_of_parameters_replaces_each_placeholder(query: Any) -> None:
     evil = "x' OR '1' = '1"
     sql = "SELECT COUNT(*) FROM orders WHERE status = %s"
     assert query(sql, parameters=[evil])["rows"] == [[0]]
     assert query(sql, parameters='["returned"]')["rows"] != [[0]]
 
 
-def test_without_parameters_a_percent_sign_stays(query: Any) -> None:
+def test_percent_sign_without_parameters_is_kept(query: Any) -> None:
     assert query("SELECT 17 % 5, '%s'")["rows"] == [[2, "%s"]]
     assert query("SELECT 17 % 5, '%s'", parameters="None")["rows"] == [[2, "%s"]]
 
@@ -950,7 +952,7 @@ def test_unwritable_path_is_reported_before_anything_is_sent(
     assert queries(platform_sandbox) == 0
 
 
-def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_both_modes_give_equal_results_and_files(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     found = {}
     for name, deferrable in WAYS.items():
         platform_sandbox.control.set(data_chunk_rows=7 if deferrable else 500)
@@ -1032,7 +1034,7 @@ def test_the_decorated_function_is_called_once_for_a_try(
     assert (result["rows"], called) == ([[1]], [1])
 
 
-def test_what_the_decorated_function_returns_must_be_a_query(platform_sandbox: Sandbox) -> None:
+def test_decorated_function_must_return_a_query(platform_sandbox: Sandbox) -> None:
     for returned, said in (("DROP TABLE a", "it begins with DROP"), (None, "must return the SQL")):
         with pytest.raises(AirflowFailException, match=said):
             ended(

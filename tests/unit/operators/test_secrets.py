@@ -51,19 +51,19 @@ class TestChat:
         """The error of a bad branch must quote the branch, where these tests put the key."""
         platform_sandbox.control.set(branch_errors_name_it=True)
 
-    def test_a_tool_error_that_quotes_the_key(self, platform_sandbox: Sandbox) -> None:
+    def test_tool_error_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
         tries, key = TaskTries(), platform_sandbox.chat_api_key
         with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*"):
             ask(key).execute(tries.context())
         assert key not in json.dumps(tries.store)
 
-    def test_its_result_in_xcom(self, platform_sandbox: Sandbox) -> None:
+    def test_result_in_xcom_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
         key = platform_sandbox.chat_api_key
         result = ask(key, fail_on_tool_error="never").execute(TaskTries().context())
         assert "Bad branch: ***" in result["queries"][0]["error"]
         assert key not in json.dumps(result)
 
-    def test_its_event(self, platform_sandbox: Sandbox) -> None:
+    def test_trigger_event_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
         key, tries = platform_sandbox.chat_api_key, TaskTries()
         operator = ask(key, deferrable=True)
         deferred = deferral_while_held(platform_sandbox.control, operator.execute, tries.context())
@@ -74,7 +74,7 @@ class TestChat:
             operator.execute_complete(tries.context(), event, **(deferred.kwargs or {}))
 
     @pytest.mark.parametrize("way", ["worker", "event", "thread"])
-    def test_no_secret_leaves_with_a_result_that_the_worker_an_event_or_the_thread_brings(
+    def test_result_from_worker_event_or_thread_contains_no_secret(
         self,
         platform_sandbox: Sandbox,
         monkeypatch: pytest.MonkeyPatch,
@@ -114,7 +114,7 @@ class TestChat:
         assert len(results) == 1
 
     @pytest.mark.parametrize("deferrable", [False, True])
-    def test_a_secret_that_is_the_name_of_a_field_leaves_the_fields_their_names(
+    def test_secret_equal_to_a_field_name_does_not_rename_the_field(
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, deferrable: bool
     ) -> None:
         monkeypatch.setattr(PlatformConfig, "secrets", property(lambda _: ["title"]))
@@ -135,7 +135,7 @@ class TestChat:
         kwargs = deferred.kwargs or {}
         return event, operator.execute_complete(tries.context(), event, **kwargs)
 
-    def test_an_event_of_a_failure_that_nobody_foresaw(
+    def test_event_of_an_unexpected_failure_hides_the_key(
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         key, operator = platform_sandbox.chat_api_key, ask("main", deferrable=True)
@@ -157,7 +157,9 @@ class TestAnyCall:
     def call(self, tries: TaskTries, **arguments: Any) -> Any:
         return PlatformApiOperator(task_id="call", **arguments).execute(tries.context())
 
-    def test_a_secret_that_is_sent_and_quoted(self, platform_sandbox: Sandbox) -> None:
+    def test_error_hides_a_sent_secret_that_the_service_quotes(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         tries = TaskTries()
         platform_sandbox.control.fault(
             "status", status=403, message="not so:", quotes="body", method="POST"
@@ -178,14 +180,16 @@ class TestAnyCall:
             self.call(tries, **arguments)
         assert token not in json.dumps(tries.store)
 
-    def test_a_filter_that_names_the_field_that_quotes_it(self, platform_sandbox: Sandbox) -> None:
+    def test_filter_for_the_field_with_the_quoted_secret_is_refused(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         token, tries = platform_sandbox.management_token, TaskTries()
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
         with pytest.raises(AirflowFailException, match="quoted in a text"):
             self.call(tries, **arguments, response_filter=lambda answer: answer["name"])
         assert token not in json.dumps(tries.store)
 
-    def test_a_filter_that_names_another_field(self, platform_sandbox: Sandbox) -> None:
+    def test_filter_for_another_field_returns_its_value(self, platform_sandbox: Sandbox) -> None:
         token, tries = platform_sandbox.management_token, TaskTries()
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
         found = self.call(tries, **arguments, response_filter=lambda answer: answer["id"])

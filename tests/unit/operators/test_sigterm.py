@@ -84,7 +84,7 @@ def under_way(control: SandboxControl, task: Any, tries: TaskTries, **arguments:
     return operator, ended
 
 
-def test_a_kill_in_the_middle_of_a_run_leaves_it_to_the_retry(
+def test_sigterm_in_mid_run_leaves_the_run_to_the_retry(
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
     task_state.state = "running"
@@ -117,7 +117,7 @@ def test_run_continues_if_another_try_follows(
 @pytest.mark.parametrize(
     "state", ["success", "failed", "skipped", "upstream_failed", "removed", "restarting"]
 )
-def test_the_run_of_a_task_that_was_ended_or_cleared_is_stopped(
+def test_sigterm_stops_the_run_of_an_ended_or_cleared_task(
     control: SandboxControl, task: Any, task_state: TaskState, state: str
 ) -> None:
     task_state.state = state
@@ -128,7 +128,7 @@ def test_the_run_of_a_task_that_was_ended_or_cleared_is_stopped(
 
 
 @pytest.mark.parametrize("state", ["running", "a state of a later Airflow"])
-def test_in_the_last_try_the_run_is_stopped(
+def test_sigterm_in_the_last_try_stops_the_run(
     control: SandboxControl, task: Any, task_state: TaskState, state: str
 ) -> None:
     task_state.state = state
@@ -264,7 +264,7 @@ def test_the_execution_timeout_stops_the_run_although_tries_remain(
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_without_cancel_on_kill_a_killed_try_ends_and_its_run_goes_on(
+def test_cancel_on_kill_false_lets_the_run_of_a_killed_try_continue(
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
     operator, ended = under_way(control, task, TaskTries(max_tries=0), cancel_on_kill=False)
@@ -274,7 +274,7 @@ def test_without_cancel_on_kill_a_killed_try_ends_and_its_run_goes_on(
     assert task_state.asked == 0
 
 
-def test_a_signal_that_comes_again_meanwhile_changes_nothing(
+def test_second_sigterm_during_the_stop_is_ignored(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process group gets it once directly and once from the supervisor."""
@@ -296,7 +296,7 @@ def test_a_signal_that_comes_again_meanwhile_changes_nothing(
     assert (len(asked), len(control.state().aborts)) == (1, 1)
 
 
-def test_a_later_signal_is_asked_about_again(
+def test_later_sigterm_reads_the_task_state_again(
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
     """A try that got SIGTERM and waits for its prompt to be accepted is then marked failed."""
@@ -313,7 +313,7 @@ def test_a_later_signal_is_asked_about_again(
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
 
 
-def test_a_stop_that_takes_too_long_is_given_up(
+def test_stop_that_takes_too_long_is_abandoned(
     control: SandboxControl,
     task: Any,
     task_state: TaskState,

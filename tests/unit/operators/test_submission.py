@@ -1,4 +1,4 @@
-"""The record that keeps a task from doing the same thing twice: what each phase makes a try do."""
+"""The record that prevents a second submission: what a try does at each phase."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ def test_a_retry_continues_from_the_recorded_phase(phase: str, step: Step) -> No
     assert decide(record(phase), "k", RETRY) == (step, False)
 
 
-def test_a_first_try_starts() -> None:
+def test_first_try_starts_a_run() -> None:
     assert decide(None, "k", TryCounters()) == (Step.START, False)
 
 
 @given(phase=st.sampled_from(PHASES), changed=st.booleans())
-def test_a_clear_starts_a_new_run_and_stops_only_a_running_one(phase: str, changed: bool) -> None:
+def test_cleared_task_starts_a_new_run_and_stops_only_a_running_one(
+    phase: str, changed: bool
+) -> None:
     found = decide(record(phase), "other" if changed else "k", CLEARED)
     assert found == (Step.START, phase == "running")
 
@@ -111,18 +113,18 @@ def context(store: Store | None, max_tries: int = 2) -> Any:
     return found if store is None else {**found, "task_state_store": store}
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_written_record_is_read_back() -> None:
     where = context(Store())
     Submission(where, "k").write("running", {"chat_id": "c"})
     assert read_record(where) == SubmissionRecord("k", "running", TryCounters(2), {"chat_id": "c"})
 
 
-def test_a_record_of_another_shape_counts_as_none() -> None:
+def test_record_of_another_shape_is_ignored() -> None:
     assert read_record(context(Store({STORE_KEY: {"unknown": 1}}))) is None
     assert read_record(context(Store({STORE_KEY: "text"}))) is None
 
 
-def test_without_a_store_everything_starts_anew_and_the_log_says_so_once(
+def test_missing_store_starts_a_new_run_and_is_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Submission, "_warned_no_store", False)
@@ -138,12 +140,12 @@ class RefusingStore(Store):
         raise RuntimeError("the task has ended")
 
 
-def test_an_intent_that_cannot_be_written_stops_the_submission() -> None:
+def test_unwritable_record_stops_the_submission() -> None:
     with pytest.raises(RuntimeError):
         Submission(context(RefusingStore()), "k").write("intent", {})
 
 
-def test_what_came_of_it_is_logged_only_where_it_cannot_be_written(
+def test_unwritten_outcome_is_only_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with closing(Submission(context(RefusingStore()), "k")) as submission:
@@ -213,7 +215,7 @@ def test_record_is_written_after_a_second_outage_too() -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_nothing_is_written_after_the_end_of_the_try() -> None:
+def test_record_is_not_written_after_the_end_of_the_try() -> None:
     store = StoreThatIsAway()
     submission = Submission(context(store), "k")
     submission.note("running", {})

@@ -36,18 +36,20 @@ def posts(sandbox: Sandbox) -> int:
 
 
 class TestDuplicate:
-    def test_returns_the_clone(self, platform_sandbox: Sandbox) -> None:
+    def test_duplicate_operator_returns_the_clone(self, platform_sandbox: Sandbox) -> None:
         clone = run(PlatformDuplicateWorkbookOperator, workbook_id="301")
         assert clone["id"] != 301
         assert "Sales overview" in clone["name"]
 
-    def test_a_retry_after_the_end_takes_the_clone_again(self, platform_sandbox: Sandbox) -> None:
+    def test_retry_after_the_end_returns_the_same_clone(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         first = run(PlatformDuplicateWorkbookOperator, tries)
         assert run(PlatformDuplicateWorkbookOperator, tries)["id"] == first["id"]
         assert posts(platform_sandbox) == 1
 
-    def test_a_lost_answer_fails_and_is_not_repeated(self, platform_sandbox: Sandbox) -> None:
+    def test_duplication_with_a_lost_response_fails_and_is_not_repeated(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         tries = TaskTries()
         platform_sandbox.control.fault("lost_response", method="POST")
         with pytest.raises(AirflowFailException, match="API cannot show"):
@@ -76,13 +78,13 @@ class TestDuplicate:
         assert run(PlatformDuplicateWorkbookOperator, tries)["id"] == clone["id"]
         assert len(platform_sandbox.control.state().changed("workbooks", "created")) == 1
 
-    def test_a_wrong_id_is_named(self, platform_sandbox: Sandbox) -> None:
+    def test_error_names_a_wrong_workbook_id(self, platform_sandbox: Sandbox) -> None:
         with pytest.raises(AirflowFailException, match="deployment 1, workbook 9"):
             run(PlatformDuplicateWorkbookOperator, workbook_id=9)
 
 
 class TestUpdate:
-    def test_returns_the_workbook_as_it_is_then(self, platform_sandbox: Sandbox) -> None:
+    def test_update_operator_returns_the_updated_workbook(self, platform_sandbox: Sandbox) -> None:
         found = run(PlatformUpdateWorkbookOperator, name="Sales", slug="sales")
         assert (found["name"], found["slug"]) == ("Sales", "sales")
 
@@ -95,7 +97,7 @@ class TestUpdate:
 
 
 class TestPublish:
-    def test_returns_the_dashboard(self, platform_sandbox: Sandbox) -> None:
+    def test_publish_operator_returns_the_dashboard(self, platform_sandbox: Sandbox) -> None:
         found = run(PlatformPublishWorkbookOperator, workbook_id=303, title="Returns")
         assert found["workbookId"] == 303
         assert found["title"] == "Returns"
@@ -122,9 +124,7 @@ class TestPublish:
         assert len(published) == 1
         assert platform_sandbox.control.change("dashboards", 501)["config"] == draft
 
-    def test_what_such_a_tenant_finds_wrong_with_the_draft_is_the_error(
-        self, platform_sandbox: Sandbox
-    ) -> None:
+    def test_refused_draft_fails_with_the_services_reason(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(publish_needs_config=True)
         platform_sandbox.control.change("workbooks", 301, dashboardDraft={"kind": "ROUND"})
         with pytest.raises(AirflowFailException, match=r"400.*config\.kind"):
@@ -146,7 +146,7 @@ class TestPublish:
             PlatformHook().publish_workbook(301, config=config)
 
     @pytest.mark.parametrize("config", [None, {"title": "x", "widgets": []}])
-    def test_dashboard_under_review_skips_the_task_if_the_author_says_so(
+    def test_on_review_required_skip_skips_the_task(
         self, config: Any, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
     ) -> None:
         platform_sandbox.control.set(reviewed_dashboards=["501"])
@@ -184,7 +184,7 @@ class TestPublish:
         found = run(PlatformPublishWorkbookOperator, workbook_id=303)
         assert found["versionNumber"] == 1
 
-    def test_a_hook_says_that_there_is_no_saved_draft_too(self, platform_sandbox: Sandbox) -> None:
+    def test_hook_reports_a_missing_saved_draft(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
         with pytest.raises(PlatformInputError, match="workbook 301 has no saved draft"):
             PlatformHook().publish_workbook(301)
@@ -198,7 +198,9 @@ class TestPublish:
         assert found["workbookId"] == workbook_id
         assert posts(platform_sandbox) == 1
 
-    def test_a_crash_before_the_call_publishes_then(self, platform_sandbox: Sandbox) -> None:
+    def test_retry_publishes_after_a_failure_before_the_call(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         tries = TaskTries()
         platform_sandbox.control.fault("status", method="POST", status=500)
         with pytest.raises(Exception, match="500"):
@@ -215,7 +217,7 @@ class TestPublish:
         assert posts(platform_sandbox) == 1
 
 
-def test_attach_a_thread(platform_sandbox: Sandbox) -> None:
+def test_operator_attaches_a_thread_to_an_ai_widget(platform_sandbox: Sandbox) -> None:
     widget = {"id": "ask", "type": "AI", "position": {"x": 0, "y": 0, "w": 4, "h": 4}}
     run(PlatformPublishWorkbookOperator, config={"title": "Ask", "widgets": [widget]})
     found = run(PlatformAttachAiWidgetThreadOperator, widget_id="ask", thread_id="thread-1")
@@ -242,7 +244,7 @@ def test_attach_a_thread(platform_sandbox: Sandbox) -> None:
         ),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     operator: type, arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError) as caught:

@@ -56,7 +56,7 @@ def test_renaming_is_described_by_place_and_name() -> None:
     names = ["total", "Total", ""]
     said = describe_renaming(names, file_names(names))
     assert said is not None
-    assert "column 2 'Total' is 'Total_2', column 3 '' is 'column_3'" in said
+    assert "column 2 'Total' is now 'Total_2', column 3 '' is now 'column_3'" in said
     many = [""] * 9
     assert "and 4 more" in str(describe_renaming(many, file_names(many)))
 

@@ -1,4 +1,4 @@
-"""Values by the types of their columns, and where one does not fit."""
+"""Values are read by the types of their columns, also values that do not fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ResultValueError
-from airflow_provider_platform.client.formats.column_types import type_name
+from airflow_provider_platform.client.formats.service_types import type_name
 from airflow_provider_platform.results import columns, row_buffer
 from airflow_provider_platform.results.columns import KINDS, Column, ColumnTypes, type_finders
 from airflow_provider_platform.results.row_buffer import PIECE_ROWS, RowBuffer
@@ -242,7 +242,7 @@ def test_decimals_that_need_too_many_digits_together_are_text() -> None:
     assert plain == sent
 
 
-def test_as_texts_every_value_stays_as_it_was_sent() -> None:
+def test_types_text_keeps_every_value_as_it_was_sent() -> None:
     columns = [{"name": "a", "type": "Int64"}, {"name": "b", "type": "Date"}]
     rows = [["twelve", "0000"], [None, "2025-01-01"]]
     found, values, plain = read(columns, rows, "text")
@@ -250,7 +250,7 @@ def test_as_texts_every_value_stays_as_it_was_sent() -> None:
     assert [column.described() for column in found] == columns
 
 
-def test_author_gives_single_columns_a_type() -> None:
+def test_author_can_set_the_type_of_single_columns() -> None:
     columns = [{"name": name, "type": "String"} for name in ("at", "price", "total", "note")]
     types = {"at": "timestamp", "price": "DECIMAL", "total": "decimal(12, 3)"}
     rows = [["2025-01-31T12:30:00.000", "1.5", "2", "1"], [None, "20", "1.5000", "x"]]
@@ -273,7 +273,9 @@ def test_author_gives_single_columns_a_type() -> None:
         ("decimal(4, 2)", "1.234"),
     ],
 )
-def test_misfit_of_a_type_that_the_author_gave(said: str, value: str) -> None:
+def test_value_that_does_not_fit_the_requested_type_keeps_the_column_text(
+    said: str, value: str
+) -> None:
     columns = [{"name": "a", "type": "String"}]
     [column], values, _ = read(columns, [[value]], {"a": said})
     assert (column.kind, values) == ("String", [[value]])
@@ -283,7 +285,7 @@ def test_misfit_of_a_type_that_the_author_gave(said: str, value: str) -> None:
         read(columns, [[value]], {"a": said, "*": "strict"})
 
 
-def test_star_gives_the_mode_of_all_other_columns() -> None:
+def test_star_sets_the_type_of_all_other_columns() -> None:
     columns = [{"name": "a", "type": "String"}, {"name": "b", "type": "Int64"}]
     _, values, _ = read(columns, [["1", "2"]], {"a": "integer", "*": "text"})
     assert values == [[1, "2"]]
@@ -320,7 +322,9 @@ def test_bad_types_are_refused(types: Any, said: str) -> None:
     ),
     pieces=st.lists(st.integers(0, 3), max_size=4),
 )  # fmt: skip
-def test_all_forms_of_a_value_agree(kind: str, values: list[Any], pieces: list[int]) -> None:
+def test_all_forms_of_a_value_mean_the_same(
+    kind: str, values: list[Any], pieces: list[int]
+) -> None:
     """Values, plain JSON, texts and JSON texts say the same, whatever came, and in what pieces."""
     with pytest.MonkeyPatch.context() as patch, RowBuffer([{"name": "a", "type": kind}]) as buffer:
         patch.setattr(row_buffer, "PIECE_ROWS", 2)
@@ -366,7 +370,7 @@ def test_result_beyond_the_memory_limit_goes_to_a_file(monkeypatch: pytest.Monke
         ({"a": 1, "b": 2}, ""),
     ],
 )
-def test_type_name_is_a_word(column_type: Any, name: str) -> None:
+def test_type_name_is_one_word(column_type: Any, name: str) -> None:
     assert type_name(column_type) == name
 
 
@@ -375,7 +379,7 @@ def test_types_with_parameters_and_in_other_cases_are_known() -> None:
     assert kinds == ["Decimal", "Int64", "String", "String"]
 
 
-def test_booleans_become_texts_together() -> None:
+def test_boolean_column_becomes_text_as_a_whole() -> None:
     (finder,) = type_finders([{"name": "open", "type": "Boolean"}])
     with patch.object(columns, "_text_of", side_effect=AssertionError("looked at one by one")):
         assert finder.texts([True, None, False]) == ["true", None, "false"]

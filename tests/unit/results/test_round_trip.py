@@ -359,7 +359,7 @@ EVERY = settings(
 @pytest.mark.parametrize(("ending", "program"), READERS)
 @EVERY
 @given(data=st.data())
-def test_a_program_reads_from_a_file_what_the_service_sent(
+def test_programs_read_the_sent_values_from_a_file(
     ending: str, program: str, data: st.DataObject, tmp_path: Path
 ) -> None:
     unreadable = UNREADABLE.get((ending, program), ())
@@ -373,7 +373,7 @@ def test_a_program_reads_from_a_file_what_the_service_sent(
 @pytest.mark.parametrize("kind", FRAMES)
 @EVERY
 @given(sent=responses(*SHAPES))
-def test_a_frame_has_what_the_service_sent(kind: str, sent: Sent) -> None:
+def test_frame_has_the_sent_values(kind: str, sent: Sent) -> None:
     check(FRAMES[kind](sent), sent)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a result that go to XCom: bounded in bytes, not only in number."""
+"""The rows of a result in XCom are limited in bytes and in number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_first_rows_that_fit_are_kept(rows: list[list[Any]], most: int) -> None:
 
 
 @given(st.lists(ROWS, max_size=5), st.integers(0, 1500))
-def test_queries_share_the_bytes_and_say_what_they_lack(
+def test_queries_share_the_xcom_bytes_and_report_omitted_rows(
     tables: list[list[list[Any]]], most: int
 ) -> None:
     queries = [{"sql": str(at), "rows": rows, "truncated": False} for at, rows in enumerate(tables)]
@@ -38,12 +38,12 @@ def test_queries_share_the_bytes_and_say_what_they_lack(
         assert found == queries
 
 
-def test_what_small_queries_leave_is_for_larger_ones() -> None:
+def test_bytes_left_by_small_queries_go_to_larger_ones() -> None:
     small, large = {"rows": [[1]]}, {"rows": [["x" * 90]] * 10}
     found = fit_queries([large, small], 500)
     assert (len(found[0]["rows"]), found[1]) == (5, small)
 
 
-def test_few_bytes_are_for_rows_that_a_file_has_too() -> None:
+def test_rows_that_are_in_a_file_get_fewer_xcom_bytes() -> None:
     assert xcom_bytes(None, in_file=True) < xcom_bytes(None, in_file=False) == 262_144
     assert xcom_bytes(7, in_file=True) == xcom_bytes(7, in_file=False) == 7

@@ -1,4 +1,4 @@
-"""Sensors poke by poke, over HTTP: what a poke sees, what it bears, and how it defers."""
+"""Sensors poke by poke, over HTTP: the result, tolerated failures, and deferral."""
 
 from __future__ import annotations
 
@@ -45,21 +45,25 @@ def poke(kind: type[PlatformSensor], **arguments: Any) -> Any:
 
 
 class TestNotification:
-    def test_none_yet_and_then_one(self, platform_sandbox: Sandbox) -> None:
+    def test_notification_sensor_waits_until_a_notification_exists(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         assert poke(PlatformNotificationSensor, dashboard_id=501) is None
         number = PlatformHook().create_notification(**DAILY).id
         assert poke(PlatformNotificationSensor, dashboard_id=501)["id"] == number
         assert poke(PlatformNotificationSensor, notification_id=str(number))["id"] == number
         assert poke(PlatformNotificationSensor, dashboard_id=502) is None
 
-    def test_switched_on_or_off(self, platform_sandbox: Sandbox) -> None:
+    def test_notification_sensor_waits_for_the_wanted_switch(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         number = PlatformHook().create_notification(**DAILY).id
         off = {"notification_id": number, "is_enabled": "False"}
         assert poke(PlatformNotificationSensor, **off) is None
         PlatformHook().update_notification(number, is_enabled=False)
         assert poke(PlatformNotificationSensor, **off)["isEnabled"] is False
 
-    def test_by_recipient(self, platform_sandbox: Sandbox) -> None:
+    def test_notification_sensor_waits_for_the_recipient(self, platform_sandbox: Sandbox) -> None:
         number = PlatformHook().create_notification(**DAILY).id
         analyst = {"recipient_email": "analyst@acme.example.com"}
         assert poke(PlatformNotificationSensor, **analyst) is None
@@ -67,21 +71,25 @@ class TestNotification:
         PlatformHook().add_notification_recipients(number, [user])
         assert poke(PlatformNotificationSensor, **analyst)["id"] == number
 
-    def test_an_id_that_is_not_there_is_waited_for(self, platform_sandbox: Sandbox) -> None:
+    def test_notification_sensor_waits_for_an_unknown_id(self, platform_sandbox: Sandbox) -> None:
         assert poke(PlatformNotificationSensor, notification_id=999) is None
 
-    def test_a_deployment_that_is_not_there_is_not(self, platform_sandbox: Sandbox) -> None:
+    def test_notification_sensor_fails_for_an_unknown_deployment(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         with pytest.raises(AirflowFailException, match="Deployment 99"):
             poke(PlatformNotificationSensor, notification_id=999, deployment_id=99)
 
-    def test_only_an_administrator_may(self, platform_sandbox: Sandbox) -> None:
+    def test_notification_sensor_needs_an_administrator(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(token_lacks=["Admin"])
         with pytest.raises(AirflowFailException, match="administrator"):
             poke(PlatformNotificationSensor, dashboard_id=501)
 
 
 class TestChatThread:
-    def test_a_thread_that_streams_and_then_does_not(self, platform_sandbox: Sandbox) -> None:
+    def test_thread_sensor_waits_until_the_thread_stops_streaming(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         control = platform_sandbox.control
         control.hold("mid_stream")
         asked = threading.Thread(target=PlatformHook().chat, args=("Revenue by country",))
@@ -94,18 +102,18 @@ class TestChatThread:
         assert found == {"chat_id": held.chat_id, "is_streaming": False}
         assert len(control.state().runs) == 1
 
-    def test_the_sessions_user_must_own_it(self, platform_sandbox: Sandbox) -> None:
+    def test_thread_sensor_needs_the_owner_of_the_thread(self, platform_sandbox: Sandbox) -> None:
         chat_id = PlatformHook().chat("Revenue by country").chat_id
         other = {"chat_id": chat_id, "session_settings": {"externalId": "somebody-else"}}
         with pytest.raises(AirflowFailException, match="404"):
             poke(PlatformChatThreadSensor, **other)
 
-    def test_a_refused_key_fails_at_once(self, platform_sandbox: Sandbox) -> None:
+    def test_thread_sensor_fails_at_once_for_a_refused_key(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.rotate_chat_key()
         with pytest.raises(AirflowFailException, match="refused the chat credential"):
             poke(PlatformChatThreadSensor, chat_id="c")
 
-    def test_a_broken_answer_is_borne(self, platform_sandbox: Sandbox) -> None:
+    def test_thread_sensor_tolerates_a_broken_response(self, platform_sandbox: Sandbox) -> None:
         chat_id = PlatformHook().chat("Revenue by country").chat_id
         platform_sandbox.control.fault("cut", api="chat", after=1)
         waiting = sensor(PlatformChatThreadSensor, chat_id=chat_id)
@@ -117,7 +125,7 @@ class TestChatThread:
 class TestFailures:
     SYNC = "/dbt-sync/"
 
-    def test_a_sensor_that_is_rescheduled_counts_over_its_processes(
+    def test_rescheduled_sensor_counts_failures_across_processes(
         self, platform_sandbox: Sandbox
     ) -> None:
         sync_job_id = PlatformHook().start_dbt_sync().sync_job_id
@@ -129,7 +137,7 @@ class TestFailures:
         with pytest.raises(PlatformServerError):
             sensor(PlatformDbtSyncSensor, **arguments).poke(context)
 
-    def test_another_try_counts_anew(self, platform_sandbox: Sandbox) -> None:
+    def test_new_try_of_a_sensor_counts_failures_from_zero(self, platform_sandbox: Sandbox) -> None:
         sync_job_id = PlatformHook().start_dbt_sync().sync_job_id
         platform_sandbox.control.fault("status", path=self.SYNC, status=500, count=None)
         tries = TaskTries()
@@ -139,7 +147,7 @@ class TestFailures:
             for _ in range(5):
                 assert not sensor(PlatformDbtSyncSensor, **arguments).poke(context)
 
-    def test_only_a_count_that_changes_is_written(self, platform_sandbox: Sandbox) -> None:
+    def test_failure_count_is_written_only_when_it_changes(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         written: list[int] = []
 
@@ -186,12 +194,14 @@ class TestFailures:
     def test_a_sync_that_was_just_started_may_be_unknown(self, platform_sandbox: Sandbox) -> None:
         assert poke(PlatformDbtSyncSensor, sync_job_id="unknown") is None
 
-    def test_what_a_retry_cannot_mend_ends_the_task(self, platform_sandbox: Sandbox) -> None:
+    def test_non_retryable_error_of_a_sensor_fails_the_task(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         platform_sandbox.control.rotate_management_token()
         with pytest.raises(AirflowFailException, match="Management token"):
             poke(PlatformReportSensor, report_id=101)
 
-    def test_soft_fail_skips(self, platform_sandbox: Sandbox) -> None:
+    def test_soft_fail_skips_the_task(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.rotate_management_token()
         waiting = sensor(PlatformReportSensor, report_id=101, soft_fail=True)
         with pytest.raises(AirflowSkipException):
@@ -219,11 +229,13 @@ class TestDeferred:
         payload: dict[str, Any] = asyncio.run(first())
         return payload
 
-    def test_nothing_is_deferred_that_is_there(self, platform_sandbox: Sandbox) -> None:
+    def test_deferrable_sensor_does_not_defer_if_the_condition_holds(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         waiting = sensor(PlatformReportSensor, deferrable=True, report_id=101)
         assert waiting.execute(TaskTries().context())["id"] == 101
 
-    def test_the_triggers_arguments_are_plain_and_hold_no_secret(
+    def test_sensor_trigger_arguments_are_plain_and_without_secrets(
         self, platform_sandbox: Sandbox
     ) -> None:
         _, deferral = self.deferred(report_id=999, exponential_backoff=True, max_wait=600)
@@ -237,13 +249,15 @@ class TestDeferred:
         assert platform_sandbox.management_token not in str(arguments)
         assert deferral.method_name == "execute_complete"
 
-    def test_a_time_out_in_the_triggerer(self, platform_sandbox: Sandbox) -> None:
+    def test_timeout_in_the_triggerer_fails_the_sensor(self, platform_sandbox: Sandbox) -> None:
         waiting, deferral = self.deferred(report_id=999, timeout=0.1)
         event = self.fire(deferral.trigger)
         with pytest.raises(AirflowSensorTimeout):
             waiting.execute_complete(TaskTries().context(), event)
 
-    def test_an_error_in_the_triggerer(self, platform_sandbox: Sandbox) -> None:
+    def test_non_retryable_error_in_the_triggerer_fails_the_sensor(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         waiting, deferral = self.deferred(report_id=999)
         platform_sandbox.control.rotate_management_token()
         event = self.fire(deferral.trigger)
@@ -254,7 +268,7 @@ class TestDeferred:
             skipping.execute_complete(TaskTries().context(), event)
 
     @pytest.mark.exhaustive
-    def test_a_silent_failure_waits_on(self, platform_sandbox: Sandbox) -> None:
+    def test_silent_fail_defers_again_after_an_error(self, platform_sandbox: Sandbox) -> None:
         waiting, deferral = self.deferred(report_id=999, silent_fail=True)
         platform_sandbox.control.fault("status", status=500, count=6)
         event = self.fire(deferral.trigger)
@@ -269,7 +283,9 @@ class TestDeferred:
         with pytest.raises(TaskDeferred):
             waiting.execute_complete(TaskTries().context(), event, **deferral.kwargs)
 
-    def test_a_value_too_large_for_an_event_is_read_again(self, platform_sandbox: Sandbox) -> None:
+    def test_value_too_large_for_an_event_is_read_again_by_the_worker(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         waiting, deferral = self.deferred(name="Big", timeout=30)
         platform_sandbox.control.change("reports", 101, name="Big", meta={"text": "x" * 300_000})
         event = self.fire(deferral.trigger)
@@ -311,7 +327,7 @@ class TestDeferred:
         ),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     kind: type[PlatformSensor], arguments: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(PlatformInputError) as caught:

@@ -1,4 +1,4 @@
-"""What Airflow stores for this package is what `shapes.json` says, and is read as it stands there.
+"""Airflow stores for this package what `shapes.json` says, and the package reads it back.
 
 An upgrade meets waiting tasks, retries and threads of the version before it. `shapes.json` holds an
 example of everything that is stored: names of keys, the record in the task state store, arguments
@@ -137,7 +137,9 @@ def add_nightly(sandbox: Sandbox, *, is_open: bool) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_runs(name: str, platform_sandbox: Sandbox) -> None:
+def test_triggers_and_records_of_runs_have_the_stored_shape(
+    name: str, platform_sandbox: Sandbox
+) -> None:
     operator, arguments = RUNS[name]
     given = dict(arguments)
     platform_sandbox.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
@@ -166,7 +168,7 @@ def test_runs(name: str, platform_sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("kind", WAITS)
-def test_waits(kind: str, platform_sandbox: Sandbox) -> None:
+def test_triggers_of_sensors_have_the_stored_shape(kind: str, platform_sandbox: Sandbox) -> None:
     sensor, given = WAITS[kind]
     arguments = dict(given)
     if kind == "build":
@@ -191,7 +193,9 @@ def test_waits(kind: str, platform_sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_calls(name: str, platform_sandbox: Sandbox) -> None:
+def test_records_of_single_calls_have_the_stored_shape(
+    name: str, platform_sandbox: Sandbox
+) -> None:
     operator, arguments = CALLS[name]
     tries = TaskTries()
     operator(task_id="task", **arguments).execute(tries.context())
@@ -202,7 +206,7 @@ def check(group: str, name: str, found: dict[str, Any]) -> None:
     assert shape_of(found) == shape_of(SHAPES[group][name]), json.dumps(found, indent=2)
 
 
-def test_names() -> None:
+def test_stored_keys_are_unchanged() -> None:
     links = {PlatformLink().xcom_key}
     for link in PlatformLink.__subclasses__()[0].__subclasses__():
         links.add(link().xcom_key)
@@ -214,7 +218,7 @@ def test_names() -> None:
     }
 
 
-def test_errors() -> None:
+def test_stored_errors_keep_names_and_arguments() -> None:
     """Their names and arguments: an event's error is made again from both."""
     found = {}
     for name, kind in vars(errors).items():
@@ -243,7 +247,7 @@ def test_a_stored_trigger_can_be_made(example: dict[str, Any]) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in RUNS if name != "export"])
-def test_a_stored_event_is_taken(name: str, platform_sandbox: Sandbox) -> None:
+def test_stored_event_completes_its_task(name: str, platform_sandbox: Sandbox) -> None:
     example = SHAPES["runs"][name]
     operator, arguments = RUNS[name]
     add_nightly(platform_sandbox, is_open=name.startswith("query"))
@@ -258,7 +262,7 @@ def test_a_stored_event_is_taken(name: str, platform_sandbox: Sandbox) -> None:
     assert result
 
 
-def test_a_stored_record_is_read() -> None:
+def test_stored_record_is_read_by_its_operator() -> None:
     for group in ("runs", "calls"):
         for example in SHAPES[group].values():
             if example["record"] is None:

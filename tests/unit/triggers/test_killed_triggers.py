@@ -1,4 +1,4 @@
-"""Which killed trigger stops its remote run: it depends on what becomes of its task."""
+"""Which killed trigger stops its remote run: the state of its task decides."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_run_of_a_task_that_is_deferred_is_left_alone(
 
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("state", RUNS_AGAIN)
-def test_the_next_try_of_a_cleared_task_stops_the_run_and_not_the_trigger(
+def test_next_try_of_a_cleared_task_stops_the_run_instead_of_the_trigger(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str | None, given: bool
 ) -> None:
     control = platform_sandbox.control
@@ -157,7 +157,7 @@ def test_run_continues_if_the_task_state_cannot_be_read(
     assert control.state().aborts == []
 
 
-def test_without_cancel_on_kill_nothing_is_stopped(
+def test_cancel_on_kill_false_stops_nothing(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control = platform_sandbox.control
@@ -181,7 +181,7 @@ def test_a_stop_that_fails_is_logged_and_not_raised(
     assert "could not be stopped" in capfd.readouterr().out
 
 
-def test_a_look_up_that_never_ends_leaves_the_run_alone(
+def test_stop_decision_that_never_returns_leaves_the_run_alone(
     platform_sandbox: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -199,7 +199,7 @@ def test_a_look_up_that_never_ends_leaves_the_run_alone(
     assert "state of the task could not be read" in capfd.readouterr().out
 
 
-def test_a_stop_that_takes_longer_than_airflow_allows_is_given_up(
+def test_stop_that_takes_longer_than_airflow_allows_is_abandoned(
     platform_sandbox: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],

@@ -28,7 +28,7 @@ def of_trigger(state: str | None, **known: Any) -> bool:
 
 @pytest.mark.parametrize("last_try", [False, True])
 @pytest.mark.parametrize("state", [*ENDED, "restarting"])
-def test_of_a_worker_whose_task_was_ended_or_cleared_it_is_stopped(
+def test_run_is_stopped_if_the_workers_task_was_ended_or_cleared(
     state: str, last_try: bool
 ) -> None:
     assert of_worker(state, last_try=last_try)
@@ -36,21 +36,21 @@ def test_of_a_worker_whose_task_was_ended_or_cleared_it_is_stopped(
 
 @pytest.mark.parametrize("last_try", [False, True])
 @pytest.mark.parametrize("state", [*NEXT_TRY, "deferred"])
-def test_of_a_worker_whose_task_has_another_try_it_is_left(
+def test_run_continues_if_the_workers_task_has_another_try(
     state: str | None, last_try: bool
 ) -> None:
     assert not of_worker(state, last_try=last_try)
 
 
 @pytest.mark.parametrize("state", GOES_ON)
-def test_of_a_worker_that_is_evicted_it_is_left_while_tries_remain(state: str) -> None:
+def test_run_of_an_evicted_worker_continues_while_tries_remain(state: str) -> None:
     assert not of_worker(state, last_try=False)
     assert of_worker(state, last_try=True)
 
 
 @pytest.mark.parametrize("last_try", [False, True])
 @pytest.mark.parametrize("state", EVERY_STATE)
-def test_of_a_worker_without_a_record_it_is_stopped(state: str | None, last_try: bool) -> None:
+def test_run_of_a_worker_without_a_record_is_stopped(state: str | None, last_try: bool) -> None:
     assert of_worker(state, last_try=last_try, has_record=False)
 
 
@@ -94,13 +94,13 @@ def test_state_is_read_from_the_response_of_airflow(
     ]
 
 
-def test_what_is_run_within_a_time_returns_or_raises() -> None:
+def test_run_within_returns_the_value_or_raises_the_error() -> None:
     assert run_within(10, lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         run_within(10, lambda: 1 // 0)
 
 
-def test_what_waits_for_a_lock_of_this_thread_is_given_up() -> None:
+def test_run_within_gives_up_a_call_that_waits_for_a_lock() -> None:
     """As a look-up does that the signal found in the middle of another request to Airflow."""
     lock = threading.Lock()
     done = threading.Event()
@@ -114,7 +114,7 @@ def test_what_waits_for_a_lock_of_this_thread_is_given_up() -> None:
     assert done.wait(60)
 
 
-def test_what_was_given_up_does_not_keep_the_process_from_ending() -> None:
+def test_abandoned_call_does_not_keep_the_process_alive() -> None:
     program = (
         "import threading\n"
         "from airflow_provider_platform.runs.stop_decision import run_within\n"

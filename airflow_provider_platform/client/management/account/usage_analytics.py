@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
+from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.operation import endpoint
 

@@ -174,14 +174,14 @@ _DEV_MODE = f"{_DEPLOYMENT}/dev-mode"
 _READ = "SchemaRead on the deployment"
 _WRITE = "SchemaUpdate on the deployment"
 _WRITE_BRANCH = (
-    "SchemaUpdate, or for branches other than the production branch SchemaUpdateDevBranches, on "
-    "the deployment (roles Developer and Admin have it)"
+    "SchemaUpdate on the deployment (roles Developer and Admin have it), or "
+    "SchemaUpdateDevBranches if the branch is not the production branch"
 )
 
 
 _MERGE = (
-    "SchemaUpdate on the deployment (roles Developer and Admin have it; SchemaUpdateDevBranches is "
-    "not enough to merge into the production branch)"
+    "SchemaUpdate on the deployment (roles Developer and Admin have it). SchemaUpdateDevBranches "
+    "is not enough to merge into the production branch"
 )
 
 

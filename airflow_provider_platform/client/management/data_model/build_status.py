@@ -33,7 +33,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
 )
-from airflow_provider_platform.client.formats.branch_words import NO_SUCH_BRANCH, NOT_ACTIVE
+from airflow_provider_platform.client.formats.branch_errors import NO_SUCH_BRANCH, NOT_ACTIVE
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.deployments.deployments import (
     BuildStatusQuery,
@@ -43,7 +43,8 @@ from airflow_provider_platform.client.management.deployments.deployments import 
 from airflow_provider_platform.client.operations.operation import Operation, raw_operation
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE, FailureBudget
-from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import poll_until
 
 BUILT = "built"
 ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})
@@ -167,7 +168,8 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
     if answer.status in ENDED_WITHOUT_A_BUILD:
         reason = quote_service(said or "no reason given").removesuffix(".")
         raise BuildFailedError(
-            f"The branch's build ended as {answer.status}: {reason}.",
+            f"The build of branch {quote_service(wanted.branch_name)} ended as {answer.status}: "
+            f"{reason}.",
             where=wanted.where,
             mode=answer.mode,
         )
@@ -222,7 +224,8 @@ def wait_for_build(
     if build is None:
         seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
         raise PlatformDeadlineError(
-            f"The branch was not built before the deadline. Its last status was {seen}.",
+            f"Branch {quote_service(wanted.branch_name)} was not built before the deadline. The "
+            f"last status of the build was {seen}.",
             where=wanted.where,
         )
     return build
@@ -254,7 +257,7 @@ def judge_with_log(
 
 
 def _not_active(wanted: BuildWanted, said: str) -> PlatformError:
-    reason = f"The branch is not active: {quote_service(said).removesuffix('.')}."
+    reason = f"The branch is not active. The service says: {quote_service(said).removesuffix('.')}."
     if wanted.opened_at is not None:
         return BranchClosedError(
             f"{reason} The branch was opened more than {ACTIVATION_GRACE:g} seconds ago. Another "
@@ -263,7 +266,7 @@ def _not_active(wanted: BuildWanted, said: str) -> PlatformError:
             where=wanted.where,
         )
     return BranchNotActiveError(
-        f"{reason} The branch exists but is not open. Open it with PlatformOpenBranchOperator, or "
+        f"{reason} Open the branch with PlatformOpenBranchOperator, or "
         "switch on its staging environment in the platform.",
         where=wanted.where,
     )

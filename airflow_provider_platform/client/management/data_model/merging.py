@@ -62,7 +62,7 @@ from airflow_provider_platform.client.management.data_model.build_status import 
     judge_with_log,
     wait_for_build,
 )
-from airflow_provider_platform.client.management.data_model.opening import all_rows
+from airflow_provider_platform.client.management.data_model.open_and_close import all_rows
 from airflow_provider_platform.client.management.deployments.deployments import (
     BuildStatusResponse,
     DeploymentSettings,
@@ -164,7 +164,8 @@ def plan_merge(
         )
     if branch_name == production:
         raise BranchNotMergedError(
-            "Nothing was merged: this is the production branch. Name the branch to merge into it.",
+            "Nothing was merged: this is the production branch. Set branch_name to the branch that "
+            "you want to merge into production.",
             where=where,
         )
     target = production if into == DEFAULT else branch.parent_branch
@@ -325,7 +326,7 @@ def wait_for_merged_build(
         )
     except PlatformDeadlineError as error:
         raise PlatformDeadlineError(
-            "The branch is merged, but production still uses the previous data model: "
+            "The branch is merged, but production still uses the previous data model. "
             f"{error.reason} A retry continues to wait for the build and does not merge again.",
             where=merge.where,
         ) from error
@@ -403,11 +404,10 @@ def _merged_nothing(
         return replace(merge, target_hash=now_at).answered(clock(), merged=False)
     at = _shown(merge.source_hash if branch is None else branch.last_hash)
     raise BranchNotMergedError(
-        f"The service answered that it merged nothing. The branch is at {at}, and "
-        f"{merge.target} is at {_shown(now_at)}. Somebody may have merged the branch "
-        f"already, or the branch has no changes. Compare the branch with {merge.target} in the "
-        f"platform. If {merge.target} contains the changes, mark this task as successful."
-        f"{_not_allowed(merge)}",
+        f"The service answered that it merged nothing.{_not_allowed(merge)} The branch is at {at}, "
+        f"and {merge.target} is at {_shown(now_at)}. Somebody may have merged the branch already, "
+        f"or the branch has no changes. Compare the branch with {merge.target} in the platform. If "
+        f"{merge.target} contains the changes, mark this task as successful.",
         where=merge.where,
     )
 
@@ -446,7 +446,7 @@ def _not_allowed(merge: Merge) -> str:
         return ""
     return (
         f" The deployment's settings do not allow merges into {merge.target} "
-        "(deployBranchMergeAllowed)."
+        "(deployBranchMergeAllowed). This may be the reason."
     )
 
 

@@ -30,7 +30,8 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import poll_until
 
 HISTORY_INTERVAL = 30.0
 RESULT_BUDGET = 30.0
@@ -200,8 +201,9 @@ class _KnownSync:
         said = quote_service(self._error or "no reason given").removesuffix(".")
         if self.status == FAILED:
             raise DbtSyncFailedError(
-                f"The dbt sync failed: {said}. Its log: GET /v1/deployments/"
-                f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs.",
+                f"The dbt sync failed: {said}. For its log, call GET /v1/deployments/"
+                f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs, for example with "
+                "PlatformApiOperator.",
                 where=self,
             )
         if self.status == CANCELLED:

@@ -216,7 +216,7 @@ def start(
         # Not the error itself: it speaks of the look and not of the start.
         raise PlatformTransportError(
             f"{cause.reason} The request may have started a sync, but the history could not be "
-            f"read ({error.reason}). A retry reads the history again.",
+            f"read: {error.reason.removesuffix('.')}. A retry reads the history again.",
             where=cause.where,
         ) from error
     if found is None:
@@ -276,11 +276,11 @@ def find_started(
             yield Sleep(2.0)
     unclear = [sync_job_id for sync_job_id, is_own in own.items() if is_own is None]
     if unclear or left_out:
-        which = ", ".join(map(quote_service, unclear)) or "a row that cannot be read"
+        which = ", ".join(map(quote_service, unclear)) or "one that cannot be read"
         raise PlatformOutcomeUnknownError(
-            f"{lost}the history does not show whether this task started one of its new syncs "
-            f"({which}). Look at these syncs. If one of them did the work of this task, mark this "
-            "task as successful. If none did, clear the task to start another sync.",
+            f"{lost}the history has new syncs ({which}), but does not show whether this task "
+            "started one of them. Look at these syncs. If one of them did the work of this task, "
+            "mark this task as successful. If none did, clear the task to start another sync.",
             where=where,
         )
     return None

@@ -48,12 +48,12 @@ class StartDbtSyncInput(InputModel):
     @model_validator(mode="after")
     def _manifest_belongs_to_its_source(self) -> Self:
         if self.source == "manifest" and self.manifest is None:
-            raise ValueError("manifest is needed when source is manifest")
+            raise ValueError("source='manifest' needs the argument manifest")
         if self.manifest is not None and self.source != "manifest":
-            raise ValueError("manifest is used only when source is manifest")
+            raise ValueError("the argument manifest needs source='manifest'")
         if self.ref is not None and self.source == "manifest":
             raise ValueError(
-                "ref cannot be given when source is manifest, because no repository is cloned"
+                "ref cannot be given with source='manifest', because no repository is cloned"
             )
         if self.manifest is not None and len(json.dumps(self.manifest)) > MAX_START_BYTES:
             raise ValueError(

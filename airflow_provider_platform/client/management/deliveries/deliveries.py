@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from airflow_provider_platform.client.management.runs_now import RunNow, StartedRunNow
+from airflow_provider_platform.client.management.shared.runs_now import RunNow, StartedRunNow
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     JsonObject,
@@ -104,8 +104,8 @@ def resume_report_delivery(
 def run_report_delivery(
     *, delivery_id: int | str, deployment_id: DeploymentId = None
 ) -> StartedRunNow:
-    """Run a delivery now, with the rights and the Google account of its owner; returns the run's
-    id.
+    """Run a delivery now, with the permissions and the Google account of its owner; returns the
+    run's id.
 
     Every call starts a run, so it is never repeated when its outcome is unknown. Raises
     PlatformConflictError while another run is going on."""

@@ -1,7 +1,7 @@
-"""A delivery that is run now, paused or resumed: how its runs are read, and when one has succeeded.
+"""A delivery that is run now: how its runs are read, and when one has succeeded.
 
-The start itself, and what happens if a run is already going on, are in `management.runs_now`, which
-scheduled tasks share.
+The start itself, and what happens if a run is already going on, are in
+`management.shared.runs_now`, which scheduled tasks share.
 
 A run reports `running` until it ends; the spelling of the ends is not documented. So a run that has
 ended failed if it reports an error. It succeeded if the delivery's `lastSuccessAt` is later than
@@ -12,33 +12,27 @@ other, never with ours.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from airflow_provider_platform.client.errors import (
     FeatureNotActivatedError,
-    PlatformAddressError,
-    PlatformApiError,
     PlatformError,
     PlatformNotFoundError,
     ReportDeliveryFailedError,
 )
 from airflow_provider_platform.client.management.deliveries.deliveries import (
     SINCE,
-    ChangedDelivery,
     ReportDelivery,
     get_report_delivery,
     get_report_delivery_run,
     list_report_deliveries,
     list_report_delivery_runs,
-    pause_report_delivery,
-    resume_report_delivery,
     run_report_delivery,
 )
 from airflow_provider_platform.client.management.missing_operations import (
     check_tenant,
     may_be_missing,
 )
-from airflow_provider_platform.client.management.runs_now import (
+from airflow_provider_platform.client.management.shared.runs_now import (
     RunNow,
     RunNowOutcome,
     RunsNow,
@@ -46,14 +40,13 @@ from airflow_provider_platform.client.management.runs_now import (
     as_result,
 )
 from airflow_provider_platform.client.operations.models import Timestamp
-from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Program, call
 
 _STEPS = (
     ("reconnect", "The delivery's owner must connect Google again in the platform."),
     ("access", "Give the delivery's owner access to the sheet in Google."),
     ("overwrit", "Nothing was written. Clear the cells, or give the delivery another place."),
-    ("column", "Change the delivery's columns in the platform, or the report."),
+    ("column", "Change the delivery's columns in the platform, or change the report."),
 )
 """What a person can do, by a word of the service's reason; its texts are not documented."""
 
@@ -148,29 +141,3 @@ def _is_newer(success: Timestamp, before: str | None) -> bool:
 def _second(moment: datetime) -> datetime:
     """The moment without its fraction: two stamps of the service can differ in precision."""
     return moment.replace(microsecond=0)
-
-
-def pause_delivery(deployment_id: int, delivery_id: int | str) -> Program[dict[str, Any]]:
-    """Pause a delivery; what the service answers, as plain JSON. Raises FeatureNotActivatedError
-    and what requests raise."""
-    operation = pause_report_delivery(delivery_id=delivery_id, deployment_id=deployment_id)
-    return (yield from _changed(operation, DeliveryRuns(deployment_id, delivery_id)))
-
-
-def resume_delivery(deployment_id: int, delivery_id: int | str) -> Program[dict[str, Any]]:
-    """Resume a delivery; what the service answers, as plain JSON. Raises FeatureNotActivatedError
-    and what requests raise."""
-    operation = resume_report_delivery(delivery_id=delivery_id, deployment_id=deployment_id)
-    return (yield from _changed(operation, DeliveryRuns(deployment_id, delivery_id)))
-
-
-def _changed(
-    operation: Operation[ChangedDelivery], delivery: DeliveryRuns
-) -> Program[dict[str, Any]]:
-    try:
-        return (yield from call(operation)).to_json()
-    except (PlatformAddressError, PlatformApiError) as error:
-        explained = yield from explain_missing_delivery(delivery, error, None)
-        if explained is error:
-            raise
-        raise explained from error

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
+from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
 from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
 from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
@@ -39,7 +39,10 @@ class UpdateEmbedAccessInput(InputModel):
         if targeted != (self.action is not None):
             raise ValueError("action needs one of embed_tenant_name and all_embed_users")
         if self.allow_embed is None and not targeted:
-            raise ValueError("contains no change: give allow_embed, or action and its target")
+            raise ValueError(
+                "contains no change: give allow_embed, or action with embed_tenant_name or "
+                "all_embed_users"
+            )
         return self
 
 
@@ -100,7 +103,10 @@ def list_embed_tenant_workbooks(
 
 
 @endpoint(
-    "GET", _DASHBOARD, operation_id="getDashboard", permission="embedding allowed for the dashboard"
+    "GET",
+    _DASHBOARD,
+    operation_id="getDashboard",
+    permission="access to the dashboard (embedding must be allowed for the dashboard)",
 )
 def get_embed_dashboard(*, public_id: str) -> Dashboard:
     """A dashboard that may be embedded. Raises PlatformPermissionError where it may not."""

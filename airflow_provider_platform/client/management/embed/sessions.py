@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, SecretStr, model_validator
 
+from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.account.user_attributes import (
     UserAttributeDefinition,
     UserAttributeInput,
 )
-from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.operations.models import (
     InputModel,
     InputSecret,

@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
+from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.embed.sessions import EmbedUserProfile
 from airflow_provider_platform.client.management.workspace.objects import BulkActionError
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel, Timestamp

@@ -61,7 +61,7 @@ class StartDashboardExportInput(InputModel):
     @model_validator(mode="after")
     def _print_is_pdf(self) -> Self:
         if self.layout == "print" and self.format != "pdf":
-            raise ValueError("layout print needs format pdf")
+            raise ValueError("layout='print' needs format='pdf'")
         return self
 
 

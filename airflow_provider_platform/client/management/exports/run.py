@@ -19,7 +19,8 @@ from airflow_provider_platform.client.management.exports.exports import (
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import poll_until
 
 LIFETIME = 300.0
 """Seconds from its start until the service drops an export and its file."""

@@ -88,9 +88,13 @@ def find_created(
 
 def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
     """What of a list could not be compared."""
-    parts = [f"the tenant does not report all settings of {', '.join(unclear)}"] if unclear else []
+    parts = (
+        [f"the tenant does not report all settings of notification {', '.join(unclear)}"]
+        if unclear
+        else []
+    )
     if matches.unreadable:
-        parts.append(f"{matches.unreadable} rows of the list cannot be read")
+        parts.append(f"{matches.unreadable} notifications of the list cannot be read")
     return ", ".join(parts)
 
 

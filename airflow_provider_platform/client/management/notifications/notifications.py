@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.formats.input_values import check_timezone
-from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
+from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
 from airflow_provider_platform.client.management.notifications.schedule_parts import (
     PARTS_OF,
@@ -73,9 +73,9 @@ class Notification(ResponseModel):
     def silence(self) -> str | None:
         """Why this schedule sends nothing, as far as the service says so; None if it sends."""
         if self.is_enabled is False:
-            return "it is switched off (isEnabled is false)"
+            return "isEnabled is false"
         if self.notification_enabled is False:
-            return "it does not send (notificationEnabled is false)"
+            return "notificationEnabled is false"
         return None
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.account.user_attributes import UserAttributeInput
-from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,

@@ -134,9 +134,11 @@ class ReportsQuery(PageQuery):
         by_number = {"page", "limit"} & self.model_fields_set
         by_cursor = {"first", "after"} & self.model_fields_set
         if by_cursor and by_number:
-            raise ValueError("first and after cannot be combined with page and limit")
+            raise ValueError("the arguments first and after cannot be combined with page and limit")
         if by_cursor and not self.cursor_allowed:
-            raise ValueError("first and after are not available with sort_by lastViewedAt")
+            raise ValueError(
+                "the arguments first and after are not available with sort_by='lastViewedAt'"
+            )
         return self
 
     @property

@@ -21,18 +21,18 @@ from airflow_provider_platform.client.management.missing_operations import (
     check_tenant,
     may_be_missing,
 )
-from airflow_provider_platform.client.management.runs_now import (
-    RunNow,
-    RunNowOutcome,
-    RunsNow,
-    StartedRunNow,
-    as_result,
-)
 from airflow_provider_platform.client.management.scheduled_tasks.scheduled_tasks import (
     SINCE,
     list_scheduled_task_runs,
     list_scheduled_tasks,
     run_scheduled_task,
+)
+from airflow_provider_platform.client.management.shared.runs_now import (
+    RunNow,
+    RunNowOutcome,
+    RunsNow,
+    StartedRunNow,
+    as_result,
 )
 from airflow_provider_platform.client.operations.paging import PageQuery, PageWalk
 from airflow_provider_platform.client.operations.program import Program, call
@@ -67,7 +67,9 @@ class ScheduledTaskRuns(RunsNow):
         found = next((run for run in runs if run.key == run_id), None)
         if found is None:
             raise PlatformNotFoundError(
-                "The list of runs does not have the run. The service keeps the newest 50.",
+                "The list of runs does not contain this run, so its outcome is unknown. The "
+                "service lists only the newest 50 runs. Look at the scheduled task in the "
+                "platform.",
                 where=f"run {quote_service(run_id)}, {self}",
                 status=404,
             )

@@ -6,7 +6,7 @@ The service's document names few properties of a task and none of its runs. Thos
 
 from __future__ import annotations
 
-from airflow_provider_platform.client.management.runs_now import RunNow, StartedRunNow
+from airflow_provider_platform.client.management.shared.runs_now import RunNow, StartedRunNow
 from airflow_provider_platform.client.operations.models import ResponseModel, Timestamp
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery

@@ -76,7 +76,7 @@ class DashboardFilterInput(InputModel):
         if self.operator == "between" and not (
             isinstance(self.value, list) and len(self.value) == 2
         ):
-            raise ValueError("value must be [start, end] with operator between")
+            raise ValueError("with operator='between', value must be [start, end]")
         return self
 
 

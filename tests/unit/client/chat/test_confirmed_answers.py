@@ -1,4 +1,4 @@
-"""A final record that is still in process when the run ends: a look at the thread decides."""
+"""A final record that is still in process at the end of the run: a read of the thread decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that are not one record a line: errors on several lines, busy words, web pages."""
+"""Bodies that are not one record per line: errors on several lines, busy errors, web pages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.chat.busy_thread import is_busy
 from airflow_provider_platform.client.chat.framing import MAX_ERROR_LINES
 from airflow_provider_platform.client.chat.records import Verdict
-from airflow_provider_platform.client.chat.request import is_busy
 from airflow_provider_platform.client.chat.thread import first_record, thread_is_streaming
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -99,7 +99,7 @@ def test_other_records_on_several_lines_break_the_protocol_and_name_the_first(ju
         feed(new_run(), encode(cutoff(), echo()), junk)
 
 
-def test_what_comes_after_the_end_is_passed_over() -> None:
+def test_records_after_the_end_are_ignored() -> None:
     run = new_run()
     done = encode(cutoff(), echo(), final(ANSWER), state())
     assert feed(run, done, b"{\n", b"}\n", b'{"error":\n]\n', b"bye\n") is Verdict.OVER
@@ -159,7 +159,7 @@ def test_a_record_that_quotes_the_busy_words_is_a_record(record: Any) -> None:
         ("Bad gateway\n", PlatformProtocolError),
     ],
 )
-def test_poll_reports_what_answers_instead_of_the_thread(
+def test_poll_raises_an_error_or_page_sent_instead_of_the_thread(
     body: str, error: type[PlatformError]
 ) -> None:
     service = PlayedService(scripted=[[body.encode()]])

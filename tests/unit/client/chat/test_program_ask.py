@@ -1,4 +1,4 @@
-"""Asking: what is sent when, whatever happens to the answer, and busy threads."""
+"""Asking: what is sent and when, with lost answers and busy threads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 
-def test_a_prompt_in_a_new_thread() -> None:
+def test_prompt_in_a_new_thread_is_sent_once_and_answered() -> None:
     service = PlayedService()
     call = new_call(service)
     assert call.ask() is True
@@ -57,7 +57,7 @@ def test_a_prompt_in_a_new_thread() -> None:
     assert Accepted(CHAT_ID, MESSAGE_ID) in service.notices
 
 
-def test_a_follow_up_in_a_thread() -> None:
+def test_follow_up_names_its_thread_in_the_request() -> None:
     service = PlayedService(earlier=(EARLIER,))
     call = new_call(service, thread=True)
     assert call.ask() is True
@@ -65,7 +65,7 @@ def test_a_follow_up_in_a_thread() -> None:
     assert service.bodies == [{"input": PROMPT, "messageId": MESSAGE_ID, "chatId": CHAT_ID}]
 
 
-def test_the_worker_leaves_when_the_message_is_accepted_and_the_trigger_follows() -> None:
+def test_worker_stops_reading_at_acceptance_and_the_trigger_follows() -> None:
     service = PlayedService()
     call = new_call(service)
     assert call.ask(until_end=False) is False
@@ -87,7 +87,7 @@ def test_a_run_that_is_over_at_once_needs_no_trigger() -> None:
 
 @pytest.mark.parametrize("kind", ["reset", "close", "silence", "blank"])
 @pytest.mark.parametrize("thread", [True, False])
-def test_one_question_whatever_happens_to_its_answer(kind: Any, thread: bool) -> None:
+def test_broken_answer_does_not_repeat_the_question(kind: Any, thread: bool) -> None:
     until_end = encode(*Turn().stream())
     for after in sorted({*range(0, len(until_end), 97), AFTER_MARK, AFTER_ECHO}):
         service = PlayedService(faults=[Fault(kind, after)])
@@ -189,7 +189,7 @@ def test_a_question_in_a_new_thread_that_may_be_running_is_not_repeated(
     ],
     ids=["unreachable", "429", "503 with Retry-After"],
 )
-def test_what_cannot_have_been_processed_is_repeated(fault: Fault) -> None:
+def test_prompt_that_was_not_processed_is_repeated(fault: Fault) -> None:
     service = PlayedService(faults=[fault, fault])
     call = new_call(service)
     assert call.ask() is True
@@ -199,14 +199,14 @@ def test_what_cannot_have_been_processed_is_repeated(fault: Fault) -> None:
         assert all(7 <= pause <= 14 for pause in service.sleeps)
 
 
-def test_the_number_of_attempts() -> None:
+def test_prompt_is_sent_max_attempts_times_at_most() -> None:
     service = PlayedService(faults=[Fault("unreachable")] * 9)
     with pytest.raises(PlatformTransportError, match="no connection"):
         new_call(service, max_attempts=4).ask()
     assert len(service.bodies) == 4
 
 
-def test_a_thread_that_was_named_is_asked_in_again() -> None:
+def test_repeated_prompt_stays_in_the_thread_that_the_service_named() -> None:
     """The answer broke after the mark and nothing was processed: not a second thread."""
     service = PlayedService(scripted=[[cutoff()], [cutoff(), state([])]])
     call = new_call(service)
@@ -216,7 +216,7 @@ def test_a_thread_that_was_named_is_asked_in_again() -> None:
     assert ["input" in body for body in service.bodies] == [True, False, True]
 
 
-def test_a_service_that_names_no_thread() -> None:
+def test_outcome_needs_a_full_stream_if_the_service_names_no_thread() -> None:
     unnamed = [cutoff(chat_id=None), *Turn().records()]
     with pytest.raises(PlatformTransportError, match="may still be running"):
         new_call(PlayedService(scripted=[unnamed])).ask()

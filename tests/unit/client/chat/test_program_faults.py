@@ -1,4 +1,4 @@
-"""Any faults in any order: one run, asked for once, and its own answer or an error that fits."""
+"""Any faults in any order: one run, asked once, with its own answer or a fitting error."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def check_asked_once(service: PlayedService) -> None:
 
 @settings(max_examples=examples(80))
 @given(service=service_of(), thread=st.booleans(), busy=st.sampled_from([0, 0, 8]), data=st.data())
-def test_one_question_one_answer(
+def test_any_faults_lead_to_one_question_and_one_answer(
     service: PlayedService, thread: bool, busy: int, data: st.DataObject
 ) -> None:
     if thread:

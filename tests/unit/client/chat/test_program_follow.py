@@ -1,4 +1,4 @@
-"""Following: how a run ends, how long anyone waits, and what one poll returns."""
+"""Following: how a run ends, how long the program waits, and what one poll returns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.unit.client.fakes.streams import (
 
 @pytest.mark.parametrize("follow_up", ["subscribe", "state"])
 @pytest.mark.parametrize("replay", ["before", "after"])
-def test_following_from_any_moment(follow_up: Any, replay: Any) -> None:
+def test_following_from_any_moment_gives_the_whole_result(follow_up: Any, replay: Any) -> None:
     for waited in range(0, 30, 4):
         service = PlayedService(earlier=(EARLIER,), follow_up=follow_up, replay=replay)
         call = accepted_call(service, thread=True)
@@ -75,7 +75,7 @@ def test_thread_is_read_again_if_the_beginning_of_a_run_is_missing() -> None:
     assert len(service.bodies) == 2
 
 
-def test_reading_once_more_is_no_condition() -> None:
+def test_result_is_kept_if_the_second_read_of_the_thread_fails() -> None:
     service = PlayedService(replay="none", faults=[Fault("none"), Fault("refuse", status=404)])
     call = accepted_call(service)
     service.now += 10
@@ -161,7 +161,7 @@ def test_reported_streaming_resets_the_count_and_the_deadline_ends_the_wait() ->
 
 
 @pytest.mark.parametrize("kind", ["blank", "silence"])
-def test_blank_lines_are_silence(kind: Any) -> None:
+def test_blank_lines_count_as_silence(kind: Any) -> None:
     service = PlayedService(faults=[Fault(kind, AFTER_ECHO)])
     call = new_call(service, idle_timeout=120.0)
     assert call.ask() is True
@@ -171,7 +171,7 @@ def test_blank_lines_are_silence(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["blank", "silence"])
 @pytest.mark.parametrize("after", [0, AFTER_MARK, AFTER_ECHO])
-def test_the_deadline_is_overrun_by_one_silence_at_most(kind: Any, after: int) -> None:
+def test_deadline_is_exceeded_by_one_idle_timeout_at_most(kind: Any, after: int) -> None:
     service = PlayedService(faults=[Fault(kind, after)] * 999, pace=10**6)
     call = new_call(service, thread=True, deadline=NOON + 50, idle_timeout=20.0)
     with pytest.raises((PlatformDeadlineError, PlatformTransportError)):
@@ -224,7 +224,7 @@ def test_a_busy_answer_while_following_means_that_something_streams() -> None:
     assert service.sleeps == [5.0] * 8
 
 
-def test_the_stream_is_read_on_for_the_usage_for_five_seconds() -> None:
+def test_stream_is_read_for_five_more_seconds_for_the_usage() -> None:
     until_end = encode(cutoff(), *Turn().records(), Turn().end()[0])
     service = PlayedService(faults=[Fault("silence", len(until_end))])
     call = new_call(service)
@@ -257,7 +257,7 @@ def test_a_run_that_stays_suspended_gets_its_input_once_more() -> None:
     assert len(service.starts) == 1
 
 
-def test_a_run_that_never_resumes() -> None:
+def test_run_that_never_resumes_raises_suspended_error() -> None:
     service = PlayedService(suspends_at=6, resume="never")
     call = accepted_call(service)
     call.request = new_call(service).request
@@ -305,7 +305,7 @@ def test_poll_survives_short_outages(fault: Fault, failures: int) -> None:
 
 
 @pytest.mark.parametrize("fault", OUTAGE, ids=lambda fault: fault.kind)
-def test_a_service_that_cannot_be_reached_says_nothing_of_the_run(fault: Fault) -> None:
+def test_poll_of_an_unreachable_service_raises_a_retryable_error(fault: Fault) -> None:
     service = PlayedService(faults=[fault] * 99)
     with pytest.raises((PlatformServerError, PlatformTransportError)) as caught:
         look(service, accepted_call(service))

@@ -1,4 +1,4 @@
-"""What is no stream of records: a web page, broken JSON, wrong types everywhere."""
+"""Streams that are not records: a web page, broken JSON, wrong types."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ RECORDS = st.fixed_dictionaries(
     in_existing_thread=st.booleans(),
     accepted=st.booleans(),
 )
-def test_wrong_types_everywhere(
+def test_records_of_any_types_give_a_verdict_or_a_platform_error(
     connections: list[tuple[list[Any], bool, bool]], in_existing_thread: bool, accepted: bool
 ) -> None:
     """Whatever JSON the records hold: a verdict or a PlatformError, and plain JSON as result."""

@@ -1,4 +1,4 @@
-"""What a look at a thread says of a message in it: held, absent, unclear, going on, over."""
+"""The verdict of a poll on a message: accepted, absent, unclear, streaming, over."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LOOKS = [
 @pytest.mark.parametrize(
     ("records", "verdict"), [look[1:] for look in LOOKS], ids=[look[0] for look in LOOKS]
 )
-def test_verdict_on_an_existing_thread_that_does_not_show_our_message(
+def test_poll_without_our_message_shows_whether_the_question_is_absent(
     records: list[Record], verdict: Verdict
 ) -> None:
     run = given_thread()
@@ -74,7 +74,7 @@ def test_a_message_that_the_thread_holds_is_accepted(records: list[Record]) -> N
     assert run.accepted
 
 
-def test_the_words_are_enough_in_a_thread_of_our_own() -> None:
+def test_equal_text_identifies_the_question_in_our_new_thread() -> None:
     run = new_run(chat_id=CHAT_ID)
     assert feed(run, cutoff(), state([HUMAN]), submits=False) is Verdict.OVER
     assert run.accepted

@@ -1,4 +1,4 @@
-"""Nearly all records take a short way through the fold: it changes nothing, whatever they hold."""
+"""The fast path for plain records gives the same result as the full path."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def reported(run: ChatRun, *connections: tuple[bool, list[bytes]]) -> list[Any]:
     opened=st.sampled_from([True, True, True, False]),
     places=st.lists(st.integers(min_value=0), max_size=6),
 )
-def test_the_short_way_folds_as_the_long_one_does(
+def test_fast_path_folds_records_like_the_full_path(
     first: list[bytes],
     second: list[bytes],
     given_thread: bool,
@@ -160,7 +160,7 @@ def test_the_short_way_folds_as_the_long_one_does(
     assert short == long
 
 
-def test_one_more_delta_confirms_the_message() -> None:
+def test_second_delta_confirms_the_message() -> None:
     begun = {"id": "a", "role": "assistant", "graphPath": ["agent"], "isDelta": True}
     run = new_run()
     run.connect(submits=True)

@@ -1,4 +1,4 @@
-"""What of a run's tool calls becomes its queries: rows, errors, and what fails the run."""
+"""How tool calls become queries of the result: rows, errors, and which errors fail the run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.chat.failed_queries import check_tools
 from airflow_provider_platform.client.chat.records import Verdict
-from airflow_provider_platform.client.chat.result import ChatResult, as_plain, check_tools
+from airflow_provider_platform.client.chat.result import ChatResult, as_plain
 from airflow_provider_platform.client.chat.tool_calls import Query
 from airflow_provider_platform.client.errors import ChatToolError
 from tests.hypothesis_profiles import examples
@@ -98,7 +99,7 @@ def test_rows_beyond_the_limit_are_dropped_of_a_long_result_while_reading(length
         (3, [], 100, (3, 3, False)),
     ],
 )
-def test_how_many_rows_there_are(
+def test_total_rows_is_at_least_the_number_of_received_rows(
     rows: int, total: Any, max_rows: int, expected: tuple[int, int, bool]
 ) -> None:
     response = {**query_result([[n] for n in range(rows)]), "totalRows": total}
@@ -133,7 +134,7 @@ def test_how_many_rows_there_are(
         (None, "The call had no result when the run ended."),
     ],
 )
-def test_errors_of_queries(result: Any, error: str | None) -> None:
+def test_query_error_is_read_from_every_form(result: Any, error: str | None) -> None:
     [query] = result_of(tool("SqlApi", {}, result), final("Sorry.")).queries
     assert query.error == error
     assert query.rows == []
@@ -245,7 +246,7 @@ def fails(rule: str, *calls: Record) -> bool:
     return False
 
 
-def test_fail_on_tool_error() -> None:
+def test_fail_on_tool_error_decides_which_failed_queries_fail_the_run() -> None:
     good = tool("SqlApi", {}, query_result([[1]]), record_id="good")
     bad = tool("SqlApi", {}, {"error": "Bad branch"}, record_id="bad")
     worse = tool("SqlApi", {}, {"error": "Bad branch, again"}, record_id="worse")
@@ -276,7 +277,7 @@ def test_the_first_error_is_in_the_message() -> None:
         check_tools(as_plain(result), "all")
 
 
-def test_a_query_in_full() -> None:
+def test_query_has_all_documented_fields() -> None:
     response = query_result([["x", 1]], vegaSpec='{"mark": "bar"}', memoryId="m", later={"a": 1})
     [query] = result_of(tool("SqlApi", {}, response), final("Done.")).queries
     assert query == Query(
@@ -310,7 +311,9 @@ FIELDS = sorted(
     as_text=st.booleans(),
     name=st.sampled_from(["SqlApi", "Meta"]),
 )
-def test_wrong_types_in_tool_calls(result: Any, given_: Any, as_text: bool, name: str) -> None:
+def test_tool_calls_of_any_types_give_plain_json(
+    result: Any, given_: Any, as_text: bool, name: str
+) -> None:
     call = {"name": name, "input": given_, "result": result}
     if as_text:
         call = {**call, "input": json.dumps(given_), "result": json.dumps(result)}

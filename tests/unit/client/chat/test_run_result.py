@@ -54,7 +54,7 @@ from tests.unit.client.fakes.streams import (
         ("final", False),
     ],
 )
-def test_a_final_answer_stands_at_the_end_of_the_graph(path: Any, counts: bool) -> None:
+def test_answer_has_the_graph_path_of_the_final_node(path: Any, counts: bool) -> None:
     answer = final("The one.", graphPath=path)
     if counts:
         assert result_of(answer).answer == "The one."
@@ -82,7 +82,7 @@ def test_a_final_record_without_words_is_no_answer() -> None:
         result_of(final(""))
 
 
-def test_the_user_role_and_tools_are_no_answers() -> None:
+def test_user_records_and_tool_records_are_not_answers() -> None:
     said = {**final("I am the user."), "role": "user"}
     with pytest.raises(ChatNoAnswerError):
         result_of(said)
@@ -157,7 +157,7 @@ def test_completely_received_run_without_a_final_record_has_no_answer(
         run.result()
 
 
-def test_what_the_agent_said_last_may_stand_in_the_state_only() -> None:
+def test_error_quotes_last_agent_text_from_the_state() -> None:
     run = new_run()
     feed(run, cutoff(), echo(), state([serialized("HumanMessage", PROMPT), WORKING]))
     with pytest.raises(ChatNoAnswerError, match=r"last said: Working on it\."):
@@ -216,7 +216,7 @@ def test_messages_of_other_turns_and_unfinished_ones_are_no_answer(messages: Any
         run.result()
 
 
-def test_a_streamed_answer_goes_before_the_messages() -> None:
+def test_streamed_answer_takes_precedence_over_the_messages() -> None:
     run = new_run()
     messages = [serialized("HumanMessage", PROMPT), serialized("AIMessage", "Another text.")]
     feed(run, cutoff(), echo(), final("Streamed."), state(messages))

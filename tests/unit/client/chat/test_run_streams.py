@@ -61,7 +61,7 @@ def without_usage(result: ChatResult) -> dict[str, Any]:
 
 @settings(max_examples=examples(60))
 @given(turn=TURNS, places=st.lists(st.integers(min_value=0), max_size=40), history=st.booleans())
-def test_any_pieces_give_the_documented_answer(
+def test_stream_in_any_pieces_gives_the_documented_answer(
     turn: Turn, places: list[int], history: bool
 ) -> None:
     records = turn.stream(EARLIER) if history else turn.stream()
@@ -70,7 +70,7 @@ def test_any_pieces_give_the_documented_answer(
     assert finished(run) == EXPECTED
 
 
-def test_byte_by_byte() -> None:
+def test_stream_in_single_bytes_gives_the_documented_answer() -> None:
     data = encode(*Turn().stream(EARLIER))
     run = new_run()
     assert feed(run, *(data[at : at + 1] for at in range(len(data)))) is Verdict.OVER
@@ -111,7 +111,9 @@ def replays(turn: Turn, kind: str, sent: int, *, raw: bool, overlap: int) -> lis
 
 @settings(max_examples=examples(80))
 @given(data=st.data(), turn=TURNS, history=st.booleans())
-def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, history: bool) -> None:
+def test_any_cuts_and_replays_give_the_same_result(
+    data: st.DataObject, turn: Turn, history: bool
+) -> None:
     """Connections that break anywhere, inside lines and characters too, and what follows them:
     a replay before or after the mark, whole or as it was streamed, or the live rest with some
     records repeated and no echo."""
@@ -149,7 +151,9 @@ def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, his
 
 @pytest.mark.parametrize("form", [list, folded])
 @pytest.mark.parametrize("one_sort", [False, True])
-def test_a_thread_read_after_the_end(form: Any, one_sort: bool) -> None:
+def test_thread_read_after_the_end_gives_the_result_without_usage(
+    form: Any, one_sort: bool
+) -> None:
     """A new process that knows only the ids reads the thread: no usage comes then."""
     turn = Turn(one_sort=one_sort)
     run = new_run(chat_id=CHAT_ID, accepted=True)
@@ -158,7 +162,7 @@ def test_a_thread_read_after_the_end(form: Any, one_sort: bool) -> None:
     assert without_usage(run.result()) == {**EXPECTED, "usage": None}
 
 
-def test_the_answer_only_in_the_messages_of_the_state() -> None:
+def test_answer_may_come_from_the_state_messages_only() -> None:
     turn = Turn()
     run = new_run()
     feed(run, cutoff(), *turn.records()[:3])
@@ -167,7 +171,7 @@ def test_the_answer_only_in_the_messages_of_the_state() -> None:
 
 
 @pytest.mark.parametrize("closing", [True, False])
-def test_half_an_answer_is_none(closing: bool) -> None:
+def test_half_an_answer_does_not_count_as_an_answer(closing: bool) -> None:
     """The connection broke while the answer came; the thread shows its end, but not its records."""
     turn = Turn(closing=closing)
     for known in range(len(turn.records()) - 5, len(turn.records())):
@@ -181,7 +185,7 @@ def test_half_an_answer_is_none(closing: bool) -> None:
             without_state.result()
 
 
-def test_deltas_without_a_closing_record() -> None:
+def test_deltas_need_no_closing_record() -> None:
     turn = Turn(closing=False)
     run = new_run()
     assert feed(run, *turn.stream()) is Verdict.OVER
@@ -196,7 +200,7 @@ def test_deltas_that_come_twice_within_one_connection_are_kept() -> None:
     assert run.result().answer == "ha" * 40
 
 
-def test_the_rest_without_echo_after_a_full_record() -> None:
+def test_deltas_after_a_full_record_belong_to_it_without_an_echo() -> None:
     """Deltas that follow a full record on the same connection belong to it, repeats or not."""
     turn = Turn(closing=False)
     records = turn.records()
@@ -211,7 +215,7 @@ def test_the_rest_without_echo_after_a_full_record() -> None:
         assert run.result().answer == ANSWER
 
 
-def test_lost_deltas_of_one_sort_are_made_up_from_the_state() -> None:
+def test_lost_deltas_with_the_same_sort_are_read_from_the_state() -> None:
     """With one `sort` for a message a repeat looks like a new delta."""
     turn = Turn(one_sort=True, closing=False)
     records = turn.records()
@@ -224,7 +228,7 @@ def test_lost_deltas_of_one_sort_are_made_up_from_the_state() -> None:
     assert run.result().answer == ANSWER
 
 
-def test_a_replay_that_breaks_early_does_not_lose_what_was_known() -> None:
+def test_early_break_of_a_replay_loses_no_known_records() -> None:
     turn = Turn()
     records = turn.records()
     run = new_run()
@@ -244,7 +248,7 @@ def test_a_received_answer_stays_when_the_thread_is_replayed_without_it() -> Non
     assert run.result().answer == ANSWER
 
 
-def test_the_usage_record_before_the_state_or_after() -> None:
+def test_usage_record_may_come_before_or_after_the_state() -> None:
     turn = Turn()
     last = turn.end()
     for end in (last, last[::-1]):
@@ -267,7 +271,7 @@ def test_the_usage_of_an_earlier_turn_is_not_ours() -> None:
     assert without_usage(run.result()) == finished(run)
 
 
-def test_characters_split_into_surrogates_between_deltas() -> None:
+def test_surrogates_split_between_deltas_are_joined() -> None:
     halves = [{"content": "\\ud83d"}, {"content": "\\ude00!"}]
     run = new_run()
     template = '{"id":"f","role":"assistant","graphPath":["final"],"isDelta":true,"content":"%s"}\n'
@@ -308,7 +312,7 @@ def half_an_answer(**fields: Any) -> Record:
 
 @pytest.mark.parametrize("delta", [True, False])
 @pytest.mark.parametrize("streamed", KEPT.values(), ids=KEPT)
-def test_half_an_answer_that_broke_off_is_not_an_answer(streamed: Any, delta: bool) -> None:
+def test_unfinished_answer_of_an_ended_run_is_not_an_answer(streamed: Any, delta: bool) -> None:
     """A run that was stopped, and whose thread shows no `__aborted__`."""
     run = new_run(chat_id=CHAT_ID, accepted=True, in_existing_thread=True)
     look = streamed(half_an_answer(isDelta=delta))
@@ -321,7 +325,7 @@ def test_half_an_answer_that_broke_off_is_not_an_answer(streamed: Any, delta: bo
     assert run.result().answer == ANSWER
 
 
-def test_a_stopped_thread_whose_prompt_is_repeated_sends_what_it_has_kept() -> None:
+def test_repeated_prompt_in_a_stopped_thread_gets_the_kept_records() -> None:
     run = new_run(chat_id=CHAT_ID, accepted=True)
     streamed = [Turn().records()[0], half_an_answer(), cutoff(), state()]
     assert feed(run, *streamed, submits=True) is Verdict.OVER

@@ -1,4 +1,4 @@
-"""The serialized messages of `__state__`, in each of the shapes in which frameworks write them."""
+"""The serialized messages of `__state__`, in each shape that frameworks write."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
 
 @EVERY_SHAPE
-def test_each_shape_says_who_asked_what_and_what_was_answered(shape: Shape) -> None:
+def test_each_shape_of_messages_gives_questions_and_answers(shape: Shape) -> None:
     calls = [{"name": "serviceSqlApi", "args": {}, "id": "call-1"}]
     messages = [
         shape("HumanMessage", "Old?", EARLIER_ID),
@@ -113,7 +113,7 @@ def test_each_shape_says_who_asked_what_and_what_was_answered(shape: Shape) -> N
         },
     ],
 )
-def test_other_spellings_of_a_question(message: Record) -> None:
+def test_question_is_read_from_every_form(message: Record) -> None:
     read = read_messages([message])
     assert read is not None
     assert read.humans == (("", PROMPT),)
@@ -179,7 +179,7 @@ def test_question_found_in_the_messages_is_not_sent_again(shape: Shape, thread: 
 
 
 @EVERY_SHAPE
-def test_a_later_question_of_somebody_else_is_not_answered_for_ours(shape: Shape) -> None:
+def test_answer_to_a_later_question_is_not_ours(shape: Shape) -> None:
     messages = [
         shape("HumanMessage", PROMPT, MESSAGE_ID),
         shape("AIMessage", ANSWER),

@@ -1,4 +1,4 @@
-"""Stopping: this run and no other, in a thread of its own or in one that others write to."""
+"""Stopping ends this run and no other, in a new thread and in a shared one."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_key_that_stays_refused_stops_nothing() -> None:
     assert service.aborts == []
 
 
-def test_a_thread_of_our_own_is_read_and_then_aborted() -> None:
+def test_new_thread_is_read_before_the_abort() -> None:
     service = PlayedService()
     call = accepted_call(service)
     assert stop(service, call.run) is True
@@ -161,7 +161,9 @@ def test_a_run_without_a_thread_cannot_be_stopped() -> None:
         ({"internalId": "ann@example.com"}, {"internalId": "ann@example.com"}),
     ],
 )
-def test_an_abort_says_who_asks(settings: dict[str, Any], identity: dict[str, str]) -> None:
+def test_abort_sends_the_identity_of_the_session(
+    settings: dict[str, Any], identity: dict[str, str]
+) -> None:
     service = PlayedService()
     checked = session_settings(settings)
     stop(service, new_run(chat_id=CHAT_ID), checked)
@@ -275,7 +277,7 @@ def test_a_refused_abort_is_sent_again_with_other_credentials() -> None:
         refused.send(False)
 
 
-def test_a_run_that_others_follow_is_over_and_not_stopped() -> None:
+def test_run_that_a_later_turn_follows_is_not_stopped() -> None:
     later = Turn(prompt="Later?", message_id="1732512999999-message", name="later-")
     sent = [*Turn().records(), *later.records(), cutoff(), state()]
     service = PlayedService(scripted=[sent])

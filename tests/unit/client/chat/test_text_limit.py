@@ -1,4 +1,4 @@
-"""A chat that never ends: its text in memory is bounded, however it comes."""
+"""A chat that never ends: the text in memory is bounded in every form."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
 
 @pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
-def test_thread_whose_last_turn_never_ends_is_not_read_on(endless: Any) -> None:
+def test_reading_stops_in_a_thread_with_an_endless_last_turn(endless: Any) -> None:
     reading = ThreadReader("a-thread", max_rows=100)
     reading.feed(encode(cutoff()) + encode(echo()))
     records = b"".join(encode(endless(number)) for number in range(2000))
@@ -79,7 +79,7 @@ def test_replayed_text_counts_once() -> None:
     assert len(run._fold.final_answer().content) == 150_000  # type: ignore[union-attr]
 
 
-def test_rows_that_are_dropped_do_not_count() -> None:
+def test_dropped_rows_do_not_count_towards_the_text_limit() -> None:
     run = new_run(max_rows=1)
     long = query_result([[PIECE]] * 100)
     calls = [tool("serviceSqlApi", {}, long, record_id=f"t-{number}") for number in range(30)]

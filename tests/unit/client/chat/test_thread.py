@@ -1,4 +1,4 @@
-"""Reading a thread: its turns by the records it replays, or by the messages of its state."""
+"""Reading a thread: its turns come from replayed records or from the messages of its state."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_thread_has_its_turns_with_answers_and_queries(form: Any) -> None:
     assert earlier["queries"][0]["rows"] == EARLIER.rows
 
 
-def test_nothing_is_asked() -> None:
+def test_reading_a_thread_sends_no_question() -> None:
     service = PlayedService(starts=[NOON])
     read(service)
     assert service.bodies == [{"chatId": CHAT_ID}]
@@ -84,7 +84,7 @@ def test_nothing_is_asked() -> None:
 
 
 @given(places=st.lists(st.integers(min_value=0), max_size=20))
-def test_any_pieces_show_the_same_thread(places: list[int]) -> None:
+def test_any_pieces_give_the_same_thread(places: list[int]) -> None:
     data = encode(*EARLIER.records(), *Turn().records(), cutoff(), *Turn().end([EARLIER]))
     reader = ThreadReader(CHAT_ID, max_rows=100)
     for piece in cut_up(data, places):
@@ -102,7 +102,7 @@ def test_a_turn_that_is_streaming_has_no_answer_yet() -> None:
     assert thread.turns[1].queries[0].rows == EXPECTED["queries"][0]["rows"]
 
 
-def test_a_stream_that_continues_is_left_after_a_moment() -> None:
+def test_live_stream_is_closed_after_live_seconds() -> None:
     """A service may subscribe whoever reads a thread to what it streams."""
     service = PlayedService(starts=[NOON], pace=0.05, records=Turn(answer="x" * 9000).records())
     service.now += 2.0
@@ -180,7 +180,7 @@ def test_details_are_kept_and_shown_where_they_are_asked_for() -> None:
         ([cutoff(), b"{]\n"], PlatformProtocolError),
     ],
 )
-def test_what_answers_instead_of_the_thread_is_raised(
+def test_error_or_page_sent_instead_of_the_thread_is_raised(
     records: list[Any], error: type[Exception]
 ) -> None:
     service = PlayedService(scripted=[records])
@@ -203,7 +203,7 @@ def test_a_busy_thread_is_streaming() -> None:
 @pytest.mark.parametrize(
     "fault", [Fault("unreachable"), Fault("refuse"), Fault("reset", 90), Fault("close", 90)]
 )
-def test_a_reading_that_breaks_off_is_made_again(fault: Fault) -> None:
+def test_broken_read_is_repeated(fault: Fault) -> None:
     service = PlayedService(starts=[NOON - 99], faults=[fault])
     assert read(service).turns[0].answer == ANSWER
     assert len(service.bodies) == 2

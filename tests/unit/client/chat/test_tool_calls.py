@@ -1,4 +1,4 @@
-"""What is noted of a tool call's result does not depend on how it came: as a text or as a value."""
+"""A tool call's result is read the same as a text and as a value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ results = st.fixed_dictionaries(
 
 
 @given(text=results)
-def test_a_text_and_its_value_are_noted_alike(text: str) -> None:
+def test_result_as_text_and_as_value_gives_the_same_record(text: str) -> None:
     noted = _noted(_read(text))
     try:
         value = read_json(text)
@@ -49,7 +49,7 @@ def test_a_text_and_its_value_are_noted_alike(text: str) -> None:
 
 @pytest.mark.parametrize("number", ODD_NUMBERS[:-1])
 @pytest.mark.parametrize("name", ["queryTitle", "error"])
-def test_an_odd_number_among_the_words(name: str, number: str) -> None:
+def test_odd_number_as_text_and_as_value_gives_the_same_record(name: str, number: str) -> None:
     text = f'{{"{name}": {number}}}'
     assert _noted(_read(text)) == _noted(_read(read_json(text)))
 
@@ -85,7 +85,7 @@ def test_chart_specification_beyond_the_limit_is_left_out_with_a_reason(as_text:
     assert "and the limit is 4,194,304" in query.chart_error
 
 
-def test_half_a_character_in_an_object_does_not_end_the_reading() -> None:
+def test_lone_surrogate_in_an_object_does_not_stop_the_parser() -> None:
     call = read_tool_call(
         {"name": "cubeSqlApi", "input": {"a": "\ud800"}, "result": {"vegaSpec": {"a": "\ud800"}}},
         None,

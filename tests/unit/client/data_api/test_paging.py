@@ -238,7 +238,7 @@ def test_page_without_the_last_row_at_its_beginning_is_refused(rows: list[list[A
         pages.take_rows(rows)
         pages.finish_page()
 
-    with pytest.raises(PagesChangedError, match="Page 2 does not begin with the last row"):
+    with pytest.raises(PagesChangedError, match="Page 2 does not begin with row"):
         read_page()
 
 

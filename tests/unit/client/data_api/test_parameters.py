@@ -35,7 +35,7 @@ def rows(sql: str, parameters: Any) -> list[list[Any]]:
 
 @given(TEXTS, TEXTS)
 @example("' OR 1=1 --", "\\'; DROP TABLE orders; --")
-def test_strings_read_as_themselves(one: str, other: str) -> None:
+def test_bound_strings_are_read_unchanged(one: str, other: str) -> None:
     sql = "SELECT %(a)s AS a, '100 %%' AS b, %(c)s AS c, %(a)s = %(c)s AS d"
     expected = [[one, "100 %", other, int(one == other)]]
     assert rows(sql, {"a": one, "c": other, "not used": 1}) == expected
@@ -43,7 +43,7 @@ def test_strings_read_as_themselves(one: str, other: str) -> None:
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.booleans())
-def test_whole_numbers_and_booleans_read_as_themselves(number: int, flag: bool) -> None:
+def test_bound_integers_and_booleans_are_read_unchanged(number: int, flag: bool) -> None:
     assert rows("SELECT 7-%s, %s, %s", [0, number, flag]) == [[7, number, int(flag)]]
 
 
@@ -67,7 +67,7 @@ def test_decimals_have_all_digits_and_no_exponent(number: Decimal) -> None:
 
 
 @given(st.datetimes(), st.dates())
-def test_times_read_as_the_service_writes_them(moment: datetime, day: date) -> None:
+def test_bound_times_have_the_services_format(moment: datetime, day: date) -> None:
     [[found, found_day]] = rows("SELECT %s, %s", [moment, day])
     assert datetime.fromisoformat(found) == moment
     assert (len(found), found[10]) == (26 if moment.microsecond % 1000 else 23, "T")
@@ -110,13 +110,13 @@ class Level(IntEnum):
         ("100 %s", "'100 %s'"),
     ],
 )
-def test_literals(value: Any, literal: str) -> None:
+def test_each_type_of_value_has_its_literal(value: Any, literal: str) -> None:
     assert bind_parameters("%s", [value]) == literal
     assert bind_parameters("%(a)s", {"a": value}) == literal
 
 
 @given(st.lists(EVIL, min_size=1, max_size=5))
-def test_lists_go_after_in(values: list[str]) -> None:
+def test_bound_list_works_after_in(values: list[str]) -> None:
     for sql in ("%(v)s IN %(all)s", "%(v)s in (%(all)s)", "%(v)s IN\n( %(all)s )"):
         for value in values:
             assert rows(f"SELECT {sql}", {"v": value, "all": tuple(values)}) == [[1]]
@@ -145,7 +145,7 @@ def bound_to(sql: str, value: str) -> tuple[str, int] | None:
 @given(st.lists(st.sampled_from(CODE + QUOTED), max_size=12), EVIL)
 @example(["%s", "'it''s'"], "a")
 @example(["'it''s'", "%s", "%s", '"n ""%%"'], "'")
-def test_no_value_changes_what_is_code(pieces: list[str], evil: str) -> None:
+def test_bound_value_never_changes_the_sql_around_it(pieces: list[str], evil: str) -> None:
     """Without strings, names and comments, the SQL with an evil value is the SQL with a plain
     one; so a value neither ends its literal nor grows together with a neighbour."""
     sql = "".join([*pieces, " "])
@@ -188,25 +188,27 @@ def test_comments_stay_as_they_are() -> None:
         ("SELECT %start", ["a"], "'%start', which is not a placeholder"),
         ("SELECT %s %", ["a"], "'%', which is not a placeholder"),
         ("SELECT %s", "a", "must be a list (for %s) or a mapping (for %(name)s)"),
-        ("SELECT %s", [b"a"], "parameter %s number 1 is of type bytes; it must be a str"),
-        ("SELECT %s", [{"a": 1}], "parameter %s number 1 is of type dict"),
-        ("SELECT %s", [timedelta(1)], "parameter %s number 1 is of type timedelta"),
-        ("SELECT %s", [float("nan")], "parameter %s number 1 is NaN"),
-        ("SELECT %s", [Decimal("-Infinity")], "parameter %s number 1 is -Infinity"),
-        ("SELECT %s", [Decimal("sNaN")], "parameter %s number 1 is sNaN"),
-        ("SELECT %s", [Decimal("1E+999999")], "parameter %s number 1 has more than 400 digits"),
-        ("SELECT %s", [10**5000], "parameter %s number 1 has more than 400 digits"),
-        ("SELECT %s", ["a\0b"], "parameter %s number 1 contains a NUL character"),
+        ("SELECT %s", [b"a"], "parameter 1 is of type bytes; it must be a str"),
+        ("SELECT %s", [{"a": 1}], "parameter 1 is of type dict"),
+        ("SELECT %s", [timedelta(1)], "parameter 1 is of type timedelta"),
+        ("SELECT %s", [float("nan")], "parameter 1 is NaN"),
+        ("SELECT %s", [Decimal("-Infinity")], "parameter 1 is -Infinity"),
+        ("SELECT %s", [Decimal("sNaN")], "parameter 1 is sNaN"),
+        ("SELECT %s", [Decimal("1E+999999")], "parameter 1 has more than 400 digits"),
+        ("SELECT %s", [10**5000], "parameter 1 has more than 400 digits"),
+        ("SELECT %s", ["a\0b"], "parameter 1 contains a NUL character"),
         ("SELECT %s", ["\ud800"], "a broken Unicode character"),
         ("SELECT a = %s", [[1, 2]], "is a list, and a list is allowed only after IN"),
         ("SELECT a IN (%s, %s)", [[1], 2], "is a list, and a list is allowed only after IN"),
         ("SELECT a IN %(a)s", {"a": 1}, "parameter %(a)s follows IN and must be a list"),
         ("SELECT a IN %s", [[]], "is an empty list, and IN () is not valid SQL"),
         ("SELECT a IN %s", [[1, None]], "contains None, and IN never matches NULL"),
-        ("SELECT a IN %s", [[[1]]], "an entry of parameter %s number 1 is of type list"),
+        ("SELECT a IN %s", [[[1]]], "an entry of parameter 1 is of type list"),
     ],
 )
-def test_what_does_not_fit_is_refused(sql: str, parameters: Any, said: str) -> None:
+def test_parameters_that_do_not_fit_the_sql_are_refused(
+    sql: str, parameters: Any, said: str
+) -> None:
     with pytest.raises(PlatformInputError) as error:
         bind_parameters(sql, parameters)
     assert said in error.value.message
@@ -214,7 +216,7 @@ def test_what_does_not_fit_is_refused(sql: str, parameters: Any, said: str) -> N
     assert error.value.field == "parameters"
 
 
-def test_no_value_is_in_an_error() -> None:
+def test_error_about_parameters_contains_no_value() -> None:
     with pytest.raises(PlatformInputError) as error:
         bind_parameters("SELECT %(password)s", {"password": ["hunter2"]})
     assert "hunter2" not in error.value.message

@@ -1,4 +1,4 @@
-"""Builds of pre-aggregations: what is sent, when builds are over, and what lost answers mean."""
+"""Builds of pre-aggregations: requests, final statuses, and lost responses."""
 
 from __future__ import annotations
 
@@ -244,13 +244,15 @@ def test_an_answer_without_tokens_is_a_lost_start(answer: Any) -> None:
         (DataRefusal(200, "Error: no such table"), PreAggregationBuildFailedError),
     ],
 )
-def test_what_a_refused_start_says(answer: Any, error: type[PlatformError]) -> None:
+def test_refused_start_of_a_build_quotes_the_reason(
+    answer: Any, error: type[PlatformError]
+) -> None:
     with pytest.raises(error) as caught:
         start(answer)
     assert getattr(answer, "reason", "No pre-aggregation matches") in str(caught.value)
 
 
-def test_a_missing_scope_is_named_with_the_place_where_it_is_switched_on() -> None:
+def test_missing_scope_names_the_setting_that_grants_it() -> None:
     body = b'{"error": "API scope is missing: jobs"}'
     with pytest.raises(PlatformPermissionError) as caught:
         read_data_document(NAME, 403, {}, body, now=0.0)
@@ -308,7 +310,7 @@ def test_builds_that_are_done_end_the_wait() -> None:
     assert outcome == BuildOutcome(2, ["t_a", "t_b"])
 
 
-def test_only_what_has_no_end_is_polled() -> None:
+def test_finished_builds_are_not_polled_again() -> None:
     played = PlayedDeployment([jobs(a="done", b="processing"), jobs(b="done")])
     progress = BuildProgress(("a", "b"), NOON)
     played.run(
@@ -361,11 +363,11 @@ def test_missing_table_is_tolerated_while_another_build_is_in_progress() -> None
 def test_a_missing_table_fails_after_the_grace_time_and_is_named() -> None:
     with pytest.raises(PreAggregationBuildFailedError) as caught:
         wait(jobs(a="missing_partition", b="done"), grace=60)
-    assert "1 table did not appear within 60 seconds" in str(caught.value)
-    assert "t_a (missing_partition)" in str(caught.value)
+    assert "1 table did not appear: t_a (missing_partition)" in str(caught.value)
+    assert "No build has made progress for 60 seconds" in str(caught.value)
 
 
-def test_the_grace_time_begins_anew_when_something_moves() -> None:
+def test_grace_time_restarts_when_a_status_changes() -> None:
     progress = BuildProgress(("a", "b"), NOON, 60.0)
     going_on = [JobReport("a", "missing_partition"), JobReport("b", "processing")]
     for now in (NOON, NOON + 30, NOON + 90):
@@ -461,7 +463,7 @@ def test_one_poll_with_missing_tables_does_not_fail_the_builds(
 
 
 @given(statuses=st.lists(STATUSES, min_size=1, max_size=6))
-def test_every_wait_ends_once_nothing_moves(statuses: list[str]) -> None:
+def test_wait_for_builds_ends_if_no_status_changes(statuses: list[str]) -> None:
     still = [status if status_kind(status) != "moving" else "done" for status in statuses]
     tokens = tuple(str(number) for number in range(len(still)))
     progress = BuildProgress(tokens, NOON, 300.0)
@@ -490,7 +492,7 @@ def says_rows(*rows: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("value", [None, "0", "0.00", False, "false", ""])
-def test_rows_of_nothing_but_null_and_zero_count_as_no_rows(value: Any) -> None:
+def test_rows_of_only_null_and_zero_count_as_no_rows(value: Any) -> None:
     assert says_rows([value]) is False
 
 
@@ -499,7 +501,7 @@ def test_any_other_value_counts_as_rows(value: Any) -> None:
     assert says_rows([None], [value]) is True
 
 
-def test_a_result_without_rows_has_none() -> None:
+def test_result_without_rows_counts_as_no_rows() -> None:
     assert says_rows() is False
 
 

@@ -1,4 +1,4 @@
-"""SQL over the data API: what may be asked, where a query goes, and what refusals say."""
+"""SQL over the data API: arguments, the address of a query, and error messages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
         (302, b"", PlatformAddressError),
     ],
 )
-def test_error_answers(status: int, body: bytes, error: type[PlatformError]) -> None:
+def test_error_responses_of_the_data_api_have_their_class(
+    status: int, body: bytes, error: type[PlatformError]
+) -> None:
     headers = {"content-type": "text/html"} if body.startswith(b"<") else {}
     with pytest.raises(error):
         check_data_start(DATA_QUERY, status, headers, body, now=0.0)
@@ -99,7 +101,7 @@ def test_the_address_is_found_through_the_deployment() -> None:
     assert found_address(url) == f"{found}/cubejs-api/v1/cubesql"
 
 
-def test_the_rules_for_addresses_hold_for_those_in_answers() -> None:
+def test_data_api_address_in_a_response_is_checked_like_a_setting() -> None:
     with pytest.raises(PlatformConfigError, match="deploymentUrl must begin with https"):
         found_address("http://data.example.com")
     with pytest.raises(PlatformProtocolError, match="data_api_url"):

@@ -63,7 +63,7 @@ def test_types_of_columns_are_names_in_whatever_shape_they_come() -> None:
     assert names == ["Int32", "Date", "Date", "Interval", "List"]
 
 
-def test_columns_then_rows() -> None:
+def test_response_gives_columns_before_rows() -> None:
     data = lines({**SCHEMA, "lastRefreshTime": None}, {"data": ROWS})
     columns = [{"name": "city", "type": "String"}, {"name": "n", "type": ""}]
     assert read(data[:30], data[30:]) == [SqlColumns(columns), SqlChunk(ROWS)]
@@ -104,7 +104,7 @@ def test_a_time_out_of_the_database_can_be_retried() -> None:
     assert not refused.value.retryable
 
 
-def test_a_query_that_still_runs_says_so() -> None:
+def test_continue_wait_means_that_the_query_still_runs() -> None:
     response = SqlResponse(WHAT)
     assert [*response.feed(lines({"error": "Continue wait"}))] == []
     assert response.still_runs
@@ -173,7 +173,7 @@ def test_a_cut_at_any_byte_changes_neither_rows_nor_error(end: Any) -> None:
         assert rows_and_error(data[:at], data[at:]) == whole
 
 
-def test_rows_of_booleans_need_no_second_look() -> None:
+def test_rows_of_booleans_take_the_fast_path() -> None:
     rows = [["Berlin", True], [None, False]]
     with patch.object(module, "parse_line", side_effect=AssertionError("was parsed again")):
         response = SqlResponse(WHAT)
@@ -181,7 +181,7 @@ def test_rows_of_booleans_need_no_second_look() -> None:
         assert [*response.feed(lines({"data": rows}))] == [SqlChunk(rows)]
 
 
-def test_half_a_character_is_replaced_and_two_make_one() -> None:
+def test_lone_surrogate_is_replaced_and_a_pair_is_joined() -> None:
     line = b'{"data": [["\\ud83d", "\\ud83d\\ude00"]]}'
     assert read(lines(SCHEMA), line)[1:] == [SqlChunk([["\ufffd", "\U0001f600"]])]
 
@@ -214,7 +214,7 @@ LINES = st.lists(
 
 @given(rest=LINES)
 @example(rest=['{"data": [["a", NaN]]}'])
-def test_plain_rows_are_read_as_any_line_is(rest: list[str]) -> None:
+def test_fast_path_reads_plain_rows_like_the_full_path(rest: list[str]) -> None:
     data = lines(SCHEMA) + "\n".join(rest).encode("utf-8", "surrogatepass")
     quick = rows_and_error(data)
     with patch.object(module, "_plain_rows", lambda line, width: None):

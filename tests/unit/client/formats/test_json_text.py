@@ -1,4 +1,4 @@
-"""What is read of the service can be stored and sent on, whatever stood in its answer."""
+"""Every value that is read from the service can be stored and sent."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def test_every_value_can_be_packed_and_written(value: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**63, 2**64 - 1, -(2**63)])
-def test_a_whole_number_stays_one_as_far_as_it_fits(number: int) -> None:
+def test_integer_within_64_bits_stays_an_integer(number: int) -> None:
     assert read_json(str(number)) == number
     assert isinstance(read_json(str(number)), int)
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**300])
-def test_a_larger_one_becomes_a_float(number: int) -> None:
+def test_integer_beyond_64_bits_becomes_a_float(number: int) -> None:
     assert read_json(str(number)) == float(number)
     assert isinstance(read_json(str(number)), float)
 
 
-def test_one_beyond_every_range_is_none() -> None:
+def test_number_beyond_the_range_of_a_float_is_none() -> None:
     assert read_json("1" * 400) is None
 
 
@@ -60,7 +60,9 @@ def test_one_beyond_every_range_is_none() -> None:
         ("plain – text", "plain – text"),
     ],
 )
-def test_halves_of_characters(text: str, until_end: str) -> None:
+def test_surrogate_pair_is_joined_and_a_lone_surrogate_is_replaced(
+    text: str, until_end: str
+) -> None:
     assert replace_surrogates({text: [text, 1, None]}) == {until_end: [until_end, 1, None]}
 
 
@@ -73,7 +75,7 @@ texts = st.text(st.sampled_from("aé\0😀" + HALF_FIRST + HALF_LAST), max_size=
         lambda inner: st.lists(inner) | st.dictionaries(texts, inner, max_size=1),
     )
 )
-def test_what_is_stored_has_whole_characters_and_no_zeros(value: Any) -> None:
+def test_db_safe_replaces_lone_surrogates_and_null_characters(value: Any) -> None:
     written = json.dumps(replace_surrogates(value)).replace("\\u0000", "\\ufffd")
     assert json.dumps(db_safe(value)) == json.dumps(json.loads(written))
 
@@ -90,7 +92,7 @@ def test_cut_json_is_distinguished_from_other_text(value: Any, escaped: bool, da
     "text",
     ["", "<html>", "plain words", "t", '{"a": 1}{', "{broken}", '{"a": tru}', '["\\u12x"]', "[1.]"],
 )
-def test_other_texts_are_not_cut(text: str) -> None:
+def test_complete_texts_do_not_look_like_cut_json(text: str) -> None:
     with pytest.raises(ValueError, match="is not JSON") as caught:
         read_json(text)
     assert not isinstance(caught.value, CutJsonError)
@@ -111,14 +113,14 @@ PARTS = st.sampled_from([*'{}[],:-.019eE+ "\n\\', *NUMBERS, *WORDS])
 
 @settings(max_examples=examples(300))
 @given(st.lists(PARTS, max_size=8).map("".join) | JSON.map(json.dumps), st.booleans())
-def test_both_parsers_read_the_same(text: str, as_bytes: bool) -> None:
+def test_both_parsers_read_any_text_the_same(text: str, as_bytes: bool) -> None:
     """Python's decides what a text is worth: the faster one must not show."""
     given_text = text.encode("utf-8", "surrogatepass") if as_bytes else text
     assert outcome(read_json, given_text) == outcome(_read_again, given_text)
 
 
 @given(st.floats().map(repr) | st.decimals(allow_nan=False).map(str))
-def test_both_parsers_round_the_same(number: str) -> None:
+def test_both_parsers_round_numbers_the_same(number: str) -> None:
     assert outcome(read_json, f"[{number}]") == outcome(_read_again, f"[{number}]")
 
 
@@ -128,7 +130,7 @@ def test_both_parsers_round_the_same(number: str) -> None:
     ),
     beside=st.text("[{ 1a", max_size=4),
 )
-def test_no_order_of_brackets_hides_how_deep_they_go(brackets: list[str], beside: str) -> None:
+def test_nesting_depth_is_limited_for_any_mix_of_brackets(brackets: list[str], beside: str) -> None:
     opening = "".join("[" if kind == "[]" else '{"a":' for kind in brackets)
     closing = "".join(kind[1] for kind in reversed(brackets))
     text = f"{opening}{json.dumps(beside)}{closing}"
@@ -155,6 +157,6 @@ def test_both_parsers_refuse_the_same_depth(depth: int, beside: str, brackets: s
         *('{"a": 1, "b": 2, "a": 3}', '"\\ud83d\\ude00"', '"\\ud83dx"', '"\x7f"', "1_0", "\u0661"),
     ],
 )
-def test_both_parsers_read_what_is_odd_the_same(text: str) -> None:
+def test_both_parsers_read_odd_texts_the_same(text: str) -> None:
     for form in (text, text.encode()):
         assert outcome(read_json, form) == outcome(_read_again, form)

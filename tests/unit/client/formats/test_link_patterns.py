@@ -1,4 +1,4 @@
-"""Patterns of addresses for people."""
+"""Patterns of web addresses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_path_keeps_its_slashes() -> None:
 
 
 @pytest.mark.parametrize("values", [{}, {"chat_id": None}, {"chat_id": ""}])
-def test_without_its_value_there_is_no_address(values: dict[str, object]) -> None:
+def test_pattern_without_its_value_gives_no_address(values: dict[str, object]) -> None:
     assert fill("https://acme.example.com/{chat_id}", values) is None
 
 
@@ -74,5 +74,5 @@ def test_the_connection_names_the_field() -> None:
 
 
 @pytest.mark.parametrize("untouched", [None, "", {}, {"thread": ""}, '{"thread": ""}'])
-def test_an_untouched_form_field_is_absent(untouched: object) -> None:
+def test_untouched_form_field_sets_no_pattern(untouched: object) -> None:
     assert built(untouched).web_links is None

@@ -1,4 +1,4 @@
-"""Bytes to lines: whatever the pieces, the same lines; what is not JSON is named with its place."""
+"""Bytes to lines: any pieces give the same lines, and an error names the line and position."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_all(pieces: list[bytes]) -> list[tuple[Any, int]]:
     closed=st.booleans(),
 )
 @example(values=[SEPARATORS, {"é": "📈"}], ends=["\n"] * 6, places=list(range(60)), closed=True)
-def test_pieces_do_not_matter(
+def test_lines_do_not_depend_on_the_pieces(
     values: list[Any], ends: list[str], places: list[int], closed: bool
 ) -> None:
     texts = [
@@ -82,7 +82,7 @@ def test_a_line_is_given_out_when_it_is_whole() -> None:
     data=st.lists(st.sampled_from([b"a", b"bc", b"{}", b" ", b"\t", b"\r", b"\n"])).map(b"".join),
     places=st.lists(st.integers(min_value=0), max_size=8),
 )
-def test_every_line_is_there_once_and_none_is_too_long(data: bytes, places: list[int]) -> None:
+def test_every_line_comes_once_and_a_long_line_is_refused(data: bytes, places: list[int]) -> None:
     longest = 6
     *ended, rest = data.split(b"\n")
     expected = [(line.strip(), number) for number, line in enumerate(ended, 1) if line.strip()]
@@ -106,7 +106,7 @@ def test_blank_lines_are_silence(piece: bytes, active: bool) -> None:
     assert reader.active is active
 
 
-def test_the_longest_line() -> None:
+def test_longest_line_is_read_and_a_longer_one_is_refused() -> None:
     reader = LineReader()
     half = b'"' + b"x" * (MAX_LINE_BYTES // 2 - 1)
     assert reader.feed(half) == []
@@ -154,17 +154,17 @@ def lines(reader: LineReader, data: bytes, size: int) -> list[tuple[bytes, int]]
         (b"[" * (MAX_DEPTH + 2) + b"]" * (MAX_DEPTH + 2), "is nested too deeply"),
         (b"1" * 5000, "contains a number with too many digits"),
         (b"\x00", "is not JSON"),
-        (b"plain words", "it begins with 'plain words'"),
+        (b"plain words", "The line begins with 'plain words'"),
     ],
 )
-def test_what_is_not_json_is_named_with_its_place(line: bytes, problem: str) -> None:
+def test_error_names_line_and_position_of_invalid_json(line: bytes, problem: str) -> None:
     with pytest.raises(PlatformProtocolError, match=problem.replace("(", r"\(")) as caught:
         parse_line(line, 7)
     assert "\n" not in caught.value.message
     assert len(caught.value.message) < 300
 
 
-def test_numbers_that_json_does_not_have_are_none() -> None:
+def test_nan_and_infinity_become_none() -> None:
     assert read_json("[NaN, Infinity, -Infinity, 1e999, 1.5, 12345678901234567890]") == [
         None,
         None,
@@ -183,12 +183,12 @@ def test_nesting_that_is_deep_but_bearable_is_read() -> None:
     assert len(read_json(json.dumps([[1]] * 1000))) == 1000
 
 
-def test_a_byte_order_mark_is_no_data() -> None:
+def test_byte_order_mark_is_skipped() -> None:
     assert read_json(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_a_value_or_a_protocol_error(data: bytes) -> None:
+def test_any_bytes_give_a_value_or_a_protocol_error(data: bytes) -> None:
     try:
         value = parse_line(data, 1)
     except PlatformProtocolError:

@@ -1,4 +1,4 @@
-"""Reads one compressed answer in a process of its own and prints what that took, as JSON.
+"""Read one compressed response in its own process and print time and memory as JSON.
 
 Called with the kind of the answer and the address that serves it.
 """

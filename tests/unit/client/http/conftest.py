@@ -1,4 +1,4 @@
-"""Both clients as one fixture; attempts follow each other without pauses."""
+"""Both clients as one fixture. Attempts follow each other without pauses."""
 
 from __future__ import annotations
 

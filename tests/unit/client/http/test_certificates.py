@@ -1,4 +1,4 @@
-"""Real TLS handshakes: which certificates are trusted, and what a person reads of the others."""
+"""Real TLS handshakes: which certificates are trusted, and how an error names the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few bytes that stand for gigabytes cost neither memory nor the turns of others on the loop.
+"""Small compressed bodies with huge content use little memory and do not block the loop.
 
 Each answer is read in a process of its own, whose memory is measured.
 """
@@ -68,7 +68,7 @@ def test_small_response_with_millions_of_lists_is_refused(kind: str, most: int) 
     assert took["megabytes"] < 60
 
 
-def test_what_is_compressed_twice_is_not_read() -> None:
+def test_body_that_is_compressed_twice_is_refused() -> None:
     packer = zlib.compressobj(9, wbits=31)
     twice = packer.compress(packed(b"", b"\0", 300)) + packer.flush()
     assert len(twice) < 10_000
@@ -102,7 +102,7 @@ def test_row_is_limited_to_the_length_of_a_line() -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_stream_that_nobody_needs_is_read_in_little_memory() -> None:
+def test_unneeded_stream_is_read_in_little_memory() -> None:
     took = reading("stream", packed(b"", b"\n", 300))
     assert took["outcome"] == 300 * MEGABYTE
     assert took["megabytes"] < 40
@@ -111,7 +111,7 @@ def test_a_stream_that_nobody_needs_is_read_in_little_memory() -> None:
 
 @pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("kind", ["rows", "poll"])
-def test_empty_members_without_end_leave_others_their_turns(kind: str) -> None:
+def test_endless_empty_gzip_members_do_not_block_the_loop(kind: str) -> None:
     """Each of a few bytes takes zlib some time, and none brings content."""
     packer = zlib.compressobj(wbits=31)
     empty = packer.flush()

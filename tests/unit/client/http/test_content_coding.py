@@ -1,4 +1,4 @@
-"""The content of a body: gzip in any pieces and members; what is cut is never taken for whole."""
+"""The content of a body: gzip in any pieces and members. A cut body never counts as complete."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def test_an_empty_body_has_no_content() -> None:
     assert read(b"", []) == b""
 
 
-def test_what_zlib_holds_back_comes_with_its_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_comes_with_the_compressed_piece_that_contains_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It has taken in all bytes of a piece before all of their content is out."""
     monkeypatch.setattr(content_coding, "STEP_BYTES", 10)
     body = gzip.compress(bytes(10_000))
@@ -110,12 +112,12 @@ def test_what_zlib_holds_back_comes_with_its_piece(monkeypatch: pytest.MonkeyPat
         ("identity, gzip", True),
     ],
 )
-def test_codings_that_were_asked_for(coding: str, is_gzip: bool) -> None:
+def test_requested_content_codings_are_accepted(coding: str, is_gzip: bool) -> None:
     assert isinstance(gzip_reader({"content-encoding": coding}), GzipReader) == is_gzip
 
 
 @pytest.mark.parametrize("coding", ["gzip, gzip", "deflate", "br", "gzip,identity,gzip", "zstd"])
-def test_other_codings_and_several_are_refused(coding: str) -> None:
+def test_other_content_codings_and_combinations_are_refused(coding: str) -> None:
     with pytest.raises(RefusedCodingError):
         gzip_reader({"content-encoding": coding})
 
@@ -131,5 +133,7 @@ def test_other_codings_and_several_are_refused(coding: str) -> None:
         (200, {"transfer-encoding": "chunked"}, False),
     ],
 )
-def test_what_marks_the_end_of_a_body(status: int, headers: dict[str, str], expected: bool) -> None:
+def test_body_without_length_or_chunks_is_open_ended(
+    status: int, headers: dict[str, str], expected: bool
+) -> None:
     assert is_open_ended(status, headers) == expected

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits
 from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
 from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
 from airflow_provider_platform.client.operations.program import Call, Sleep
-from airflow_provider_platform.client.polling.failure_budget import first_pause, poll_pause
+from airflow_provider_platform.client.polling.poll_interval import first_pause, poll_pause
 from tests.unit.client.http.calls import config_for
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_first_polls_cover_the_interval(slept: list[float]) -> None:
 
 
 @given(st.floats(0.0, 1e4), st.floats(-10.0, 1e4))
-def test_no_pause_goes_beyond_the_end(seconds: float, left: float) -> None:
+def test_spread_pauses_never_exceed_the_deadline(seconds: float, left: float) -> None:
     for program in (poll_pause(seconds, left), first_pause(seconds, left)):
         effect = only(program)
         longest = effect.seconds * (1 + effect.spread)
@@ -85,7 +85,7 @@ def test_no_pause_goes_beyond_the_end(seconds: float, left: float) -> None:
         assert longest <= max(0.0, left) * (1 + 1e-9)
 
 
-def test_a_pause_that_is_no_poll_is_exact(slept: list[float]) -> None:
+def test_pause_that_is_not_a_poll_is_exact(slept: list[float]) -> None:
     perform(Sleep(3.0), 3)
     assert slept == [3.0] * 3
 
@@ -109,7 +109,7 @@ def waits(*, stagger_first_poll: bool) -> list[Program[Any]]:
     ]
 
 
-def test_where_a_wait_begins() -> None:
+def test_first_poll_is_staggered_only_in_a_triggerer() -> None:
     """One of a worker looks at once; one of many in a triggerer somewhere in the first interval."""
     assert all(isinstance(next(program), Call) for program in waits(stagger_first_poll=False))
     for program in waits(stagger_first_poll=True):
@@ -117,7 +117,7 @@ def test_where_a_wait_begins() -> None:
         assert isinstance(program.send(None), Call)
 
 
-def test_each_round_of_the_loop_has_one_turn() -> None:
+def test_each_round_of_the_loop_starts_one_task() -> None:
     async def run() -> list[int]:
         rounds = 0
         taken: list[int] = []

@@ -1,4 +1,4 @@
-"""What an answer or a cancelled call leaves behind reaches no other call, and is closed."""
+"""Bytes left by a response or a cancelled call reach no other call, and the connection closes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from airflow_provider_platform.client.http.client import AsyncPlatformClient
 from tests.unit.client.http.calls import GET, POST, Run, config_for
-from tests.unit.client.http.keeping_server import Connection, keeping, plain
+from tests.unit.client.http.keep_alive_server import Connection, keeping, plain
 from tests.unit.client.http.test_certificates import authority, bundle, certified
-from tests.unit.client.http.test_connections import calls, idle
+from tests.unit.client.http.test_connection_pool import calls, idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -93,7 +93,7 @@ def test_unrepeatable_call_opens_a_new_connection_after_two_parallel_calls(
     assert server.connections[2].requests == ["POST /api/v1/x"]
 
 
-def test_age_of_an_idle_connection_is_its_own(run: Run, idle: Any) -> None:
+def test_each_idle_connection_has_its_own_age(run: Run, idle: Any) -> None:
     pauses = iter([5.0, 0.5])
     with keeping(vanish=[1]) as server:
         outcomes = run(config_for(server), calls(GET, POST, POST, pause=lambda: idle(next(pauses))))

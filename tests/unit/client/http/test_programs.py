@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.program import Program
 
 
-def test_notices_come_before_the_program_goes_on() -> None:
+def test_listener_gets_a_notice_before_the_program_continues() -> None:
     received: list[Any] = []
 
     def program() -> Program[str]:
@@ -100,7 +100,7 @@ def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
     assert events == ["one"] * 2
 
 
-def test_an_effect_that_is_none() -> None:
+def test_program_that_yields_no_effect_raises_type_error() -> None:
     def program() -> Program[None]:
         yield "no effect"  # type: ignore[misc]
 
@@ -113,7 +113,7 @@ class Stopped(BaseException):
 
 
 @pytest.mark.parametrize("work", [POST, None], ids=["a call", "a stream"])
-def test_a_signal_cancels_what_is_under_way(work: Any) -> None:
+def test_signal_handler_that_raises_cancels_the_running_call(work: Any) -> None:
     """As when Airflow stops a task: the handler raises in the middle of `run`."""
     left = threading.Event()
 
@@ -165,7 +165,7 @@ def test_cancelling_a_task_closes_its_connection() -> None:
         asyncio.run(run(server))
 
 
-def test_closing_twice_is_closing() -> None:
+def test_client_may_be_closed_twice() -> None:
     client = PlatformClient(config_for("http://127.0.0.1:9"))
     client.close()
     with serving(answer(body=b"[1]"), answer(body=b"[2]")) as server:
@@ -176,7 +176,7 @@ def test_closing_twice_is_closing() -> None:
 
 
 @pytest.mark.parametrize("to", ["the process", "another thread"])
-def test_an_interrupt_from_a_signal_handler_ends_what_is_under_way(to: str) -> None:
+def test_interrupt_from_a_signal_handler_ends_the_running_program(to: str) -> None:
     """And lets nothing begin after it, whatever the program makes of it. The kernel may give the
     signal of a process that was stopped to a thread that runs no handler."""
     seen: list[str] = []
@@ -215,7 +215,7 @@ def test_an_interrupted_client_sends_nothing_more() -> None:
         assert server.requests == []
 
 
-def test_an_interrupt_that_comes_while_its_error_is_cleaned_up_after() -> None:
+def test_interrupt_during_clean_up_does_not_close_the_client() -> None:
     """It is no end of the client, which would not be tried again."""
     cleaning = threading.Event()
 

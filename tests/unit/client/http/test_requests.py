@@ -29,7 +29,7 @@ from tests.unit.client.http.calls import (
 from tests.unit.client.http.http_server import answer, serving
 
 
-def test_a_management_request(run: Run) -> None:
+def test_management_request_has_encoded_path_query_and_body(run: Run) -> None:
     query = {"first": 5, "all": True, "no": None, "ids": [1, "b c", None], "q": "é&="}
     operation = raw_operation("POST", "/v1/a%2Fb/c", query=query, body={"name": "Zürich"})
     with serving(answer(body=b'{"id": 1}')) as server:
@@ -103,7 +103,7 @@ def test_number_that_json_lacks_is_refused_in_a_free_form_field_too(run: Run) ->
     assert server.requests == []
 
 
-def test_sides_that_are_not_configured(run: Run) -> None:
+def test_call_to_an_api_that_is_not_configured_names_the_field(run: Run) -> None:
     management = PlatformConfig.build(host="http://127.0.0.1:9", management_token=TOKEN)
     with pytest.raises(PlatformConfigError, match=r"chat_url.*premium or enterprise") as caught:
         run(management, abort("c1", None))
@@ -132,7 +132,7 @@ def test_credentials_that_did_not_change_are_not_tried_again(run: Run) -> None:
     assert len(server.requests) == 1
 
 
-def test_a_connection_that_points_elsewhere_now_gets_nothing(run: Run) -> None:
+def test_changed_address_gets_no_request_of_a_running_call(run: Run) -> None:
     with serving() as other, serving(answer(401)) as server:
         moved = PlatformConfig.build(host=other.url, management_token="canary-new")
         with pytest.raises(PlatformAuthenticationError):

@@ -1,4 +1,4 @@
-"""What an HTTP answer means: values, typed errors in the service's words, wrong addresses."""
+"""What a response becomes: values, typed errors with the service's message, wrong addresses."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformRateLimitError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.http.abort_response import read_abort
 from airflow_provider_platform.client.http.api_errors import (
     CHAT_STREAM,
     error_for_status,
@@ -28,7 +29,6 @@ from airflow_provider_platform.client.http.api_errors import (
 )
 from airflow_provider_platform.client.http.responses import (
     check_stream_start,
-    read_abort,
     read_response,
 )
 from airflow_provider_platform.client.http.retry import cannot_have_been_processed, is_transient
@@ -81,7 +81,7 @@ def failure(status: int, body: bytes = b"", headers: dict[str, str] | None = Non
     return caught.value
 
 
-def test_a_typed_answer() -> None:
+def test_response_is_read_into_its_model() -> None:
     report = read(200, b'{"id": "42", "name": 7, "later": {"a": 1}}')
     assert (report.id, report.name) == (42, "7")
     assert report.to_json() == {"id": 42, "name": "7", "later": {"a": 1}}
@@ -89,12 +89,12 @@ def test_a_typed_answer() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 202, 204])
-def test_an_empty_answer(status: int) -> None:
+def test_empty_response_of_a_deletion_is_none(status: int) -> None:
     assert read(status, b"", operation=delete_report(report_id=1)) is None
     assert read(status, b"", operation=ANY) is None
 
 
-def test_plain_json_keeps_only_what_json_has() -> None:
+def test_plain_json_contains_only_json_values() -> None:
     assert read(200, b'{"a": [NaN, 1e999]}', operation=ANY) == {"a": [None, None]}
 
 
@@ -104,7 +104,7 @@ def test_empty_response_that_needs_a_body_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'{"id": "many"}'])
-def test_an_answer_of_another_shape(body: bytes) -> None:
+def test_response_of_another_shape_is_a_protocol_error(body: bytes) -> None:
     error = failure(200, body)
     assert isinstance(error, PlatformProtocolError)
     assert error.message.startswith("get report: the response does not have the documented shape")
@@ -125,7 +125,7 @@ def test_an_answer_of_another_shape(body: bytes) -> None:
         (b"\xff\xfe", JSON),
     ],
 )
-def test_other_than_json_is_a_wrong_address(body: bytes, headers: dict[str, str]) -> None:
+def test_response_that_is_not_json_is_a_wrong_address(body: bytes, headers: dict[str, str]) -> None:
     for operation in (OPERATION, delete_report(report_id=1)):
         with pytest.raises(
             PlatformAddressError, match=r"instead of JSON.*Check the address"
@@ -160,7 +160,7 @@ STATUSES = [400, 401, 403, 404, 405, 408, 409, 410, 418, 422, 429, 500, 502, 503
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_error_statuses(status: int) -> None:
+def test_error_status_gives_its_class_and_details(status: int) -> None:
     error = failure(status, b'{"message": "The service\'s words"}', {"retry-after": "7"})
     assert type(error) is error_for_status(status)
     assert isinstance(error, PlatformApiError)
@@ -175,14 +175,14 @@ def test_error_statuses(status: int) -> None:
     assert error.message.endswith(" (deployment 7, report 42: GET /v1/deployments/7/reports/42)")
 
 
-def test_hints() -> None:
+def test_error_names_the_likely_cause_of_its_status() -> None:
     assert "ReportRead on the deployment" in failure(403).message
     assert "password" in failure(401).message
     assert "retry may succeed" in failure(502).message
     assert "without a message." in failure(404).message
 
 
-def test_retry_after_as_a_date() -> None:
+def test_retry_after_may_be_a_date() -> None:
     error = failure(503, b"", {"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"})
     assert isinstance(error, PlatformApiError)
     assert error.retry_after == 30.0
@@ -225,7 +225,7 @@ VALIDATION = {
         (b"\xff", "\ufffd"),
     ],
 )
-def test_the_services_words(body: bytes, said: str | None) -> None:
+def test_service_message_is_found_in_every_form(body: bytes, said: str | None) -> None:
     assert service_message(body) == said
 
 
@@ -272,14 +272,14 @@ def test_any_error_body_gives_one_line(value: Any, status: int) -> None:
         (b'{"id": 1, "error": "failed", "status": "failed"}', False),
     ],
 )
-def test_errors_under_200(body: bytes, fails: bool) -> None:
+def test_error_object_under_status_200_is_an_error(body: bytes, fails: bool) -> None:
     if fails:
         assert isinstance(failure(200, body), PlatformProtocolError)
     else:
         assert read(200, body).id == 1
 
 
-def test_binary_answers() -> None:
+def test_binary_response_is_returned_as_bytes() -> None:
     export = download()
     assert read(200, b"\x89PNG", {"content-type": "image/png"}, export) == b"\x89PNG"
     with pytest.raises(PlatformAddressError):

@@ -49,7 +49,7 @@ def joined(pieces: list[bytes | None]) -> bytes:
     return b"".join(piece or b"" for piece in pieces)
 
 
-def test_a_stream(run: Run) -> None:
+def test_stream_returns_all_pieces_until_its_end(run: Run) -> None:
     with serving(streaming(b'{"a":1}\n', b'{"b', b'":2}\n', end=chunk(b""))) as server:
         pieces = run(config_for(server), reading({"input": "Ü?"}))
     assert joined(pieces) == b'{"a":1}\n{"b":2}\n'
@@ -83,7 +83,7 @@ def test_a_compressed_stream_comes_as_it_is_sent(run: Run) -> None:
 
 
 @pytest.mark.parametrize("encoding", [b"", b"Content-Encoding: gzip\r\n"])
-def test_a_stream_that_breaks(run: Run, encoding: bytes) -> None:
+def test_broken_stream_is_a_transport_error(run: Run, encoding: bytes) -> None:
     piece = gzip.compress(b"one\n")[:-12] if encoding else b"one\n"
     broken = pytest.raises(PlatformTransportError, match="the connection broke")
     with serving(streaming(piece, end=b"9\r\ncut", encoding=encoding)) as server, broken as caught:
@@ -91,7 +91,7 @@ def test_a_stream_that_breaks(run: Run, encoding: bytes) -> None:
     assert caught.value.processed is None
 
 
-def test_a_stream_that_falls_silent(run: Run) -> None:
+def test_silent_stream_times_out_and_is_closed(run: Run) -> None:
     left = threading.Event()
 
     def respond(exchange: Exchange) -> None:
@@ -104,7 +104,7 @@ def test_a_stream_that_falls_silent(run: Run) -> None:
     assert left.is_set()
 
 
-def test_a_stream_that_never_starts(run: Run) -> None:
+def test_stream_that_never_starts_is_a_transport_error(run: Run) -> None:
     def respond(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
@@ -122,7 +122,9 @@ def test_a_stream_that_never_starts(run: Run) -> None:
         (answer(429, b"", {"Retry-After": "9"}), PlatformRateLimitError, "429"),
     ],
 )
-def test_a_stream_that_is_refused(run: Run, respond: Answer, error: Any, words: str) -> None:
+def test_refused_stream_raises_the_error_of_its_status(
+    run: Run, respond: Answer, error: Any, words: str
+) -> None:
     with serving(respond) as server, pytest.raises(error, match=words):
         run(config_for(server), reading({}))
     assert len(server.requests) == 1
@@ -140,13 +142,13 @@ def test_a_stream_under_another_success_is_read(run: Run) -> None:
         assert run(config_for(server), reading({})) == [b""]
 
 
-def test_an_abort_that_is_not_confirmed(run: Run) -> None:
+def test_unconfirmed_abort_raises_the_error(run: Run) -> None:
     refusal = b'{"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}'
     with serving(answer(200, refusal)) as server, pytest.raises(ChatRpcError, match="Unauthorized"):
         run(config_for(server), abort("c1", None))
 
 
-def test_an_abort_has_its_own_time_out(run: Run) -> None:
+def test_abort_has_its_own_timeout(run: Run) -> None:
     def respond(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 

@@ -54,7 +54,7 @@ def test_system_proxies_hold_for_others(
     assert [request.target for request in proxy.requests] == ["http://platform.test/api/v1/x"]
 
 
-def test_the_connections_proxy(run: Run) -> None:
+def test_proxy_of_the_connection_is_used(run: Run) -> None:
     with serving(answer(body=b"[1]")) as proxy:
         config = config_for(
             "http://platform.test",
@@ -65,7 +65,7 @@ def test_the_connections_proxy(run: Run) -> None:
     assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
 
 
-def test_a_proxy_that_refuses(run: Run) -> None:
+def test_refusal_by_a_proxy_is_a_transport_error(run: Run) -> None:
     with serving(answer(407)) as proxy:
         config = config_for(
             "https://platform.test",
@@ -77,7 +77,9 @@ def test_a_proxy_that_refuses(run: Run) -> None:
     assert caught.value.processed is False
 
 
-def test_a_proxy_that_cannot_be_used(run: Run, environment: pytest.MonkeyPatch) -> None:
+def test_unusable_system_proxy_names_the_field_proxy(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
     environment.setenv("https_proxy", "gopher://canary@proxy.test")
     with pytest.raises(PlatformConfigError, match="proxy") as caught:
         run(config_for("https://platform.test"), GET)
@@ -126,7 +128,7 @@ def test_no_proxy_names_hosts_and_ranges_of_addresses(
     assert (proxy_for(config, "https", host, 8443) is not None) == expected
 
 
-def test_a_ca_bundle_without_certificates(run: Run, tmp_path: Path) -> None:
+def test_ca_bundle_without_certificates_is_refused(run: Run, tmp_path: Path) -> None:
     bundle = tmp_path / "ca.pem"
     bundle.write_text("no certificate")
     with pytest.raises(PlatformConfigError, match="ca_bundle"):

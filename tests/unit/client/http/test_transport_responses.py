@@ -1,4 +1,4 @@
-"""What the transport makes of what comes back, and when it asks again."""
+"""How the transport handles responses, and when it repeats a request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     from_payload,
 )
-from airflow_provider_platform.client.http import bodies
+from airflow_provider_platform.client.http import response_size
 from airflow_provider_platform.client.management.reports.placements import (
     DisconnectReportFromWorkbookInput,
 )
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.one_case_in(2)
 
 
-def test_compressed_and_chunked_answers(run: Run) -> None:
+def test_compressed_and_chunked_responses_are_read(run: Run) -> None:
     packed = gzip.compress(b'{"a": 1}')
     head = STREAM_HEAD % b"Content-Encoding: gzip\r\n"
 
@@ -84,7 +84,7 @@ BROKEN = [cut_off, reset, silent_end, answer(body=b"junk", headers={"Content-Enc
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=["cut off", "reset", "silent end", "no gzip"])
-def test_a_broken_answer(run: Run, broken: Answer) -> None:
+def test_broken_response_is_repeated_only_for_a_repeatable_call(run: Run, broken: Answer) -> None:
     """What may be repeated is; what must not be processed twice is sent once."""
     with serving(broken, broken, answer(body=b"[1]")) as server:
         assert run(config_for(server), GET) == [1]
@@ -103,7 +103,7 @@ def test_an_error_without_a_connection_names_the_address(run: Run) -> None:
     assert caught.value.processed is False
 
 
-def test_a_server_that_does_not_speak_tls(run: Run) -> None:
+def test_server_without_tls_names_ca_bundle(run: Run) -> None:
     with serving() as server:
         url = server.url.replace("http:", "https:")
         with pytest.raises(PlatformTransportError, match="ca_bundle") as caught:
@@ -153,7 +153,7 @@ def test_redirects_are_not_followed(run: Run, status: int) -> None:
     assert other.requests == []
 
 
-def test_a_redirect_to_what_is_no_address_is_a_wrong_address_too(run: Run) -> None:
+def test_redirect_to_an_invalid_address_is_a_wrong_address(run: Run) -> None:
     with serving() as server:
         server.answers += [answer(302, b"", {"Location": "http://[::1"})] * 3
         for work in (GET, abort("c1", None), reading({})):
@@ -170,7 +170,7 @@ def test_typed_results_contain_no_credential_of_the_connection(run: Run) -> None
         assert run(config_for(server), GET) == json.loads(text)
 
 
-def test_an_error_whose_body_breaks_is_still_that_error(run: Run) -> None:
+def test_error_with_a_broken_body_keeps_its_class(run: Run) -> None:
     broken = answer(429, b'{"mess', {"Retry-After": "0"}, length=500)
     with serving(broken, answer(body=b"[1]")) as server:
         assert run(config_for(server), POST) == [1]
@@ -179,7 +179,7 @@ def test_an_error_whose_body_breaks_is_still_that_error(run: Run) -> None:
     assert caught.value.retry_after == 0
 
 
-def test_attempts(run: Run) -> None:
+def test_call_is_sent_max_attempts_times_and_a_single_call_once(run: Run) -> None:
     with serving(*[answer(502)] * 9) as server:
         with pytest.raises(PlatformServerError):
             run(config_for(server, max_attempts=3), GET)
@@ -202,8 +202,8 @@ def test_a_repeated_delete_that_finds_nothing_is_done(run: Run) -> None:
         run(config_for(server), GET)
 
 
-def test_an_answer_that_is_too_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "MAX_LIST_BYTES", 1000)
+def test_too_long_response_is_a_protocol_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(response_size, "MAX_LIST_BYTES", 1000)
     too_long = pytest.raises(
         PlatformProtocolError, match="API call: the response is larger than 1000 by"
     )

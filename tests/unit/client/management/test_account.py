@@ -19,6 +19,11 @@ from airflow_provider_platform.client.management.account.oauth import (
     list_user_oauth_tokens,
     update_oauth_integration,
 )
+from airflow_provider_platform.client.management.account.policies import (
+    AIEngineerSettings,
+    InheritedUserPolicyDto,
+    ResourceUserPolicyDto,
+)
 from airflow_provider_platform.client.management.account.usage_analytics import (
     create_usage_analytics_token,
 )
@@ -26,11 +31,6 @@ from airflow_provider_platform.client.management.account.user_attributes import 
     UserAttributeDefinitionDTO,
     UserAttributeInput,
     UserAttributeType,
-)
-from airflow_provider_platform.client.management.account.users import (
-    AIEngineerSettings,
-    InheritedUserPolicyDto,
-    ResourceUserPolicyDto,
 )
 from airflow_provider_platform.client.management.deployments.agents import (
     Agent,
@@ -176,7 +176,7 @@ def test_secrets_in_an_integrations_config_are_hidden() -> None:
     }
 
 
-def test_agents_and_their_skills() -> None:
+def test_agents_hide_their_model_key_and_list_their_skills() -> None:
     agent = Agent.model_validate(
         {"id": 5, "name": "Ada", "agentLlm": {"id": 1, "apiKey": CANARY, "config": {"key": 1}}}
     )
@@ -191,7 +191,7 @@ def test_agents_and_their_skills() -> None:
     assert skills.read({"skills": [{"name": "sql"}]}).to_json() == {"skills": [{"name": "sql"}]}
 
 
-def test_chat_thread_policies() -> None:
+def test_chat_thread_policies_have_the_described_fields() -> None:
     settings = AIEngineerSettings.model_validate(
         {
             "chatThreadPolicies": [
@@ -212,7 +212,7 @@ def test_chat_thread_policies() -> None:
 
 
 @pytest.mark.parametrize("model", [InheritedUserPolicyDto, ResourceUserPolicyDto])
-def test_user_policies_say_who(model: type[ResourceUserPolicyDto]) -> None:
+def test_user_policy_names_its_user(model: type[ResourceUserPolicyDto]) -> None:
     policy = model.model_validate({"email": "a@example.com", "firstName": "Ann", "picture": None})
 
     assert (policy.email, policy.first_name, policy.picture) == ("a@example.com", "Ann", None)

@@ -1,4 +1,4 @@
-"""A branch is waited for until it is built, whatever its build status says in between."""
+"""Waiting for a branch until it is built, with every status in between."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from airflow_provider_platform.client.polling.failure_budget import (
     TOLERATED_FAILURES,
     FailureBudget,
 )
-from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import poll_until
 from airflow_provider_platform.client.sensor_conditions import Condition
 from tests.unit.client.fakes.played_branches import BUILT, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
@@ -70,7 +71,7 @@ class TestStatus:
         assert waiting(tenant) == Build("built", "abc", "dev_mode")
 
     @given(st.lists(st.text(max_size=12), max_size=8))
-    def test_any_unknown_status_means_that_the_build_goes_on(self, statuses: list[str]) -> None:
+    def test_unknown_build_status_means_that_the_build_continues(self, statuses: list[str]) -> None:
         ends = {"built", "failed", "cancelled", "none", "stopped"}
         going = [{"status": status} for status in statuses if status not in ends]
         assert waiting(tenant_with(*going, BUILT)).status == "built"
@@ -88,7 +89,9 @@ class TestStatus:
 
     def test_a_build_that_takes_too_long_is_reported_with_its_last_status(self) -> None:
         tenant = tenant_with({"status": "warmup", "errorText": "still loading"})
-        with pytest.raises(PlatformDeadlineError, match=r"last status was warmup.*still loading"):
+        with pytest.raises(
+            PlatformDeadlineError, match=r"last status of the build was warmup.*still loading"
+        ):
             waiting(tenant)
 
     def test_a_branch_that_is_built_during_the_last_pause_is_seen(self) -> None:
@@ -117,18 +120,18 @@ class TestErrorText:
             waiting(tenant, opened=opened)
         assert len(tenant.calls) == 1
 
-    def test_a_text_inside_an_object_counts_too(self) -> None:
+    def test_error_text_inside_an_object_is_found(self) -> None:
         tenant = tenant_with({"status": "building", "errorText": {"message": "Bad branch"}}, BUILT)
         with pytest.raises(BranchNotFoundError, match="Bad branch"):
             waiting(tenant)
 
-    def test_the_texts_are_searched_as_they_are_written(self) -> None:
+    def test_error_texts_are_searched_in_their_exact_spelling(self) -> None:
         tenant = tenant_with(
             {"status": "building", "errorText": "bad branch, branch is not active"}, BUILT
         )
         assert waiting(tenant).status == "built"
 
-    def test_an_inactive_branch_ends_a_mere_wait_at_once(self) -> None:
+    def test_wait_for_an_inactive_branch_fails_at_once(self) -> None:
         tenant = tenant_with(INACTIVE, BUILT)
         with pytest.raises(BranchNotActiveError, match="PlatformOpenBranchOperator"):
             waiting(tenant)
@@ -200,11 +203,11 @@ class TestCommit:
         tenant = tenant_with({"status": "failed", **self.OLD}, {**BUILT, **self.NEW})
         assert waiting(tenant, hash="new").hash == "new"
 
-    def test_the_failure_of_the_wanted_commit_is_not(self) -> None:
+    def test_failed_build_of_the_wanted_commit_ends_the_wait(self) -> None:
         with pytest.raises(BuildFailedError):
             waiting(tenant_with({"status": "failed", **self.NEW}, BUILT), hash="new")
 
-    def test_a_service_that_names_no_commit_is_believed(self) -> None:
+    def test_build_status_without_a_commit_counts(self) -> None:
         assert waiting(tenant_with({**BUILT, "lastHash": None}), hash="new").hash is None
 
     def test_a_commit_that_a_sensor_wants_is_waited_for_to_the_deadline(self) -> None:
@@ -226,7 +229,7 @@ class TestFailures:
         with pytest.raises(type(error)):
             waiting(tenant)
 
-    def test_an_answer_without_a_build_ends_the_row_of_failures(self) -> None:
+    def test_successful_poll_without_a_build_resets_the_failure_count(self) -> None:
         row: list[PlatformError | None] = [*[DOWN] * TOLERATED_FAILURES, None]
         tenant = tenant_with({"status": "building"}, {"status": "building"}, BUILT)
         tenant.faults["buildStatus"] = row * 2
@@ -236,7 +239,7 @@ class TestFailures:
         "error",
         [PlatformPermissionError("no", status=403), PlatformNotFoundError("no", status=404)],
     )
-    def test_what_a_repeat_cannot_mend_ends_the_wait(self, error: PlatformError) -> None:
+    def test_non_retryable_error_ends_the_wait(self, error: PlatformError) -> None:
         tenant = tenant_with(BUILT, faults={"buildStatus": [error]})
         with pytest.raises(type(error)):
             waiting(tenant)
@@ -305,7 +308,7 @@ class TestCondition:
         )
         return tenant.run(program)
 
-    def test_a_built_branch(self) -> None:
+    def test_sensor_returns_the_built_branch(self) -> None:
         found = self.seen(tenant_with({"status": "none"}, {**BUILT, "lastHash": "abc"}))
         assert found == {
             "branch_name": FORK,
@@ -314,7 +317,7 @@ class TestCondition:
             "mode": "dev_mode",
         }
 
-    def test_an_inactive_branch_ends_the_wait_at_once(self) -> None:
+    def test_sensor_fails_at_once_for_an_inactive_branch(self) -> None:
         with pytest.raises(BranchNotActiveError):
             self.seen(tenant_with(INACTIVE, BUILT))
 

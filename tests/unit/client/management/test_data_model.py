@@ -72,7 +72,7 @@ def test_bad_requests_are_refused(model: Any, given: dict[str, Any]) -> None:
         model.build(**given)
 
 
-def test_merging_and_staging() -> None:
+def test_merging_and_staging_send_the_described_bodies() -> None:
     merge = merge_to_default(
         deployment_id=7, body=MergeToDefaultBranchRequest.build(message="m", branch_name="b")
     )

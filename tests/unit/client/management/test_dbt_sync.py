@@ -32,7 +32,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
         ),
     ],
 )
-def test_only_what_was_given_is_in_the_body(given: dict[str, Any], body: dict[str, Any]) -> None:
+def test_body_contains_only_the_given_fields(given: dict[str, Any], body: dict[str, Any]) -> None:
     operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput.build(**given))
 
     assert (operation.method, operation.path) == ("POST", "/v1/deployments/7/dbt-sync")
@@ -113,7 +113,7 @@ def test_history_entry_with_unexpected_field_types_is_accepted(odd: dict[str, An
     assert run.to_json() == row
 
 
-def test_a_status_that_nobody_knows_passes() -> None:
+def test_unknown_status_is_accepted() -> None:
     status = get_dbt_sync_status(deployment_id=7, sync_job_id="j").read(
         {
             "syncJobId": "j",
@@ -135,7 +135,7 @@ def test_an_empty_result_is_not_ready(answer: Any) -> None:
     assert not get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(answer).is_ready
 
 
-def test_a_result() -> None:
+def test_sync_result_has_the_described_fields() -> None:
     result = get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(
         {
             "syncJobId": "j",
@@ -153,14 +153,14 @@ def test_a_result() -> None:
     assert result.manifest_stats.models == 3
 
 
-def test_a_repeated_cancellation_without_an_answer_is_fine() -> None:
+def test_repeated_cancellation_needs_no_response_body() -> None:
     operation = cancel_dbt_sync(deployment_id=7, sync_job_id="dbt/1")
 
     assert operation.path == "/v1/deployments/7/dbt-sync/dbt%2F1"
     assert operation.read(None).message is None
 
 
-def test_a_run_of_the_history() -> None:
+def test_unknown_fields_of_a_history_entry_are_kept() -> None:
     run = DbtSyncRun.model_validate(
         {
             "syncJobId": "j",

@@ -1,4 +1,4 @@
-"""A dbt sync is started once and waited for to its end, whatever happens in between."""
+"""A dbt sync is started once and followed to its end, with every failure in between."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def under_way(*stages: tuple[float, str], **options: Any) -> PlayedTenant:
 
 
 class TestWait:
-    def test_the_outcome_of_a_sync_that_completes(self) -> None:
+    def test_completed_sync_returns_its_result(self) -> None:
         tenant = under_way((12.0, "QUEUED"), (30.0, "GENERATING"), (0.0, "COMPLETED"))
         outcome = waiting(tenant)
         assert (outcome.sync_job_id, outcome.result["cubeCount"]) == (SYNC, 3)
         assert [event.status for event in tenant.events] == ["QUEUED", "GENERATING", "COMPLETED"]
 
-    def test_what_the_service_said_of_one_that_failed(self) -> None:
+    def test_failed_sync_raises_the_services_message(self) -> None:
         tenant = under_way((12.0, "PARSING"), (0.0, "FAILED"), error="No manifest\nfound.")
-        with pytest.raises(DbtSyncFailedError, match=r"No manifest\\nfound\. Its log"):
+        with pytest.raises(DbtSyncFailedError, match=r"No manifest\\nfound\. For its log"):
             waiting(tenant)
 
     @given(st.lists(st.text(max_size=20).filter(lambda s: s not in TERMINAL_STATUSES), max_size=8))
@@ -110,17 +110,17 @@ class TestWait:
         waiting(tenant)
         assert tenant.times("listDbtSyncs") == []
 
-    def test_a_history_that_fails_is_no_news(self) -> None:
+    def test_failed_reads_of_the_history_do_not_end_the_wait(self) -> None:
         tenant = under_way((200.0, "RUNNING"), (0.0, "COMPLETED"))
         tenant.faults["listDbtSyncs"] = [DOWN, NO_ANSWER, PlatformProtocolError("odd")]
         assert waiting(tenant).result is not None
 
-    def test_a_status_that_is_unknown_right_after_the_start(self) -> None:
+    def test_status_may_be_unknown_right_after_the_start(self) -> None:
         tenant = under_way((0.0, "COMPLETED"))
         tenant.faults["getDbtSyncStatus"] = [NOT_FOUND] * 10
         assert waiting(tenant) is not None
 
-    def test_a_status_that_stays_unknown(self) -> None:
+    def test_status_that_stays_unknown_fails_after_the_grace_time(self) -> None:
         tenant = under_way((0.0, "RUNNING"))
         tenant.faults["getDbtSyncStatus"] = [NOT_FOUND] * 100
         with pytest.raises(PlatformNotFoundError):
@@ -128,7 +128,9 @@ class TestWait:
         assert NOT_FOUND_GRACE - ROUNDING <= tenant.now - NOON < NOT_FOUND_GRACE + 10.0
 
     @pytest.mark.parametrize("error", EVERY_TRANSIENT, ids=lambda error: type(error).__name__)
-    def test_five_failures_in_a_row_are_borne_and_no_more(self, error: PlatformError) -> None:
+    def test_five_failures_in_a_row_are_tolerated_and_six_are_not(
+        self, error: PlatformError
+    ) -> None:
         tenant = under_way((0.0, "COMPLETED"))
         tenant.faults["getDbtSyncStatus"] = [error] * TOLERATED_FAILURES
         assert waiting(tenant) is not None
@@ -137,12 +139,12 @@ class TestWait:
         with pytest.raises(type(error)):
             waiting(tenant)
 
-    def test_a_good_look_ends_the_row(self) -> None:
+    def test_successful_status_check_resets_the_failure_count(self) -> None:
         tenant = under_way((AN_HOUR / 2, "RUNNING"), (0.0, "COMPLETED"))
         tenant.faults["getDbtSyncStatus"] = [*[DOWN] * TOLERATED_FAILURES, None] * 3
         assert waiting(tenant) is not None
 
-    def test_the_service_is_left_alone_for_as_long_as_it_asks(self) -> None:
+    def test_retry_after_is_respected_between_status_checks(self) -> None:
         tenant = under_way((0.0, "COMPLETED"))
         tenant.faults["getDbtSyncStatus"] = [SLOW_DOWN]
         waiting(tenant)
@@ -159,7 +161,7 @@ class TestWait:
         ],
         ids=lambda error: type(error).__name__,
     )
-    def test_what_a_repeat_cannot_mend_ends_the_wait(self, error: PlatformError) -> None:
+    def test_non_retryable_error_ends_the_wait(self, error: PlatformError) -> None:
         tenant = under_way((0.0, "COMPLETED"))
         tenant.faults["getDbtSyncStatus"] = [error]
         with pytest.raises(type(error)):
@@ -172,7 +174,7 @@ class TestWait:
     @pytest.mark.parametrize(
         "faults", [[NOT_FOUND] * 99, [DOWN] * 99, [PlatformAddressError("HTML")]]
     )
-    def test_a_sync_without_a_result_has_succeeded_all_the_same(self, faults: Any) -> None:
+    def test_completed_sync_without_a_result_has_succeeded(self, faults: Any) -> None:
         tenant = under_way((0.0, "COMPLETED"), faults={"getDbtSyncResult": faults})
         assert waiting(tenant).result is None
 
@@ -249,7 +251,7 @@ class TestStart:
         ],
         ids=str,
     )
-    def test_what_was_refused_needs_no_look(self, error: PlatformError) -> None:
+    def test_refused_start_does_not_read_the_history(self, error: PlatformError) -> None:
         tenant = PlayedTenant(faults={"startDbtSync": [error]})
         with pytest.raises(type(error)):
             self.started(tenant, [])
@@ -262,7 +264,7 @@ class TestStart:
             self.started(tenant, known)
         assert len(tenant.started_at) == 1
 
-    def test_neither_the_start_nor_the_look_up_goes_on_beyond_the_deadline(self) -> None:
+    def test_start_and_search_keep_to_the_deadline(self) -> None:
         tenant = PlayedTenant(lost=True, faults={"startDbtSync": [NO_ANSWER]})
         tenant.run(start(1, BODY, known=[], submitted_at=NOON, deadline=NOON + 2))
         assert tenant.deadlines == [NOON + 2, NOON + 2]
@@ -277,7 +279,7 @@ class TestStart:
         assert found is not None
         assert found.sync_job_id == "new"
 
-    def test_several_that_could_be_it_are_named(self) -> None:
+    def test_several_possible_syncs_are_named_in_the_error(self) -> None:
         other = {"syncJobId": "other", "status": "RUNNING", "branchName": "b"}
         other["startedAt"] = at(NOON + 60)
         tenant = PlayedTenant(lost=True, others=[other], faults={"startDbtSync": [NO_ANSWER]})
@@ -310,7 +312,7 @@ class TestStart:
         ],
         ids=str,
     )
-    def test_outcome_is_unknown_if_the_found_sync_may_be_somebody_elses(
+    def test_outcome_is_unknown_if_the_found_sync_may_belong_to_another_client(
         self, body: dict[str, Any], odd: dict[str, Any]
     ) -> None:
         row = {"syncJobId": "new", "startedAt": at(NOON + 5), "trigger": "api", **odd}
@@ -322,7 +324,7 @@ class TestStart:
             ):
                 tenant.run(find_started(1, wanted, known=["known"], submitted_at=NOON))
 
-    def test_one_that_began_near_the_intent_is_taken_before_others(self) -> None:
+    def test_sync_that_started_nearest_to_the_submission_is_found(self) -> None:
         near = {"syncJobId": "near", "startedAt": at(NOON + 5), "source": "git"}
         late = {"syncJobId": "late", "startedAt": at(NOON + 600), "source": "git"}
         tenant = PlayedTenant(others=[late, near])
@@ -331,7 +333,7 @@ class TestStart:
         assert found is not None
         assert found.sync_job_id == "near"
 
-    def test_where_nobody_read_the_history_before_older_ones_are_not_ours(self) -> None:
+    def test_older_syncs_are_not_ours_if_the_history_was_not_read_before(self) -> None:
         old = {"syncJobId": "old", "startedAt": at(NOON - 4000), "source": "git"}
         wanted = StartDbtSyncInput.build()
         looking = find_started(1, wanted, known=[], submitted_at=NOON, listed=False)
@@ -379,10 +381,10 @@ class TestHistory:
         ],
         ids=["404", "403", "405", "HTML"],
     )
-    def test_a_tenant_without_one(self, error: PlatformError) -> None:
+    def test_history_is_none_if_the_tenant_does_not_offer_it(self, error: PlatformError) -> None:
         assert PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(1)) is None
 
     @pytest.mark.parametrize("error", [*EVERY_TRANSIENT, PlatformProtocolError("odd")], ids=str)
-    def test_a_failure_says_nothing_about_that(self, error: PlatformError) -> None:
+    def test_failed_read_of_the_history_raises_its_error(self, error: PlatformError) -> None:
         with pytest.raises(type(error)):
             PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(1))

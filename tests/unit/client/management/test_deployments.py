@@ -26,7 +26,7 @@ from airflow_provider_platform.client.management.deployments.environments import
 CANARY = "canary-token"
 
 
-def test_a_deployment() -> None:
+def test_deployment_has_the_described_fields() -> None:
     deployment = get_deployment(deployment_id=7).read(
         {"id": "7", "name": "Shop", "deploymentUrl": "https://d.example.com", "creationStep": "new"}
     )

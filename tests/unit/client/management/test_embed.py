@@ -40,7 +40,7 @@ from airflow_provider_platform.client.operations.program import Call
 CANARY = "0123456789abcdef0123456789abcdef"
 
 
-def test_the_described_body_of_a_session() -> None:
+def test_session_has_the_described_body() -> None:
     body = GenerateSession.build(
         deployment_id="7",
         external_id="u1",
@@ -104,7 +104,7 @@ def test_a_session_id_is_a_secret_from_answer_to_request() -> None:
 
 
 @pytest.mark.parametrize("session_id", ["", "short", "G" * 32, "0" * 33])
-def test_what_is_no_session_id_is_refused_without_showing_it(session_id: str) -> None:
+def test_invalid_session_id_is_refused_without_showing_it(session_id: str) -> None:
     with pytest.raises(PlatformInputError) as raised:
         RevokeEmbedSessionInput.build(session_id=session_id)
 
@@ -122,7 +122,9 @@ def test_what_is_no_session_id_is_refused_without_showing_it(session_id: str) ->
         ({"action": "none", "all_embed_users": True}, {"action": "none", "allEmbedUsers": True}),
     ],
 )
-def test_embed_access(given: dict[str, Any], body: dict[str, Any]) -> None:
+def test_embed_access_body_has_the_described_fields(
+    given: dict[str, Any], body: dict[str, Any]
+) -> None:
     operation = update_embed_access(
         deployment_id=7, workbook_id=3, body=UpdateEmbedAccessInput.build(**given)
     )
@@ -216,13 +218,13 @@ def test_a_tenant_is_deleted_at_the_described_path() -> None:
         PlatformAddressError("308"),
     ],
 )
-def test_the_path_without_a_slash_is_tried_where_the_other_is_unknown(
+def test_path_without_a_slash_is_tried_if_the_path_with_one_is_unknown(
     unknown: PlatformError,
 ) -> None:
     assert delete(unknown, None) == ([WITH_SLASH, WITHOUT], None)
 
 
-def test_other_errors_of_a_deletion_are_not_tried_around() -> None:
+def test_other_errors_of_a_deletion_do_not_try_the_second_path() -> None:
     for refused in (
         PlatformPermissionError("403", status=403),
         PlatformBadRequestError("400", status=400),

@@ -1,4 +1,4 @@
-"""A branch is merged once, whatever becomes of the answer, and the build of it is found."""
+"""A branch is merged once, even if the response is lost, and the build of the merge is found."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class TestLostAnswer:
             sent(played, merge)
         assert raised.value.processed is None
 
-    def test_merge_of_somebody_else_is_not_reported_as_the_tasks_merge(self) -> None:
+    def test_merge_by_another_client_is_not_reported_as_the_tasks_merge(self) -> None:
         """Production moved, and our merge was not made: it is sent and made."""
         played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
         merge = planned(played)

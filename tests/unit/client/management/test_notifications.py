@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DAILY: dict[str, Any] = {"schedule_type": "DAILY", "hour": 9, "minute": 5, "dashboard_id": 3}
 
 
-def test_the_described_body_of_a_creation() -> None:
+def test_creation_of_a_notification_has_the_described_body() -> None:
     body = CreateNotificationInput.build(
         schedule_type="WEEKLY",
         minute="30",
@@ -321,7 +321,9 @@ def test_settings_of_another_meaning_are_another_schedule(
 
 
 @pytest.mark.parametrize("reported", [{}, {"filters": "paid, new"}, {"filters": ["paid"]}], ids=str)
-def test_settings_that_cannot_be_compared_are_neither(reported: dict[str, Any]) -> None:
+def test_settings_that_cannot_be_compared_neither_match_nor_differ(
+    reported: dict[str, Any],
+) -> None:
     wanted = CreateNotificationInput.build(**DAILY, filters=[STATUS])
 
     assert not wanted.describes(existing(**reported))
@@ -367,7 +369,9 @@ def test_a_recipient_may_have_a_username_or_not() -> None:
         ),
     ],
 )
-def test_recipients(given: dict[str, Any], body: dict[str, Any]) -> None:
+def test_recipient_body_has_the_described_fields(
+    given: dict[str, Any], body: dict[str, Any]
+) -> None:
     assert NotificationRecipientInput.build(**given).to_json() == body
 
 

@@ -161,7 +161,7 @@ def test_checksums_have_the_services_names() -> None:
     }
 
 
-def test_creating_sends_what_was_given_once() -> None:
+def test_creation_sends_the_given_fields_once() -> None:
     body = CreateReportInput.build(
         name="Revenue",
         workbook_id=3,
@@ -204,7 +204,7 @@ def test_updating_can_expect_a_version() -> None:
         UpdateReportInput.build(source="EXCEL")
 
 
-def test_deleting_has_no_answer_of_use() -> None:
+def test_deletion_returns_none() -> None:
     assert delete_report(deployment_id=7, report_id=1).read({"ok": True}) is None
 
 
@@ -222,7 +222,7 @@ def test_a_report_id_stays_one_segment() -> None:
     )
 
 
-def test_a_placement_that_the_caller_may_not_read() -> None:
+def test_placement_without_access_has_its_ids() -> None:
     placement = ExternalDocumentPlacement.model_validate(
         {"access": "DENIED", "reportId": 3, "reportName": None, "deploymentId": "7"}
     )

@@ -1,4 +1,4 @@
-"""Runs that are started now: one start is never made twice, and an end is judged by the service."""
+"""Runs that are started now: a start is never repeated blindly, and its outcome is reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from airflow_provider_platform.client.errors import (
     ScheduledTaskFailedError,
 )
 from airflow_provider_platform.client.management.deliveries.run import DeliveryRuns
-from airflow_provider_platform.client.management.runs_now import (
+from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
+from airflow_provider_platform.client.management.shared.runs_now import (
     LOOKS,
     SUCCESS_GRACE,
     FoundRun,
@@ -33,8 +34,7 @@ from airflow_provider_platform.client.management.runs_now import (
     start_once,
     wait_for_run,
 )
-from airflow_provider_platform.client.management.runs_now import RunNow as Run
-from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
+from airflow_provider_platform.client.management.shared.runs_now import RunNow as Run
 from airflow_provider_platform.client.operations.program import Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def test_a_start_begins_one_run_at_most_and_names_the_one_it_began(
             assert service.own == 0
 
 
-def test_a_run_of_the_schedule_is_not_taken_for_the_lost_one() -> None:
+def test_scheduled_run_is_not_mistaken_for_the_lost_run() -> None:
     service = PlayedService(["lost"], scheduled_run_begins=True)
     with pytest.raises(PlatformTransportError, match="no new run"):
         start(service)
@@ -227,7 +227,7 @@ def wait_for(*answers: Any, before: str | None = EARLIER, seconds: float = 600.0
 
 
 @given(word=st.text(min_size=1).filter(lambda text: text.strip()), failed=st.booleans())
-def test_any_other_word_than_running_is_an_end_that_error_and_success_judge(
+def test_any_status_but_running_ends_the_run_and_error_decides_success(
     word: str, failed: bool
 ) -> None:
     if word.strip().lower() == "running" or run(status=word).says_failure:
@@ -244,7 +244,7 @@ def test_any_other_word_than_running_is_an_end_that_error_and_success_judge(
 
 
 @pytest.mark.parametrize("word", ["failed", "Error", "SKIPPED", "cancelled"])
-def test_a_status_that_names_a_failure_is_one(word: str) -> None:
+def test_status_that_names_a_failure_fails_the_task(word: str) -> None:
     with pytest.raises(ReportDeliveryFailedError, match="without a reason"):
         wait_for({"runId": "r1", "status": word}, {"lastSuccessAt": SUCCESS})
 
@@ -262,7 +262,7 @@ def test_a_status_that_names_a_failure_is_one(word: str) -> None:
         ("2026-11-23T06:00:30Z", "2026-11-23T08:00:29+02:00", None, True),
     ],
 )
-def test_a_success_is_newer_than_the_one_before_and_than_the_start(
+def test_success_must_be_newer_than_the_previous_one_and_the_start(
     success: str | None, before: str | None, began: str | None, is_success: bool
 ) -> None:
     ended = {"runId": "r1", "status": "ended", "startedAt": began}
@@ -291,7 +291,7 @@ def test_a_success_may_be_reported_later_than_the_end() -> None:
     assert service.now < NOON + SUCCESS_GRACE
 
 
-def test_a_run_without_a_status_goes_on_until_the_deadline() -> None:
+def test_run_without_a_status_continues_until_the_deadline() -> None:
     with pytest.raises(PlatformDeadlineError, match="goes on, and a retry follows it"):
         wait_for({"runId": "r1"})
 
@@ -305,7 +305,7 @@ def test_a_run_without_a_status_goes_on_until_the_deadline() -> None:
         ("Column 'x' vanished", "delivery's columns"),
     ],
 )
-def test_a_failure_says_what_a_person_can_do(said: str, step: str) -> None:
+def test_delivery_failure_names_the_remedy(said: str, step: str) -> None:
     with pytest.raises(ReportDeliveryFailedError, match=step):
         wait_for({"status": "failed", "error": said})
 
@@ -319,7 +319,7 @@ def test_an_error_that_is_an_object_is_quoted() -> None:
     ("word", "ended"),
     [("running", False), ("Queued", False), (None, False), ("complete", True), ("Failed", True)],
 )
-def test_a_task_is_over_only_by_a_word_that_is_known(word: str | None, ended: bool) -> None:
+def test_scheduled_task_ends_only_with_a_known_status(word: str | None, ended: bool) -> None:
     assert ScheduledTaskRuns(1, "601").has_ended(run(status=word)) is ended
 
 

@@ -29,7 +29,7 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
         "0 9 * NOV-FEB 6-2/2",
     ],
 )
-def test_cron_expressions_that_pass(expression: str) -> None:
+def test_five_field_cron_expressions_are_accepted(expression: str) -> None:
     assert check_cron(expression) == expression
     assert cron_doubt(expression) is None
 
@@ -51,7 +51,7 @@ def test_cron_expressions_that_pass(expression: str) -> None:
         ("0 9 * * L", "L in the day of week"),
     ],
 )
-def test_cron_expressions_that_the_service_may_know(expression: str, doubt: str) -> None:
+def test_unusual_cron_expressions_are_accepted_with_a_warning(expression: str, doubt: str) -> None:
     assert check_cron(expression) == expression
     warning = cron_doubt(expression)
     assert warning is not None
@@ -88,7 +88,7 @@ def test_cron_expressions_that_the_service_may_know(expression: str, doubt: str)
         ("* * * * ſun", "day of week"),
     ],
 )
-def test_cron_expressions_that_do_not(expression: str, field: str) -> None:
+def test_invalid_cron_expressions_name_the_field(expression: str, field: str) -> None:
     with pytest.raises(ValueError, match=field):
         check_cron(expression)
 
@@ -111,12 +111,14 @@ def test_cron_expressions_that_do_not(expression: str, field: str) -> None:
         ("0 9 * * SUNL", "0 9 * * 7L"),
     ],
 )
-def test_expressions_of_the_same_times(one: str, other: str) -> None:
+def test_equivalent_cron_expressions_have_the_same_times(one: str, other: str) -> None:
     assert cron_times(one) == cron_times(other)
 
 
 @given(st.integers(0, 59), st.integers(0, 23), st.integers(1, 31), st.integers(0, 6))
-def test_plain_numbers_mean_themselves(minute: int, hour: int, day: int, weekday: int) -> None:
+def test_cron_field_with_plain_numbers_means_those_numbers(
+    minute: int, hour: int, day: int, weekday: int
+) -> None:
     times = cron_times(f"{minute} {hour} {day} * {weekday}")
 
     assert times[:3] == (frozenset({minute}), frozenset({hour}), frozenset({day}))
@@ -124,7 +126,9 @@ def test_plain_numbers_mean_themselves(minute: int, hour: int, day: int, weekday
 
 
 @given(st.integers(0, 6), st.integers(0, 6), st.integers(1, 7), st.booleans())
-def test_a_range_of_days_goes_round(first: int, last: int, step: int, named: bool) -> None:
+def test_range_of_days_may_cross_the_end_of_the_week(
+    first: int, last: int, step: int, named: bool
+) -> None:
     days = [(first + count) % 7 for count in range((last - first) % 7 + 1)]
     start, end = (DAYS[first], DAYS[last]) if named else (first, last)
 
@@ -132,7 +136,7 @@ def test_a_range_of_days_goes_round(first: int, last: int, step: int, named: boo
 
 
 @given(st.sampled_from(MONTHS), st.sampled_from(MONTHS), st.booleans())
-def test_a_range_of_months_goes_round(first: str, last: str, lower: bool) -> None:
+def test_range_of_months_may_cross_the_end_of_the_year(first: str, last: str, lower: bool) -> None:
     text = f"{first}-{last}"
     start, end = MONTHS.index(first), MONTHS.index(last)
     months = {(start + count) % 12 + 1 for count in range((end - start) % 12 + 1)}
@@ -146,7 +150,7 @@ PARTS = st.sampled_from([*"*?L017", *DAY_PARTS, *OTHER_PARTS])
 
 
 @given(st.lists(PARTS, max_size=7).map(" ".join) | st.sampled_from(["@daily", "@x"]) | st.text())
-def test_any_text_is_a_schedule_or_a_refusal(expression: str) -> None:
+def test_any_text_gives_a_schedule_or_is_refused(expression: str) -> None:
     """What passes has its times, whatever its case; a plain expression has numbers only."""
     try:
         times = cron_times(expression)

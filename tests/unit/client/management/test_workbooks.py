@@ -93,7 +93,7 @@ def test_a_dashboard_has_the_described_fields() -> None:
     assert dashboard.to_json() == sent
 
 
-def test_the_described_body_of_an_update() -> None:
+def test_update_of_a_workbook_has_the_described_body() -> None:
     body = UpdateWorkbookInput.build(slug="sales", slug_takeover="true")
 
     operation = update_workbook(deployment_id=7, workbook_id=3, body=body)
@@ -104,7 +104,7 @@ def test_the_described_body_of_an_update() -> None:
 
 
 @pytest.mark.parametrize(("given", "body"), [({}, {}), ({"shared": True}, {"shared": True})])
-def test_duplicating(given: dict[str, Any], body: dict[str, Any]) -> None:
+def test_duplicating_a_workbook_is_sent_once(given: dict[str, Any], body: dict[str, Any]) -> None:
     operation = duplicate_workbook(
         deployment_id=7, workbook_id=3, body=DuplicateWorkbookInput.build(**given)
     )
@@ -122,7 +122,7 @@ def test_an_upsert_by_slug_can_be_repeated() -> None:
     assert operation.repeatable
 
 
-def test_publishing_a_config() -> None:
+def test_publishing_a_config_sends_the_described_body() -> None:
     widget = {"id": "w", "type": "CHART", "position": {"x": 0, "y": 0, "w": 2, "h": 2}}
     body = PublishDashboardInput.build(
         workbook_id=3, title="Sales", config={"kind": "CLASSIC", "widgets": [widget]}
@@ -164,7 +164,7 @@ def test_widgets_of_a_draft_need_no_id() -> None:
     assert operation.body == {"dashboardDraft": draft}
 
 
-def test_the_described_body_of_an_ai_widget_thread() -> None:
+def test_ai_widget_thread_has_the_described_body() -> None:
     body = UpdatePublishedAiWidgetThreadInput.build(thread_id="t", widget_id="w", checksum="c")
 
     operation = attach_ai_widget_thread(deployment_id=7, workbook_id=3, body=body)
@@ -175,7 +175,7 @@ def test_the_described_body_of_an_ai_widget_thread() -> None:
         UpdatePublishedAiWidgetThreadInput.build(thread_id="t")
 
 
-def test_folders() -> None:
+def test_folders_have_the_described_query_and_fields() -> None:
     query = FoldersQuery.build(parent_id=2, first=10)
     folder = Folder.model_validate(
         {"id": 5, "name": "F", "folderPath": [{"id": 2, "name": "P"}], "createdAt": "2026-07-20"}
@@ -202,7 +202,7 @@ def test_moving_names_the_folder_and_the_root_is_null(folder: int | None, sent: 
     }
 
 
-def test_moving_and_deleting_many() -> None:
+def test_bulk_move_and_deletion_have_the_described_bodies() -> None:
     items = [{"type": "REPORT", "id": 1}, {"type": "FOLDER", "id": 2}]
     move = bulk_move_workspace_objects(
         deployment_id=7, body=BulkMoveWorkspaceObjectsInput.build(items=items)

@@ -50,7 +50,7 @@ def call(endpoint: Endpoint[..., Any], given: dict[str, Any]) -> Operation[Any]:
 @pytest.mark.parametrize(
     ("name", "given", "line", "query", "body"), CALLS, ids=[row[0] for row in CALLS]
 )
-def test_the_request_of_each_operation(
+def test_each_operation_makes_its_request(
     name: str, given: dict[str, Any], line: str, query: dict[str, Any], body: Any
 ) -> None:
     operation = call(DECLARED[name], given)
@@ -67,7 +67,7 @@ def test_every_declared_operation_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("endpoint", DECLARED.values(), ids=DECLARED)
-def test_every_operation_says_what_it_does(endpoint: Endpoint[..., Any]) -> None:
+def test_every_operation_has_a_description(endpoint: Endpoint[..., Any]) -> None:
     assert inspect.getdoc(endpoint.declaration)
 
 

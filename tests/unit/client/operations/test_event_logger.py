@@ -1,4 +1,4 @@
-"""The events of a run as lines of a log that a person reads."""
+"""The events of a run as log lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Lines:
 
 
 @pytest.mark.parametrize("steps", [0, 1, SHOWN_STEPS, SHOWN_STEPS + 1, 3 * SHOWN_STEPS])
-def test_the_later_steps_of_a_long_run_are_folded_and_its_end_is_not(steps: int) -> None:
+def test_later_steps_of_a_long_run_are_folded_but_not_its_end(steps: int) -> None:
     lines = Lines()
     tell = EventLog(lines, KnownSecrets([]))
     for number in range(steps):
@@ -60,7 +60,7 @@ class _Failed:
         return "it failed"
 
 
-def test_what_failed_is_a_warning_outside_of_the_folded_steps() -> None:
+def test_failed_step_is_a_warning_outside_the_folded_steps() -> None:
     lines = Lines()
     tell = EventLog(lines, KnownSecrets([]))
     for number in range(SHOWN_STEPS + 1):

@@ -1,4 +1,4 @@
-"""The base models: lenient towards answers, strict towards requests."""
+"""The base models are lenient with responses and strict with requests."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_times_of_all_forms_can_be_compared_and_subtracted() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "soon", 1_752_000_000, {"at": "2026"}])
-def test_what_is_no_time_is_refused(value: Any) -> None:
+def test_invalid_time_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="date or a date-time"):
         Timestamp.parse(value)
 
@@ -81,7 +81,7 @@ class Stamped(ResponseModel):
     deciding = frozenset({"is_last"})
 
 
-def test_a_field_that_may_be_missing_may_be_odd_and_json_shows_what_came() -> None:
+def test_optional_field_of_an_odd_type_is_kept_in_json() -> None:
     sent = {"id": "1", "publicName": {"a": [1]}, "size": "big", "createdAt": 5, "settings": "x"}
 
     thing = Thing.model_validate(sent)
@@ -213,7 +213,7 @@ def test_an_empty_answer_has_nothing_set() -> None:
     assert Maybe.model_validate({}).message is None
 
 
-def test_an_input_sends_what_was_given_under_the_services_names() -> None:
+def test_input_sends_given_fields_under_the_services_names() -> None:
     assert Ask.build(dashboard_id="3", public_id=None).to_json() == {"dashboardId": 3}
     assert Ask.build(public_id=123).to_json() == {"publicId": "123"}
 

@@ -1,4 +1,4 @@
-"""Answers that differ from their description where nothing depends on it: the id counts."""
+"""Responses that differ from their description in unimportant fields keep their id."""
 
 from __future__ import annotations
 

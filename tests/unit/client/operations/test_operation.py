@@ -1,4 +1,4 @@
-"""Operations as data: paths, queries and bodies that go where they are meant to go."""
+"""Operations as data: paths, queries and bodies."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def delete_syncs() -> None:
     """Delete what there is."""
 
 
-def test_a_call() -> None:
+def test_declared_operation_gives_path_body_and_response() -> None:
     operation = start_sync(deployment_id=7, body=Start(branch_name="nightly"))
     assert operation.url(MANAGEMENT) == f"{MANAGEMENT}/v1/deployments/7/dbt-sync"
     assert operation.body == {"branchName": "nightly"}
@@ -90,7 +90,7 @@ def test_a_call() -> None:
     assert start_sync.path_parameters == ["deploymentId"]
 
 
-def test_what_a_declaration_says_of_itself() -> None:
+def test_declaration_exposes_its_models_and_name() -> None:
     assert (start_sync.body, start_sync.query, start_sync.answer) == (Start, None, Started)
     assert (list_syncs.body, list_syncs.query) == (None, Syncs)
     assert list_syncs.answer == Page[Started]
@@ -133,7 +133,7 @@ def test_a_deployment_is_a_positive_whole_number(given: Any) -> None:
     assert caught.value.field == "deployment_id"
 
 
-def test_by_what_a_list_can_be_paged() -> None:
+def test_paging_fields_follow_from_the_query_model() -> None:
     assert list_syncs().paging == {"first", "after"}
     assert list_syncs(query=Syncs(newest_first=True)).paging == set()
     assert start_sync().paging == set()
@@ -143,7 +143,7 @@ def test_by_what_a_list_can_be_paged() -> None:
     ("method", "repeatable"),
     [("GET", True), ("PUT", True), ("DELETE", True), ("POST", False), ("PATCH", False)],
 )
-def test_what_may_be_repeated(method: Any, repeatable: bool) -> None:
+def test_repeatability_follows_from_the_method(method: Any, repeatable: bool) -> None:
     def declaration() -> None:
         """Nothing."""
 
@@ -233,7 +233,7 @@ def test_raw_path_that_is_no_text_is_refused(path: Any) -> None:
 
 def test_resource_in_place_of_its_id_is_refused() -> None:
     given: Any = Started.model_validate({"syncJobId": "a", "id": 7})
-    refused(lambda: get_sync(sync_id=given), "give its id, as sync_id=….id")
+    refused(lambda: get_sync(sync_id=given), "give the id of the object, not the object")
 
 
 def test_whole_number_of_another_library_is_an_id() -> None:
@@ -353,7 +353,7 @@ def test_a_path_parameter_is_one_segment(value: str) -> None:
     assert name.isascii()
 
 
-def test_a_path_parameter_that_no_address_can_carry() -> None:
+def test_path_parameter_that_a_url_cannot_contain_is_refused() -> None:
     with pytest.raises(PlatformInputError, match="name contains characters"):
         fill_path("/v1/{name}", {"name": "\ud800"})
 
@@ -369,7 +369,7 @@ def test_a_path_parameter_that_no_address_can_carry() -> None:
         ("/notifications", "/notifications"),
     ],
 )
-def test_paths_of_a_caller(path: str, expected: str) -> None:
+def test_path_of_a_caller_is_normalized(path: str, expected: str) -> None:
     assert check_path(path) == expected
     assert raw_operation("GET", path).path == expected
 
@@ -398,7 +398,7 @@ def test_paths_of_a_caller(path: str, expected: str) -> None:
         ("/v1/a%5c..%5cx", "relative segments"),
     ],
 )
-def test_paths_that_lead_elsewhere(path: str, rule: str) -> None:
+def test_path_outside_of_the_api_is_refused(path: str, rule: str) -> None:
     with pytest.raises(PlatformInputError, match=rule) as caught:
         raw_operation("GET", path)
     assert caught.value.field == "path"
@@ -418,7 +418,7 @@ def test_any_path_stays_below_the_management_address(path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["", "HEAD", "TRACE", "GET /x"])
-def test_unknown_methods(method: str) -> None:
+def test_unknown_method_is_refused(method: str) -> None:
     with pytest.raises(PlatformInputError, match="GET, POST, PUT, PATCH, DELETE") as caught:
         raw_operation(method, "/v1/x")
     assert caught.value.field == "method"

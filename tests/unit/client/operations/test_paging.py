@@ -182,7 +182,7 @@ def test_endless_pages_without_new_items_are_an_error(page: list[int]) -> None:
         play(collect(report_listing()), service)
 
 
-def test_some_empty_pages_of_a_filtered_list_are_none() -> None:
+def test_filtered_list_may_have_some_empty_pages() -> None:
     def service(query: dict[str, Any]) -> Any:
         at = int(query.get("after", "0"))
         info = {"hasNextPage": at < 150, "endCursor": str(at + 1)}
@@ -293,7 +293,7 @@ def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
             play(collect(listing), service)
 
 
-def test_a_rest_that_cannot_be_asked_for_is_an_error() -> None:
+def test_count_above_the_items_without_paging_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="cannot request the others"):
         play(
             collect(list_folders(deployment_id=7)),
@@ -443,7 +443,7 @@ def test_query_with_offset_or_page_is_walked_by_number_though_the_tenant_sends_c
     page=st.integers(0, 5),
     counted=st.booleans(),
 )
-def test_list_goes_on_from_the_page_that_is_given(
+def test_list_continues_from_the_given_page(
     total: int, size: int, base: int, page: int, counted: bool
 ) -> None:
     """`count`, or `pageInfo` with a cursor that must not be used."""
@@ -462,7 +462,7 @@ def test_list_goes_on_from_the_page_that_is_given(
     assert [query["page"] for query in queries] == list(range(page, page + len(queries)))
 
 
-def test_walk_that_used_a_cursor_never_goes_on_by_number() -> None:
+def test_cursor_paging_never_continues_by_number() -> None:
     """A page without `pageInfo` ends the list, or is an error if the count says that rows lack."""
 
     def service(query: dict[str, Any]) -> Any:
@@ -501,7 +501,7 @@ def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
         ({"first": 2, "offset": 0}, "cannot be combined"),
         ({"after": "c", "page": 1}, "cannot be combined"),
         ({"after": "c", "limit": 1}, "cannot be combined"),
-        ({"limit": 5}, "use first, or add offset=0"),
+        ({"limit": 5}, "limit needs offset"),
         ({"page": "one", "limit": 5}, "page must be a whole number"),
         ({"offset": True}, "offset must be a whole number"),
         ({"first": -1}, "first must be a whole number"),
@@ -519,14 +519,14 @@ def test_raw_list_with_a_query_that_cannot_be_walked_is_refused(
 @pytest.mark.parametrize(
     ("work", "words"),
     [
-        (get_report(report_id=1), "get report gives no list .* write run"),
+        (get_report(report_id=1), "get report does not return a list: write run"),
         (list_reports, r"list_reports was not called. Write iterate\(list_reports\("),
         (raw_operation("GET", "/v1/reports"), r"write raw_listing\(path\)"),
         (collect(list_reports()), "takes a list operation.* not generator"),
         ("/v1/reports", "takes a list operation.* not str"),
     ],
 )
-def test_what_is_no_list_is_refused_before_the_first_page(work: Any, words: str) -> None:
+def test_operation_that_is_no_list_is_refused_before_the_first_page(work: Any, words: str) -> None:
     for walk in (paging.iterate, paging.aiterate):
         with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
             walk(work, lambda _: pytest.fail("a page was asked for"))

@@ -1,4 +1,4 @@
-"""Which texts of an answer are credentials, by the names around them."""
+"""Which texts of a response are credentials, by the names of their fields."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_credential_is_found_by_the_names_around_it(answer: Any, place: str) -
         {"columns": ["token", "customer"]},
     ],
 )
-def test_other_texts_are_none(answer: Any) -> None:
+def test_texts_that_only_resemble_credentials_are_not_secrets(answer: Any) -> None:
     assert credentials_in(answer) == {}
     assert list(secrets_in(answer)) == []
 

@@ -1,4 +1,4 @@
-"""Waits without a service: what is borne, when to look, and when to give up."""
+"""When `poll_until` polls, which failures it tolerates, and when it gives up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.operations.program import Notify, Program, Sleep
 from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE, FailureBudget
-from airflow_provider_platform.client.polling.poll_until import PollFailed, PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import PollFailed, poll_until
 
 NOON = 1_800_000_000.0
 LATE = PlatformNotFoundError("unknown", status=404)
@@ -26,8 +27,8 @@ LOST = PlatformTransportError("lost")
 WRONG = PlatformBadRequestError("wrong", status=400)
 
 
-class World:
-    """Plays the looks, one after the other, and the time that a wait sleeps."""
+class ScriptedPolls:
+    """Give the listed outcomes one after the other, and record the pauses."""
 
     def __init__(self, *polls: Any) -> None:
         self.now = NOON
@@ -70,64 +71,64 @@ class World:
         )
 
 
-def test_looks_at_the_pace_until_there_is_something() -> None:
-    world = World(None, None, {"id": 1})
-    assert world.poll_until(PollInterval(30.0)) == {"id": 1}
-    assert world.slept == [30.0, 30.0, 30.0]
+def test_polls_every_interval_until_there_is_a_result() -> None:
+    polls = ScriptedPolls(None, None, {"id": 1})
+    assert polls.poll_until(PollInterval(30.0)) == {"id": 1}
+    assert polls.slept == [30.0, 30.0, 30.0]
 
 
-def test_looks_a_last_time_at_the_deadline() -> None:
-    world = World(None, None, {"id": 1})
-    assert world.poll_until(PollInterval(30.0), seconds=70) == {"id": 1}
-    assert world.slept == [30.0, 30.0, 10.0]
-    assert World().poll_until(PollInterval(30.0), seconds=70) is None
+def test_polls_one_last_time_at_the_deadline() -> None:
+    polls = ScriptedPolls(None, None, {"id": 1})
+    assert polls.poll_until(PollInterval(30.0), seconds=70) == {"id": 1}
+    assert polls.slept == [30.0, 30.0, 10.0]
+    assert ScriptedPolls().poll_until(PollInterval(30.0), seconds=70) is None
 
 
 def test_five_failures_in_a_row_are_tolerated_and_reported() -> None:
-    world = World(DOWN, LOST, DOWN, LOST, DOWN, {"id": 1})
-    assert world.poll_until(PollInterval(1.0)) == {"id": 1}
-    assert [type(event) for event in world.events] == [PollFailed] * 5
+    polls = ScriptedPolls(DOWN, LOST, DOWN, LOST, DOWN, {"id": 1})
+    assert polls.poll_until(PollInterval(1.0)) == {"id": 1}
+    assert [type(event) for event in polls.events] == [PollFailed] * 5
 
 
 def test_sixth_failure_in_a_row_is_raised() -> None:
     with pytest.raises(PlatformServerError):
-        World(*[DOWN] * 6).poll_until(PollInterval(1.0))
+        ScriptedPolls(*[DOWN] * 6).poll_until(PollInterval(1.0))
 
 
-def test_a_good_look_ends_the_row() -> None:
-    assert World(*[DOWN] * 5, None, *[DOWN] * 5, {"id": 1}).poll_until(PollInterval(1.0)) == {
-        "id": 1
-    }
+def test_successful_poll_resets_the_failure_count() -> None:
+    assert ScriptedPolls(*[DOWN] * 5, None, *[DOWN] * 5, {"id": 1}).poll_until(
+        PollInterval(1.0)
+    ) == {"id": 1}
 
 
-def test_pauses_grow_while_looks_fail() -> None:
-    world = World(DOWN, DOWN, DOWN, None, {"id": 1})
-    world.poll_until(PollInterval(10.0))
-    assert world.slept == [10.0, 10.0, 20.0, 40.0, 10.0]
+def test_pauses_grow_while_polls_fail() -> None:
+    polls = ScriptedPolls(DOWN, DOWN, DOWN, None, {"id": 1})
+    polls.poll_until(PollInterval(10.0))
+    assert polls.slept == [10.0, 10.0, 20.0, 40.0, 10.0]
 
 
-def test_what_a_repeat_cannot_mend_ends_the_wait() -> None:
+def test_non_retryable_error_ends_the_wait() -> None:
     with pytest.raises(PlatformBadRequestError):
-        World(None, WRONG).poll_until(PollInterval(1.0))
+        ScriptedPolls(None, WRONG).poll_until(PollInterval(1.0))
     with pytest.raises(PlatformNotFoundError):
-        World(LATE).poll_until(PollInterval(1.0))
+        ScriptedPolls(LATE).poll_until(PollInterval(1.0))
 
 
-def test_what_was_just_begun_may_be_unknown_for_a_minute() -> None:
+def test_new_object_may_be_unknown_for_the_grace_time() -> None:
     polls = [LATE] * int(NOT_FOUND_GRACE / 10)
-    assert World(*polls, {"id": 1}).poll_until(PollInterval(10.0), grace=True) == {"id": 1}
+    assert ScriptedPolls(*polls, {"id": 1}).poll_until(PollInterval(10.0), grace=True) == {"id": 1}
     with pytest.raises(PlatformNotFoundError):
-        World(*polls, LATE).poll_until(PollInterval(10.0), grace=True)
+        ScriptedPolls(*polls, LATE).poll_until(PollInterval(10.0), grace=True)
 
 
 @given(polls=st.integers(min_value=1, max_value=1000), interval=st.floats(0, 600))
-def test_pauses_that_grow_stay_below_the_longest(polls: int, interval: float) -> None:
+def test_growing_pauses_stay_below_the_maximum(polls: int, interval: float) -> None:
     interval = PollInterval(interval, exponential_backoff=True, max_wait=900.0)
     assert 1.0 <= interval.pause(polls) <= 900.0
     assert PollInterval(interval).pause(polls) == interval
 
 
-def test_pauses_double() -> None:
+def test_pauses_double_until_the_maximum() -> None:
     interval = PollInterval(60.0, exponential_backoff=True)
     for polls, least in ((2, 60.0), (3, 120.0), (4, 240.0)):
         assert least <= interval.pause(polls) <= 2 * least

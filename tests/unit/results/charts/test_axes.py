@@ -1,4 +1,4 @@
-"""Labels of axes keep apart: they stand upright, or some are left out."""
+"""Axis labels never overlap: they are drawn upright, or some are left out."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def axis(angle: Any, field: str = "name", **view: Any) -> Any:
 @pytest.mark.parametrize(
     "view", [{}, {"width": 300}, {"width": {"step": 40}}, {"width": "container"}]
 )
-def test_labels_that_do_not_fit_side_by_side_stand_upright(view: dict[str, Any]) -> None:
+def test_wide_labels_are_drawn_upright(view: dict[str, Any]) -> None:
     assert axis(0, **view) == {"title": "T"}
 
 
 @pytest.mark.parametrize("view", [{"width": 2000}, {"width": {"step": 120}}])
-def test_labels_that_fit_side_by_side_stay(view: dict[str, Any]) -> None:
+def test_narrow_labels_are_drawn_horizontally(view: dict[str, Any]) -> None:
     assert axis(0, **view)["labelAngle"] == 0
 
 
@@ -39,7 +39,7 @@ def test_slanted_labels_are_all_shown_if_their_lines_keep_apart() -> None:
     assert axis(-45, width={"step": 9}) == {"title": "T"}
 
 
-def test_layers_have_the_width_of_their_chart_and_views_side_by_side_their_own() -> None:
+def test_layers_share_the_chart_width_and_concatenated_views_do_not() -> None:
     channel = {"field": "name", "type": "ordinal", "axis": {"labelAngle": 0}}
     view = {"mark": "bar", "encoding": {"x": channel}}
     layered = readable_axes({"width": 2000, "layer": [view]}, ROWS)
@@ -48,7 +48,7 @@ def test_layers_have_the_width_of_their_chart_and_views_side_by_side_their_own()
     assert [one["encoding"]["x"]["axis"] for one in beside["hconcat"]] == [{}, {"labelAngle": 0}]
 
 
-def test_what_an_author_says_of_labels_holds() -> None:
+def test_axis_settings_of_the_author_are_kept() -> None:
     own = {"axis": {"labelSeparation": 1, "grid": False}, "axisDiscrete": {"labelOverlap": False}}
     config = readable_axes({"mark": "bar", "config": {**own, "view": {"step": 5}}}, ROWS)["config"]
     assert config == {**own, "view": {"step": 5}}
@@ -65,5 +65,5 @@ def test_what_an_author_says_of_labels_holds() -> None:
         {"layer": [None, "x"], "width": True},
     ],
 )
-def test_odd_specification_stays_as_it_is(spec: dict[str, Any]) -> None:
+def test_odd_specification_is_not_changed(spec: dict[str, Any]) -> None:
     assert {**readable_axes(spec, ROWS), "config": 0} == {**spec, "config": 0}

@@ -1,4 +1,4 @@
-"""Code that got out of V8 can do nothing, and without a filter nothing is drawn.
+"""Code that escapes from V8 can do nothing, and without a filter no chart is drawn.
 
 The real worker runs with a library that executes what a specification says, which is the worst
 that a specification can be made to do.
@@ -264,7 +264,7 @@ def test_calls_newer_than_the_table_are_unknown(worker: DrawingProcess) -> None:
         assert outcome(worker, f"call({number}, 0, 0, 0, 0)") == f"refused {errno.ENOSYS}"
 
 
-def test_root_has_no_rights_of_root_in_the_worker(worker: DrawingProcess) -> None:
+def test_worker_started_by_root_has_no_capabilities(worker: DrawingProcess) -> None:
     outcome(worker, "pass")
     process = worker._process
     assert process is not None
@@ -289,7 +289,7 @@ def test_root_has_no_rights_of_root_in_the_worker(worker: DrawingProcess) -> Non
         ("prctl", 38, errno.EINVAL, "PR_SET_NO_NEW_PRIVS failed"),
     ],
 )
-def test_without_a_filter_nothing_is_drawn(
+def test_failed_seccomp_filter_refuses_every_chart(
     call: str,
     argument: int | None,
     answer: int,
@@ -301,13 +301,13 @@ def test_without_a_filter_nothing_is_drawn(
     number = prctl if call == "prctl" else confinement.number_of(call)
     under_profile([[number, argument, answer]])
     process = DrawingProcess(LIMITS)
-    with pytest.raises(ChartError, match=f"cannot be sandboxed: {reason}.*ask for no charts"):
+    with pytest.raises(ChartError, match=f"cannot be sandboxed: {reason}.*leave out the charts"):
         outcome(process, "pass")
     assert process._process is None
 
 
 @pytest.mark.parametrize("number", [445, 446])
-def test_landlock_that_fails_half_way_draws_nothing(
+def test_failed_landlock_setup_refuses_every_chart(
     number: int,
     hostile_library: Path,
     under_profile: Callable[[list[list[int | None]]], None],
@@ -319,7 +319,7 @@ def test_landlock_that_fails_half_way_draws_nothing(
         outcome(DrawingProcess(LIMITS), "pass")
 
 
-def test_landlock_that_only_pretends_draws_nothing(
+def test_landlock_without_effect_refuses_every_chart(
     hostile_library: Path, under_profile: Callable[[list[list[int | None]]], None]
 ) -> None:
     if confinement._system(444, None, 0, 1) < 1:
@@ -331,7 +331,7 @@ def test_landlock_that_only_pretends_draws_nothing(
         outcome(DrawingProcess(LIMITS), "pass")
 
 
-def test_a_worker_with_threads_of_its_own_is_not_confined(hostile_library: Path) -> None:
+def test_worker_with_threads_refuses_to_be_confined(hostile_library: Path) -> None:
     library = hostile_library / "vl_convert.py"
     started = "\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
     library.write_text(HOSTILE_LIBRARY + started)
@@ -339,7 +339,7 @@ def test_a_worker_with_threads_of_its_own_is_not_confined(hostile_library: Path)
         outcome(DrawingProcess(LIMITS), "pass")
 
 
-def test_an_unknown_machine_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_processor_refuses_every_chart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(confinement.ConfinementError, match="does not support riscv64 with 64 bits"):
         confinement.confine()
@@ -358,7 +358,7 @@ def test_real_charts_are_drawn_where_the_kernel_has_no_landlock(
     assert b"vegaEmbed" in found["html"]
 
 
-def test_without_landlock_a_character_that_needs_a_font_is_a_box_and_a_note(
+def test_missing_landlock_draws_unknown_characters_as_boxes_with_a_note(
     under_profile: Callable[[list[list[int | None]]], None],
 ) -> None:
     pytest.importorskip("vl_convert", reason="the extra charts is not installed")
@@ -402,7 +402,9 @@ def test_the_worker_reads_the_copies_of_its_fonts_and_no_folder_that_they_come_f
         ("aarch64", "asm-generic/unistd.h", "__NR(?:3264)?_"),
     ],
 )
-def test_the_numbers_of_calls_are_the_kernels(machine: str, header: str, prefix: str) -> None:
+def test_system_call_numbers_equal_the_kernel_headers(
+    machine: str, header: str, prefix: str
+) -> None:
     path = Path("/usr/include") / header
     if not path.exists():
         pytest.skip("the kernel's headers are not installed")

@@ -1,4 +1,4 @@
-"""Expressions of a chart compute with its data and reach nothing else."""
+"""Chart expressions compute with the chart's data and reach nothing else."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=14).map("".join))
-def test_no_expression_that_is_allowed_names_what_objects_inherit(text: str) -> None:
+def test_allowed_expression_never_names_an_inherited_property(text: str) -> None:
     try:
         check_expression(text)
     except ExpressionError:
@@ -241,7 +241,7 @@ def test_expressions_are_found_wherever_vega_reads_them(vega: dict[str, Any], re
         check_specification(vega)
 
 
-def test_rows_of_data_are_no_expressions() -> None:
+def test_rows_are_not_read_as_expressions() -> None:
     check_specification({"data": [{"values": [{"signal": "alert(1)", "constructor": 5}]}]})
     own = {"name": "unit", "on": [{"update": "isTuple(group()) ? group() : unit"}]}
     check_specification({"signals": [own]})
@@ -344,7 +344,7 @@ FEATURES: list[dict[str, Any]] = [
 
 @pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("spec", FEATURES, ids=str)
-def test_what_vega_lite_makes_of_its_features_is_drawn(
+def test_specification_with_every_vega_lite_feature_is_drawn(
     renderer: ChartRenderer, spec: dict[str, Any]
 ) -> None:
     assert renderer.render(spec, COLUMNS, TWICE, ["svg"])["svg"].startswith(b"<svg")

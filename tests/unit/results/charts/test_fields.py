@@ -1,4 +1,4 @@
-"""Each field of a specification leads to a column, or the chart is refused with both names."""
+"""Each field of a specification names a column, or the chart is refused with both names."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_fields_that_transforms_and_other_data_make_are_known(spec: dict[str, An
 
 def test_field_that_an_aggregate_drops_is_refused() -> None:
     step = {"aggregate": [{"op": "sum", "field": "revenue", "as": "sum"}], "groupby": ["country"]}
-    with pytest.raises(ChartError, match=r"'revenue' .the result has it; the chart's tr"):
+    with pytest.raises(ChartError, match=r"'revenue' .the result has this column, but a tr"):
         resolve_fields(bars(transform=[step]), COLUMNS)
 
 
@@ -134,12 +134,12 @@ def test_column_whose_name_vega_cannot_write_gets_a_key_and_its_name_as_title(na
     assert found.spec["encoding"]["y"]["title"] == name
 
 
-def test_path_into_an_object_stays() -> None:
+def test_path_into_an_object_is_not_changed() -> None:
     found = resolve_fields(bars(y="country.size"), COLUMNS, structured={"country"})
     assert found.spec == bars(y="country.size")
 
 
-def test_columns_are_known_by_what_they_are_read_as() -> None:
+def test_resolved_fields_say_how_each_column_is_read() -> None:
     spec = bars(transform=[{"calculate": "datum.revenue", "as": "r"}])
     spec["encoding"]["color"] = {"field": "day", "timeUnit": "month"}
     spec["encoding"]["text"] = {"aggregate": "distinct", "field": "country"}

@@ -99,7 +99,7 @@ def test_missing_folder_has_no_fonts(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300), st.integers(0, 2000), st.binary(min_size=1, max_size=8))
-def test_file_that_is_no_font_is_passed_over(head: bytes, at: int, change: bytes) -> None:
+def test_file_that_is_not_a_font_is_skipped(head: bytes, at: int, change: bytes) -> None:
     broken = bytearray((FONTS / "thai.ttf").read_bytes())
     broken[at : at + len(change)] = change
     for content in (head, bytes(broken), bytes(broken[:at])):

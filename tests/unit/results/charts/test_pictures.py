@@ -1,4 +1,4 @@
-"""Fifty charts look as they did when a person looked at them."""
+"""Fifty charts look as they did when a person last checked them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def artist() -> Iterator[ChartRenderer]:
 
 @pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
-def test_chart_looks_as_it_did_when_a_person_looked_at_it(
-    artist: ChartRenderer, chart: Chart
-) -> None:
+def test_chart_equals_its_approved_picture(artist: ChartRenderer, chart: Chart) -> None:
     """Pixel by pixel where the same version of the library drew it, else within a tolerance."""
     kept = (FOLDER / f"{chart.name}.png").read_bytes()
     drawn = pictures.draw(artist, chart)

@@ -17,7 +17,7 @@ from airflow_provider_platform.results.charts.records import (
     records_of,
     unique_names,
 )
-from airflow_provider_platform.results.moments import short_moments
+from airflow_provider_platform.results.readable_dates import short_moments
 
 
 def values(kind: str, given: list[Any], **uses: Any) -> list[Any]:
@@ -41,7 +41,7 @@ def test_texts_on_a_scale_of_numbers_become_numbers_whatever_their_column_is_dec
 
 
 @pytest.mark.parametrize("kind", ["Interval", "Point", "String", '{"Date": false}'])
-def test_other_types_are_no_numbers(kind: str) -> None:
+def test_texts_of_other_types_do_not_become_numbers(kind: str) -> None:
     assert values(kind, ["9"]) == ["9"]
 
 

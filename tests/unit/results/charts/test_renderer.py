@@ -1,4 +1,4 @@
-"""Charts are drawn in a process that ends with what is too much, and holds no secret."""
+"""Charts are drawn in a process that has limits and contains no secret."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_columns_with_dots_are_drawn(renderer: ChartRenderer) -> None:
     assert "Spain" in texts(found["svg"])
 
 
-def test_picture_of_a_result_without_rows_says_so(renderer: ChartRenderer) -> None:
+def test_picture_of_a_result_without_rows_shows_a_notice(renderer: ChartRenderer) -> None:
     found = renderer.render(BARS, COLUMNS, [], ["svg", "png", "html"])
     assert texts(found["svg"]) == ["No rows", BARS["title"]]
     assert found.notes == ("The query returned no rows.",)
@@ -323,7 +323,7 @@ def test_years_are_years_also_where_transforms_read_them(
     assert {"2020", "2025", "country (year)"} <= set(shown)
 
 
-def test_large_ids_stand_in_the_order_of_numbers(renderer: ChartRenderer) -> None:
+def test_large_ids_are_sorted_as_numbers(renderer: ChartRenderer) -> None:
     columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
     rows = [["9007199254740993", 1], ["12", 2], ["10071992547409930", 3]]
     drawn = texts(renderer.render(BARS, columns, rows, ["svg"])["svg"])
@@ -333,7 +333,7 @@ def test_large_ids_stand_in_the_order_of_numbers(renderer: ChartRenderer) -> Non
     ]  # fmt: skip
 
 
-def test_error_of_a_specification_that_is_none_has_no_rows(renderer: ChartRenderer) -> None:
+def test_error_of_an_invalid_specification_contains_no_rows(renderer: ChartRenderer) -> None:
     with pytest.raises(
         ChartError, match=r"not a Vega-Lite specification \(but a Vega specification\)"
     ) as error:

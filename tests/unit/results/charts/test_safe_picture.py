@@ -1,4 +1,4 @@
-"""A finished picture loads and runs nothing, whatever its data says."""
+"""A finished picture loads and runs nothing, with any data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEXTS = st.text() | st.sampled_from(["</script>", "<!--<script>", "]]>", "\u202
 
 
 @given(st.recursive(_TEXTS, lambda inner: st.lists(inner) | st.dictionaries(_TEXTS, inner)))
-def test_no_text_ends_the_script_that_holds_it(value: Any) -> None:
+def test_embedded_json_cannot_close_its_script_element(value: Any) -> None:
     text = embedded_json(value)
     assert not set("<>&") & set(text)
     assert text.isascii()
@@ -102,7 +102,7 @@ def test_a_declaration_is_refused() -> None:
         check_svg(f'<!DOCTYPE svg [<!ENTITY a "b">]>{HEAD}</svg>')
 
 
-def test_a_picture_that_speaks_of_addresses_is_none_that_loads_them() -> None:
+def test_picture_may_contain_addresses_as_text() -> None:
     check_svg(
         f"{HEAD}<g clip-path='url(#clip0)'><a xlink:href='https://x.example'>"
         "<text aria-label='url(https://x)'>url(file:///x) javascript:x</text></a></g></svg>"

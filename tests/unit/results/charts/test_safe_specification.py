@@ -1,4 +1,4 @@
-"""Nothing in a specification loads anything, and the rows stand where it expects its data."""
+"""A specification loads nothing, and the rows are where it expects its data."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_cleaned_specification_takes_rows(spec: dict[str, Any]) -> None:
 @given(
     _SPECS.filter(lambda spec: not {"url", "href", "usermeta", "src"} & {k for k, _ in pairs(spec)})
 )
-def test_what_loads_nothing_stays_as_it_is(spec: dict[str, Any]) -> None:
+def test_specification_that_loads_nothing_is_not_changed(spec: dict[str, Any]) -> None:
     spec.pop("$schema", None)
     expected = json.loads(json.dumps(spec))
     if "$schema" not in {key for key, _ in pairs(spec)}:
@@ -97,7 +97,7 @@ def test_what_loads_nothing_stays_as_it_is(spec: dict[str, Any]) -> None:
      {"field": "link"}, {"expr": "datum.link"}, {"value": "file:///x"}, None, 5,
      "https://x.example/\"onload=", {"condition": {"value": "javascript:x"}}],
 )  # fmt: skip
-def test_links_elsewhere_than_to_https_are_taken_out(link: Any) -> None:
+def test_links_other_than_https_are_removed(link: Any) -> None:
     spec = {"mark": {"type": "bar", "href": link}, "encoding": {"href": link}}
     assert without_loading(spec) == {"mark": {"type": "bar"}, "encoding": {}}
 
@@ -119,7 +119,7 @@ def test_a_specification_nested_too_deeply_is_refused() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", 3])
-def test_what_is_no_object_is_refused(spec: Any) -> None:
+def test_specification_that_is_not_an_object_is_refused(spec: Any) -> None:
     with pytest.raises(ChartError, match="not a JSON object"):
         without_loading(spec)
 
@@ -226,7 +226,7 @@ def test_specification_whose_data_are_the_rows_has_no_notes() -> None:
         assert drawable({**BARS, "data": data, "usermeta": {}}, COLUMNS, ROWS).notes == []
 
 
-def test_result_without_rows_becomes_a_picture_that_says_so() -> None:
+def test_specification_for_a_result_without_rows_shows_a_notice() -> None:
     found = drawable({**BARS, "title": "Revenue"}, COLUMNS, [])
     assert found.is_empty
     assert found.notes == ["The query returned no rows."]

@@ -288,7 +288,7 @@ def test_one_file_is_open_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"partition_by": ["country"]}, "too long for a folder name"),
     ],
 )
-def test_result_that_cannot_be_partitioned_leaves_what_was_there(
+def test_result_that_cannot_be_partitioned_keeps_the_old_files(
     options: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     save(tmp_path, rows_of("DE"), partition_by=["country"])
@@ -304,7 +304,7 @@ def test_value_that_readers_take_for_a_missing_one_is_refused(tmp_path: Path) ->
     assert names(tmp_path) == []
 
 
-def test_query_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
+def test_broken_query_keeps_the_old_files(tmp_path: Path) -> None:
     save(tmp_path, rows_of("DE"), partition_by=["country"])
 
     def pieces() -> Iterator[list[list[str | None]]]:
@@ -366,7 +366,7 @@ def test_error_of_a_full_temporary_folder_ends_with_the_folder(tmp_path: Path) -
 
 
 @pytest.mark.exhaustive
-def test_disk_that_takes_no_more_leaves_what_was_there(tmp_path: Path) -> None:
+def test_full_disk_keeps_the_old_files(tmp_path: Path) -> None:
     """The first of the files fits, the second one does not."""
     folder = tmp_path / "rows"
     save(folder, rows_of("DE"), partition_by=["country"])
@@ -377,7 +377,7 @@ def test_disk_that_takes_no_more_leaves_what_was_there(tmp_path: Path) -> None:
     assert {name: (folder / name).read_bytes() for name in names(folder)} == before
 
 
-def test_what_a_killed_try_has_left_is_hidden_and_taken_away(tmp_path: Path) -> None:
+def test_files_of_a_killed_try_are_hidden_and_removed(tmp_path: Path) -> None:
     left = tmp_path / ".part-aaaaaaaa" / "country=DE" / "part-aaaaaaaa-00001.csv.part"
     left.parent.mkdir(parents=True)
     left.write_text("half")
@@ -386,7 +386,7 @@ def test_what_a_killed_try_has_left_is_hidden_and_taken_away(tmp_path: Path) -> 
     assert names(tmp_path) == ["_manifest-aaaaaaaa.json", "country=DE/part-aaaaaaaa-00001.csv"]
 
 
-def test_manifest_is_not_there_while_files_are_replaced(
+def test_manifest_is_absent_while_files_are_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(tmp_path, rows_of("DE", "FR"), partition_by=["country"])

@@ -1,4 +1,4 @@
-"""What a path's ending, the format and the options make of a file, and what contradicts."""
+"""How path ending, format and options decide a file, and which combinations are refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ COLUMNS = [
         ("manual__2026-07-20T00:00:00.123+00:00", "parquet", None, ","),
     ],
 )
-def test_path_ending_says_format_and_compression(
+def test_path_ending_sets_format_and_compression(
     path: str, kind: str, compression: str | None, delimiter: str
 ) -> None:
     planned = plan_output(path)
@@ -111,7 +111,7 @@ def test_contradiction_of_path_format_and_options_is_refused(
         ("rows.parquet", None, {"compression": "zstd", "row_group_size": "5000"}),
     ],
 )
-def test_format_and_options_say_what_the_ending_does_not(
+def test_format_and_options_set_what_the_path_ending_leaves_open(
     path: str, kind: str | None, options: dict[str, Any]
 ) -> None:
     planned = plan_output(path, kind, output_options(options))
@@ -167,7 +167,7 @@ def test_path_of_several_files_is_a_folder(path: str, options: dict[str, Any]) -
     assert plan_output(path, "jsonl", compressed).ending == "jsonl.gz"
 
 
-def test_rendered_options_are_what_they_mean() -> None:
+def test_rendered_options_are_read_as_their_values() -> None:
     rendered = {"header": "False", "csv_safe": "true", "row_group_size": "10", "quoting": "None"}
     found = output_options({**rendered, "delimiter": " ", "encoding": ""})
     assert (found.header, found.csv_safe, found.row_group_size) == (False, True, 10)
@@ -207,7 +207,7 @@ ROWS = [["1", "true", "a"], [None, None, None], ["-2", "false", ""]]
         ({"encoding": "utf-8-sig"}, '\ufeffid,paid,note\n1,true,a\n,,\n-2,false,""\n'),
     ],
 )
-def test_csv_options(options: dict[str, Any], text: str, tmp_path: Path) -> None:
+def test_csv_options_change_the_text(options: dict[str, Any], text: str, tmp_path: Path) -> None:
     assert written(tmp_path, "rows.csv", ROWS, **options).decode() == text
 
 
@@ -224,7 +224,9 @@ def test_compressed_file_holds_the_same_text(path: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", [None, "none", "gzip", "zstd", "snappy", "brotli", "lz4"])
-def test_parquet_options(compression: str | None, tmp_path: Path) -> None:
+def test_parquet_options_set_compression_and_row_groups(
+    compression: str | None, tmp_path: Path
+) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     rows = [[str(number), "true", "a"] for number in range(25)]
     found = written(tmp_path, "a.parquet", rows, compression=compression, row_group_size=10)

@@ -1,4 +1,4 @@
-"""Names of files: safe, the same for every try, and never shared by two tasks."""
+"""File names are safe, equal for every try, and never shared by two tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_platform.results.files.names import query_name, safe, task
 RUN = "manual__2026-07-20T06:00:00+00:00"
 
 
-def test_names() -> None:
+def test_files_are_named_after_dag_run_task_and_query() -> None:
     folder = task_folder("sales", RUN, "group.ask", 3)
     assert re.fullmatch(r"sales/manual__2026-07-20T06-00-00-00-00-[0-9a-f]{8}/group\.ask/3", folder)
     assert folder == task_folder("sales", RUN, "group.ask", 3)
@@ -21,7 +21,7 @@ def test_names() -> None:
 
 
 @given(st.text(st.characters()))
-def test_a_name_is_safe(name: str) -> None:
+def test_any_name_becomes_safe_for_files_and_object_keys(name: str) -> None:
     found = safe(name)
     assert re.fullmatch(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*", found)
     assert len(found) <= 100

@@ -1,4 +1,4 @@
-"""Columns as pyarrow arrays: exactly the values of the column, usual ones all at once."""
+"""Columns as pyarrow arrays with exactly the values of the column."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _at_scale(value: Decimal, scale: int) -> Decimal:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-def test_arrays_have_the_values_of_their_column(kind: Kind, data: st.DataObject) -> None:
+def test_arrow_arrays_have_the_values_of_their_column(kind: Kind, data: st.DataObject) -> None:
     value = st.none() | TEXTS[kind] | st.sampled_from(USUAL[kind])
     check(kind, data.draw(st.lists(value, max_size=4)))
 
@@ -87,12 +87,12 @@ def test_arrays_have_the_values_of_their_column(kind: Kind, data: st.DataObject)
 @example(kind="Timestamp", values=["2025-01-31"])
 @example(kind="Decimal", values=["9" * 21])
 @example(kind="Decimal", values=["0E30", "0E-30", "1.0000000000000000000"])
-def test_whatever_the_values_are(kind: Kind, values: list[Any]) -> None:
+def test_parquet_stores_any_values_of_any_column_type(kind: Kind, values: list[Any]) -> None:
     check(kind, values)
 
 
 @pytest.mark.parametrize("values", [["1.500", "2"], ["1.5", "-0.25"], ["1e1"]])
-def test_decimal_of_a_given_size(values: list[str]) -> None:
+def test_parquet_column_has_the_requested_decimal_size(values: list[str]) -> None:
     with RowBuffer([{"name": "a", "type": "String"}], {"a": "decimal(6, 2)"}) as buffer:
         buffer.add([[value] for value in values])
         [column] = buffer.finish()
@@ -102,7 +102,9 @@ def test_decimal_of_a_given_size(values: list[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_usual_columns_are_read_at_once(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usual_columns_are_converted_as_a_whole(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for values in ([], [None], [*USUAL[kind], None], USUAL[kind] * 1000):
         column, texts = read(kind, values)
         assert column.kind == kind

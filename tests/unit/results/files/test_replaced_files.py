@@ -1,4 +1,4 @@
-"""A local file that is replaced keeps what its author gave it: mode, owner, links to it."""
+"""A replaced local file keeps its mode, its owner and the links to it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
     assert mode_of(tmp_path / "rows.csv") == 0o644
 
 
-def test_nobody_else_may_read_the_new_content_before_the_mode_is_known(tmp_path: Path) -> None:
+def test_partial_file_is_private_until_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("as it was")
     path.chmod(0o600)

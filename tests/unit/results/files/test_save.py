@@ -1,4 +1,4 @@
-"""Rows in files: the same values whatever the pieces they come in, and whole or not there."""
+"""Rows in files: any pieces give the same values, and a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_failure_during_a_write_keeps_the_old_file(problem: str, kind: Any, tmp_
     assert path.read_text() == "as it was"
 
 
-def test_without_a_file_the_same_values_are_wrong() -> None:
+def test_strict_types_check_every_row_without_a_file() -> None:
     columns = [{"name": "id", "type": "Int64"}]
     pieces = [[["1"]], [["2"], ["three"]]]
     with pytest.raises(ResultValueError, match="row 3"):
@@ -276,7 +276,7 @@ def test_full_disk_leaves_no_file(kind: str, most: int, tmp_path: Path) -> None:
     assert path.read_text() == "as it was"
 
 
-def test_what_a_killed_try_has_left_is_taken_away(tmp_path: Path) -> None:
+def test_partial_file_of_a_killed_try_is_removed(tmp_path: Path) -> None:
     (tmp_path / f".rows.{'0123' * 8}.part").write_text("half")
     other = tmp_path / f".rows.csv.{'0123' * 8}.part"
     other.write_text("another task's, under way")
@@ -284,7 +284,7 @@ def test_what_a_killed_try_has_left_is_taken_away(tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} == {"rows", other.name}
 
 
-def test_a_format_whose_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_engine_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(format_and_options, "find_spec", lambda name: None)
     with pytest.raises(PlatformInputError, match=r"airflow-provider-platform\[parquet\]"):
         check_engine(plan_output(None, "parquet"))

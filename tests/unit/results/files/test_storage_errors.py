@@ -1,4 +1,4 @@
-"""What storages say when they fail, as each library wraps it."""
+"""Errors of storages, as each library wraps them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def wrapped(outer: BaseException, inner: BaseException, *, cause: bool = True) -
         (RuntimeError(""), "RuntimeError('').", False),
     ],
 )
-def test_words_codes_and_advice_of_a_failure(
+def test_storage_failure_has_message_codes_and_advice(
     error: BaseException, said: str, prevents_writing: bool
 ) -> None:
     failure = read_failure(error)
@@ -99,7 +99,7 @@ def test_words_codes_and_advice_of_a_failure(
     assert failure.prevents_writing is prevents_writing
 
 
-def test_addresses_in_a_failure_lose_their_user_and_their_query() -> None:
+def test_addresses_in_a_failure_are_shown_without_user_and_query() -> None:
     signed = "https://user:hun@ter2@acme.blob.core.windows.net/lake/rows?sig=c2VjcmV0&se=2026"
     failure = read_failure(OSError(f"Could not reach {signed} \x1b[31m"))
     assert str(failure) == (
@@ -107,7 +107,7 @@ def test_addresses_in_a_failure_lose_their_user_and_their_query() -> None:
     )
 
 
-def test_causes_that_lead_in_a_circle_end() -> None:
+def test_circular_causes_of_a_failure_are_read_once() -> None:
     one, other = ValueError("one"), ValueError("other")
     one.__cause__, other.__cause__ = other, one
     assert str(read_failure(one)) == "one."

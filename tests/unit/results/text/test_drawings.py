@@ -1,4 +1,4 @@
-"""Tables and bars of plain text line up, whatever they hold."""
+"""Tables and bars in plain text are aligned for any values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_table_is_aligned_and_within_its_width(columns: Any, rows: Any) -> Non
     assert all(width(line) <= 60 for line in drawn[1:])
 
 
-def test_numbers_stand_to_the_right_and_wide_characters_take_two_columns() -> None:
+def test_numbers_are_right_aligned_and_wide_characters_take_two_columns() -> None:
     assert aligned_table(SALES, [["日本", 5], ["May", "1200"], ["June", None]]) == [
         "month  sales",
         "─────  ─────",
@@ -107,7 +107,7 @@ def test_bars_left_out_are_counted() -> None:
     assert bar_chart({}, SALES, rows, max_bars=20)[-1] == "… and 10 more"
 
 
-def test_negative_values_look_different() -> None:
+def test_negative_values_are_drawn_differently() -> None:
     drawn = bar_chart({}, SALES, [["Jan", 5], ["Feb", -5]])
     assert "░" in drawn[1]
     assert "█" not in drawn[1]

@@ -1,11 +1,11 @@
-"""The result in the log: whole, folded, and no line of the answer is one of the log's own."""
+"""The result in the log: complete, in one group, and no line of the answer forges a log line."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.results.text.message import ANSWER_LINES, log_lines
+from airflow_provider_platform.results.text.log import ANSWER_LINES, log_lines
 
 RESULT = {
     "answer": "Up.\nBy 5 %.",
@@ -24,7 +24,7 @@ RESULT = {
 }
 
 
-def test_the_whole_result_stands_in_one_group() -> None:
+def test_whole_result_is_logged_in_one_group() -> None:
     assert list(log_lines(RESULT)) == [
         "::group::Answer, rows and files",
         "Up.",
@@ -55,7 +55,7 @@ def test_no_text_ends_the_group_or_a_line(text: str) -> None:
     assert not any("::endgroup::" in line or "##[endgroup]" in line for line in inner)
 
 
-def test_a_long_answer_is_there_in_full() -> None:
+def test_long_answer_is_logged_in_full() -> None:
     text = "".join(f"{number} " for number in range(2000))
     lines = list(log_lines({"answer": text}))
     assert "".join(lines[1:-1]) == text

@@ -1,4 +1,4 @@
-"""Messages: what the data says is text everywhere, within what each target takes."""
+"""Messages show data as text, within the limits of each target."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def check_slack(text: str, blocks: list[dict[str, Any]]) -> None:
 
 
 @given(RESULTS)
-def test_slack_gets_no_marks_and_not_too_much(result: dict[str, Any]) -> None:
+def test_slack_message_escapes_markup_and_keeps_to_the_limits(result: dict[str, Any]) -> None:
     check_slack(*slack.to_slack(message_of(result, title="Weekly")))
 
 
@@ -139,12 +139,12 @@ def check_html(html: str) -> None:
 
 
 @given(RESULTS)
-def test_a_mail_has_only_elements_of_ours(result: dict[str, Any]) -> None:
+def test_mail_contains_only_known_html_elements(result: dict[str, Any]) -> None:
     check_html(mail.to_html(message_of(result, title="Weekly"), {0: "cid:chart-1.png"}))
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_a_mail_shows_what_is_there(text: str) -> None:
+def test_mail_shows_any_text_escaped(text: str) -> None:
     message = nasty(text)
     html = mail.to_html(message)
     check_html(html)
@@ -230,7 +230,7 @@ def test_path_in_markdown_is_code(text: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_markdown_keeps_its_own_shape(text: str) -> None:
+def test_any_text_keeps_the_structure_of_the_markdown(text: str) -> None:
     found = markdown.to_markdown(nasty(text))
     tokens = MARKDOWN.parse(found)
     assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2", "h3", "h3"]
@@ -258,7 +258,7 @@ def test_code_in_markdown_is_ended_by_its_own_fence_only() -> None:
     assert drawn[0] == drawn[-1] == "`````"
 
 
-def test_markdown_reads_well() -> None:
+def test_markdown_has_title_answer_and_tables() -> None:
     message = message_of(
         {"answer": "Up by 5 %.\nGood.", "queries": [REVENUE]},
         title="Weekly",
@@ -288,7 +288,7 @@ def test_the_result_of_a_query_task_is_a_section() -> None:
 @pytest.mark.parametrize(
     "result", [None, {}, {"queries": None}, {"queries": ["x"]}, {"answer": None}]
 )
-def test_a_result_with_nothing_in_it_is_a_message_all_the_same(result: Any) -> None:
+def test_empty_result_still_gives_a_message(result: Any) -> None:
     message = message_of(result, title="Failed", text="It failed.")
     assert to_plain(message) == "Failed\nIt failed."
     assert slack.to_slack(message)[0] == "Failed It failed."
@@ -298,7 +298,7 @@ def test_any_other_result_is_shown_as_text() -> None:
     assert "done" in to_plain(message_of("done", title="T"))
 
 
-def test_a_link_that_is_none_is_left_out() -> None:
+def test_invalid_link_is_left_out_of_the_message() -> None:
     assert message_of(None, title="T", link="javascript:x").link is None
 
 

@@ -1,0 +1,394 @@
+"""The connections of one client: which of them carries a request, and how long they live.
+
+How a connection is made (TLS, proxy, TCP keep-alive) is in `tls_and_proxy`, and how long a request
+may take to connect in `transport`.
+
+A connection is used again only where that is safe: the answer before was read to its end, no byte
+follows it, and no request was cancelled half way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from http.cookiejar import Cookie
+from operator import attrgetter
+from typing import Any
+
+import httpx
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import PlatformClosedError, PlatformConfigError
+from airflow_provider_platform.client.http.content_coding import (
+    BrokenContentError,
+    RefusedCodingError,
+    gzip_reader,
+    is_open_ended,
+)
+from airflow_provider_platform.client.http.fair_scheduling import yield_turn
+from airflow_provider_platform.client.http.library_logs import hide_headers
+from airflow_provider_platform.client.http.requests import HEADERS
+from airflow_provider_platform.client.http.tls_and_proxy import (
+    keep_alive_options,
+    proxy_for,
+    tls_context,
+    unused_context,
+)
+from airflow_provider_platform.client.operations.secret_names import is_credential_name
+
+FRESH_SECONDS = 2.0
+"""Seconds that a connection may have been idle that carries what must not be sent twice."""
+STALE_REPEATS = 3
+MOST_SESSIONS = 20
+"""Session cookies of one client that are learned as secrets: a service may set one with each
+answer."""
+_SESSION_NAME = re.compile(r"sess|sid$|auth|token|jwt", re.IGNORECASE)
+"""Names of session cookies, besides those of `operations.secret_names`."""
+"""The headers of every request, beside its own."""
+_BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
+
+
+@dataclass(eq=False)
+class _Pool:
+    """The connections that one HTTP transport keeps, and what shows how old they are."""
+
+    transport: httpx.AsyncHTTPTransport
+    under_way: int = 0
+    idle_since: float | None = None
+    overlapped: bool = False
+    """Whether two requests were ever under way at once: there may be several connections then, and
+    which of them a request gets is not known."""
+    given_up: bool = False
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether a request surely goes out on a new connection, or on one in use a moment ago."""
+        if self.under_way or self.overlapped:
+            return False
+        return self.idle_since is None or time.monotonic() - self.idle_since < FRESH_SECONDS
+
+    def begin(self) -> None:
+        self.overlapped = self.overlapped or self.under_way > 0
+        self.under_way += 1
+
+    def end(self) -> None:
+        self.under_way -= 1
+        self.idle_since = time.monotonic()
+
+
+@dataclass
+class _Origin:
+    """The HTTP transports of one address.
+
+    A connection that was idle may be closed by the service in the very moment in which a request
+    is sent on it. A request that can be repeated is sent again then; one that cannot goes out on a
+    connection that is new, or was in use a moment ago.
+    """
+
+    make: Callable[[float | None], httpx.AsyncHTTPTransport]
+    kept: _Pool | None = None
+    """Keeps connections as long as the service does."""
+    fresh: _Pool | None = None
+    """Keeps each connection for a moment."""
+    cookies: httpx.Cookies | None = None
+
+    def pool(self, *, repeatable: bool) -> _Pool:
+        """The connections that a request goes out on."""
+        if self.kept is None:
+            self.kept = _Pool(self.make(None))
+        if repeatable or self.kept.is_fresh:
+            return self.kept
+        if self.fresh is None:
+            self.fresh = _Pool(self.make(FRESH_SECONDS))
+        return self.fresh
+
+    def give_up(self, pool: _Pool) -> None:
+        """Use these connections for no further request."""
+        pool.given_up = True
+        if self.kept is pool:
+            self.kept = None
+        if self.fresh is pool:
+            self.fresh = None
+
+    def keep_cookies(self, response: httpx.Response) -> list[str]:
+        """Send from now on what a response sets, as what balances the service's load wants.
+        Returns the values of the cookies that name a session: they are credentials."""
+        if "set-cookie" not in response.headers:
+            return []
+        self.cookies = self.cookies or httpx.Cookies()
+        self.cookies.extract_cookies(response)
+        return [cookie.value for cookie in self.cookies.jar if cookie.value and _is_session(cookie)]
+
+
+class Connections:
+    """The connections of one client: kept as long as the service keeps them, each credential's
+    address for itself. `learn` hears of the session cookies that the service sets."""
+
+    def __init__(self, learn: Callable[[list[str]], Awaitable[None]]) -> None:
+        hide_headers()
+        self._learn = learn
+        self._sessions: set[str] = set()
+        self._origins: dict[str, _Origin] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self.closed = False
+
+    async def send(
+        self,
+        config: PlatformConfig,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | None,
+        connect_timeout: float,
+        repeatable: bool,
+        params: list[tuple[str, Any]] | None = None,
+    ) -> OpenResponse:
+        """Send a request; the head of its response has come. Raises httpx errors,
+        PlatformClosedError."""
+        timeout = {"connect": connect_timeout}
+        request = httpx.Request(
+            method, url, params=params, headers={**HEADERS, **headers}, content=content
+        )
+        origin = await self._origin(config, request.url)
+        if origin.cookies is not None:
+            origin.cookies.set_cookie_header(request)
+        for left in reversed(range(1 + STALE_REPEATS)):
+            pool = origin.pool(repeatable=repeatable)
+            path = _Path()
+            request.extensions = {"timeout": timeout, "trace": path.note}
+            pool.begin()
+            try:
+                with _httpx_errors():
+                    received = await pool.transport.handle_async_request(request)
+            except BaseException as error:
+                pool.end()
+                if isinstance(error, asyncio.CancelledError):
+                    self.give_up(origin, pool, path.opened)
+                stale = isinstance(error, _BROKEN) and not path.is_new
+                if not (stale and repeatable and left):
+                    raise
+            else:
+                received.request = request
+                response = OpenResponse(self, origin, pool, received)
+                await self._learn_sessions(origin.keep_cookies(received), response)
+                return response
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _learn_sessions(self, values: list[str], response: OpenResponse) -> None:
+        new = [value for value in values if value not in self._sessions][:MOST_SESSIONS]
+        if not new or len(self._sessions) >= MOST_SESSIONS:
+            return
+        self._sessions.update(new)
+        try:
+            await self._learn(new)
+        except BaseException:
+            await response.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Close every connection, now and for good."""
+        self.closed = True
+        origins, self._origins = list(self._origins.values()), {}
+        for origin in origins:
+            for pool in (origin.kept, origin.fresh):
+                if pool is not None:
+                    with suppress(Exception):
+                        await pool.transport.aclose()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def give_up(self, origin: _Origin, pool: _Pool, opened: list[Any]) -> None:
+        """Close a pool, or leave that to the last of its requests: what a cancelled call has left
+        in it (a connection half made, a request half read) nothing else would ever close.
+
+        `opened` are network streams that may not have reached the pool.
+        """
+        origin.give_up(pool)
+        if opened or not pool.under_way:
+            closing = asyncio.create_task(_close_pool(pool, opened))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def _origin(self, config: PlatformConfig, url: httpx.URL) -> _Origin:
+        name = f"{url.scheme}://{url.netloc.decode()}"
+        if name not in self._origins and not self.closed:
+            await yield_turn()
+        if self.closed:
+            raise PlatformClosedError("This client is closed: nothing was sent.")
+        if name not in self._origins:
+            self._origins[name] = _Origin(partial(_transport, config, url))
+        return self._origins[name]
+
+
+def _is_session(cookie: Cookie) -> bool:
+    """Whether a cookie stands for a session, and not for the way through a load balancer."""
+    return (
+        cookie.has_nonstandard_attr("HttpOnly")
+        or is_credential_name(cookie.name)
+        or _SESSION_NAME.search(cookie.name) is not None
+    )
+
+
+async def _close_pool(pool: _Pool, opened: list[Any]) -> None:
+    """Close network streams and, where no request uses it any more, a pool."""
+    for stream in opened:
+        with suppress(Exception):
+            await stream.aclose()
+    if not pool.under_way:
+        with suppress(Exception):
+            await pool.transport.aclose()
+
+
+class _Path:
+    """Where a request went: over a connection that was made for it, or one that was there."""
+
+    def __init__(self) -> None:
+        self.is_new = False
+        self.opened: list[Any] = []
+        """The network streams that were made for it."""
+
+    async def note(self, event: str, info: Mapping[str, Any]) -> None:
+        """Hear what httpcore tells of the request."""
+        self.is_new = self.is_new or event.startswith("connection.connect")
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self.opened.append(info["return_value"])
+
+
+@dataclass
+class OpenResponse:
+    """The response to a request, of which the head has come."""
+
+    connections: Connections
+    origin: _Origin
+    pool: _Pool
+    head: httpx.Response
+    closed: bool = field(default=False, init=False)
+    _is_read: bool = field(default=False, init=False)
+
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether the body ends where the connection does, so that it may have been cut."""
+        return is_open_ended(self.head.status_code, self.head.headers)
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """The content, piece by piece as it arrives. It ends where the protocol says so, and, of an
+        open-ended body, where the connection was closed. Raises httpx errors, BrokenContentError,
+        RefusedCodingError."""
+        reader = gzip_reader(self.head.headers)
+        stream = self.head.stream
+        if not isinstance(stream, httpx.AsyncByteStream):
+            raise TypeError("a response of an asynchronous transport is read asynchronously")
+        try:
+            with _httpx_errors():
+                async for piece in stream:
+                    if reader is None:
+                        yield piece
+                        continue
+                    for number, step in enumerate(reader.feed(piece)):
+                        if number:
+                            await asyncio.sleep(0)  # others have their turn between two steps
+                        if step:
+                            yield step
+        except asyncio.CancelledError:
+            self.origin.give_up(self.pool)
+            raise
+        if reader is not None:
+            reader.finish()
+        self._is_read = True
+
+    async def aclose(self) -> None:
+        """Give the connection back, where the body was read to its end and no byte follows it; else
+        close it."""
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            if self._is_read and _bytes_follow(self.head):
+                await self.head.extensions["network_stream"].aclose()
+            await self.head.aclose()
+        except Exception:  # noqa: BLE001 - the answer is there: how the connection ends says nothing
+            self.origin.give_up(self.pool)
+        except asyncio.CancelledError:
+            self.origin.give_up(self.pool)
+            raise
+        finally:
+            self.pool.end()
+            if self.pool.given_up:
+                self.connections.give_up(self.origin, self.pool, [])
+
+
+@contextmanager
+def _httpx_errors() -> Iterator[None]:
+    """Errors that httpx lets through as they are (a TLS alert, a bad TLS record, errors of the
+    operating system) are broken connections too."""
+    try:
+        yield
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, UnicodeEncodeError):
+        raise
+    except (BrokenContentError, RefusedCodingError):
+        raise
+    except Exception as error:
+        raise httpx.ReadError(str(error) or type(error).__name__) from error
+
+
+_CONNECTION = attrgetter("stream._httpcore_stream._stream._connection")
+_AFTER_BODY = attrgetter("_h11_state.trailing_data")
+_NETWORK = attrgetter("_network_stream._stream")
+_UNREAD_BYTES = attrgetter("_protocol.read_queue")
+_UNREAD_RECORDS = attrgetter("_read_bio.pending")
+
+
+def _bytes_follow(response: httpx.Response) -> bool:
+    """Whether bytes came after the body. The next request of the connection would take them for its
+    answer. They may wait in h11, in TLS or in the transport of the event loop (those that wait in
+    the socket are httpcore's business). True also where that cannot be seen: the libraries have no
+    public way to ask."""
+    try:
+        connection = _CONNECTION(response)
+        waiting = [_AFTER_BODY(connection)[0]]
+        layer = _NETWORK(connection)
+        while hasattr(layer, "transport_stream"):
+            waiting.append(_UNREAD_RECORDS(layer))
+            layer = layer.transport_stream
+        return any((*waiting, _UNREAD_BYTES(layer)))
+    except AttributeError:
+        return True
+
+
+def _transport(
+    config: PlatformConfig, url: httpx.URL, keep: float | None
+) -> httpx.AsyncHTTPTransport:
+    """What sends requests to one address, and keeps idle connections for so many seconds; None as
+    long as the service keeps them."""
+    try:
+        return httpx.AsyncHTTPTransport(
+            verify=tls_context(config) if url.scheme == "https" else unused_context(),
+            proxy=_proxy(config, url),
+            http2=False,
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=20, keepalive_expiry=keep
+            ),
+            socket_options=keep_alive_options(),
+        )
+    except (ValueError, ImportError, httpx.InvalidURL):
+        raise PlatformConfigError(
+            "The proxy of the connection or of the system cannot be used. Its address must begin "
+            "with http://, https:// or socks5://. For a socks5:// address, install the package "
+            "socksio.",
+            field="proxy",
+        ) from None
+
+
+def _proxy(config: PlatformConfig, url: httpx.URL) -> httpx.Proxy | None:
+    """The proxy of an address; one that is reached by TLS is checked as the service is."""
+    proxy = proxy_for(config, url.scheme, url.host, url.port)
+    if proxy is None:
+        return None
+    by_tls = httpx.URL(proxy).scheme == "https"
+    return httpx.Proxy(proxy, ssl_context=tls_context(config) if by_tls else None)

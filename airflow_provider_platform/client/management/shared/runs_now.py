@@ -1,0 +1,476 @@
+"""Runs that are started now, of what usually runs by a schedule: deliveries, scheduled tasks.
+
+Both have one lifecycle. A call starts a run, a list shows the newest runs, and nothing stops one:
+
+    look      the runs before: their ids, and whether one is running
+    start     accepted     the new run is followed
+              409          a run is going on: look again, then `if_running` decides
+              no answer    a run that was not in the list before is the new one
+    follow    poll until the run has ended, then decide whether it succeeded
+
+A start is never repeated blindly: each one writes a sheet again, or asks the agent again. What the
+list shows of a lost start decides. Of a run's properties only `status`, with the value `running`,
+is documented. The others are inferred, so each may be missing: a run without an id cannot be
+followed.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformConflictError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
+from airflow_provider_platform.client.operations.models import (
+    EmptiableResponse,
+    ResponseModel,
+    Timestamp,
+)
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.poll_interval import PollInterval
+from airflow_provider_platform.client.polling.poll_until import poll_until
+
+IfRunning = Literal["follow", "fail", "skip"]
+
+LOOKS = 3
+"""How often a start that was refused because of another run is sent, and that run is looked for."""
+LOOK_PAUSE = 2.0
+"""Seconds between two looks for a run."""
+SUCCESS_GRACE = 30.0
+"""Seconds for which a run may have ended before the service reports its success elsewhere."""
+MAX_RUN_BYTES = 16 * 1024
+"""A larger run is not part of a result."""
+_RUNNING = "running"
+_FAILURES = frozenset({"failed", "failure", "error", "errored", "skipped", "cancelled", "canceled"})
+"""Statuses that mean a failure; their spelling is inferred from the platform's pages."""
+
+
+class RunNow(ResponseModel):
+    """One run as the service reports it."""
+
+    id: str | None = None
+    run_id: str | None = None
+    status: str | None = None
+    trigger: str | None = None
+    started_at: Timestamp | None = None
+    error: str | None = None
+    error_message: str | None = None
+
+    @property
+    def key(self) -> str | None:
+        """What names the run in other calls."""
+        return self.run_id or self.id
+
+    @property
+    def word(self) -> str:
+        """The status in lower case; empty where the service reports none."""
+        return (self.words("status") or "").strip().lower()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the service says that the run is going on."""
+        return self.word == _RUNNING
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the service says that a schedule started the run."""
+        return (self.trigger or "").lower().startswith(("schedul", "cron"))
+
+    @property
+    def says_failure(self) -> bool:
+        """Whether the status itself means a failure."""
+        return self.word in _FAILURES
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run failed, one line; None where the service reports no error."""
+        said = self.words("error") or self.words("error_message")
+        return quote_service(said).removesuffix(".") if said and said.strip() else None
+
+
+class StartedRunNow(EmptiableResponse):
+    """What the service answers to a start: `run_id` of a delivery; of a scheduled task it is not
+    described."""
+
+    run_id: str | None = None
+    id: str | None = None
+
+    @property
+    def key(self) -> str | None:
+        """What names the started run in other calls."""
+        return self.run_id or self.id
+
+
+@dataclass(frozen=True)
+class RunNowStage:
+    """The run has reached another status."""
+
+    noun: str
+    run_id: str
+    status: str
+
+    def __str__(self) -> str:
+        return f"Run status: {quote_service(self.status)} ({self.noun}, run {self.run_id})"
+
+
+@dataclass(frozen=True)
+class RunNowOutcome:
+    """A run that succeeded, or that is not waited for: then all but its id is None. `run` is the
+    run as the service reports it."""
+
+    run_id: str | None = None
+    status: str | None = None
+    last_success_at: str | None = None
+    run: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class RunsBefore:
+    """What the list of runs shows before a start. `known` are the ids in it, None where a run has
+    no id; `running` is a run that is going on."""
+
+    known: list[str] | None
+    running: RunNow | None = None
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    """A run to follow; `own` says that this start began it. Without an id nothing can follow it."""
+
+    run_id: str | None
+    own: bool
+
+
+class RunsNow(ABC):
+    """The runs of one delivery or one scheduled task: what differs between the two."""
+
+    noun: ClassVar[str]
+    """What is run, in words."""
+    id_field: ClassVar[str]
+    """What a result calls its id."""
+    failure: ClassVar[type[PlatformError]]
+    """The error of a run that failed."""
+    reports_success: ClassVar[bool]
+    """Whether the service reports when a run last succeeded."""
+    runs_are_described: ClassVar[bool]
+    """Whether the service's document says how a run is named and when it is over."""
+
+    steps: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """What a person can do about a failure, by a word of its reason."""
+
+    def __init__(self, deployment_id: int, subject_id: int | str) -> None:
+        self.deployment_id = deployment_id
+        self.subject_id = subject_id
+
+    def __str__(self) -> str:
+        return f"{self.noun} {quote_service(self.subject_id)}, deployment {self.deployment_id}"
+
+    @abstractmethod
+    def last_success(self, deadline: float | None = None) -> Program[str | None]:
+        """When a run last succeeded, in the service's words; None where it does not say."""
+
+    @abstractmethod
+    def newest_runs(self, deadline: float | None = None) -> Program[list[RunNow]]:
+        """The newest runs."""
+
+    @abstractmethod
+    def start(self, deadline: float | None = None) -> Program[StartedRunNow]:
+        """Start a run."""
+
+    @abstractmethod
+    def read(self, run_id: str) -> Program[RunNow]:
+        """One run. Raises PlatformNotFoundError."""
+
+    @abstractmethod
+    def has_ended(self, run: RunNow) -> bool:
+        """Whether the status means that the run is over."""
+
+    @abstractmethod
+    def outcome(self, run: RunNow, success_before: str | None) -> Program[RunNowOutcome | None]:
+        """The outcome of a run that has ended without an error, None where the service does not
+        report its success (or not yet)."""
+
+    @abstractmethod
+    def explain(self, error: PlatformError, deadline: float | None) -> Program[PlatformError]:
+        """What an error of the first look means: no such feature, no such delivery or task."""
+
+    def failed(self, run: RunNow) -> PlatformError:
+        """The error of a run that has ended without success."""
+        reason = run.reason or (
+            f"its status is {quote_service(run.word)}, without a reason. Look at the run in the "
+            "platform"
+            if run.says_failure
+            else f"its status is {quote_service(run.word)}, and the service reports no success "
+            "since its start. Look at the run in the platform"
+        )
+        return self.failure(
+            f"The run of the {self.noun} failed: {reason}.{self._advice(reason)}",
+            where=f"run {quote_service(run.key)}, {self}",
+        )
+
+    def _advice(self, reason: str) -> str:
+        found = (step for word, step in self.steps if word in reason.lower())
+        return f" {step}" if (step := next(found, None)) else ""
+
+
+def look_before(
+    service: RunsNow, *, deadline: float | None = None
+) -> Program[tuple[RunsBefore, str | None]]:
+    """Read the runs before a start, and when one last succeeded. Raises FeatureNotActivatedError,
+    and what requests raise; nothing is started then."""
+    try:
+        runs = yield from service.newest_runs(deadline)
+        running = next((run for run in runs if run.is_running), None)
+        success = yield from service.last_success(deadline)
+    except (PlatformAddressError, PlatformApiError) as error:
+        if is_transient(error):
+            raise
+        explained = yield from service.explain(error, deadline)
+        if explained is error:
+            raise
+        raise explained from error
+    keys = [run.key for run in runs]
+    known = None if None in keys else [key for key in keys if key is not None]
+    return RunsBefore(known, running), success
+
+
+def start_once(
+    service: RunsNow,
+    before: RunsBefore,
+    if_running: IfRunning,
+    *,
+    deadline: float | None = None,
+) -> Program[FoundRun]:
+    """Start a run, or do what `if_running` says where one is going on.
+
+    Raises AlreadyRunningError; PlatformOutcomeUnknownError where the answer was lost and the list
+    cannot show whether a run was started; PlatformTransportError where it shows that none was.
+    """
+    for look in range(LOOKS):
+        if look:
+            yield Sleep(LOOK_PAUSE)
+        try:
+            answer = yield from service.start(deadline)
+        except PlatformConflictError as error:
+            cause = error
+        except PlatformError as error:
+            if not may_have_been_processed(error):
+                raise
+            return (yield from _lost_start(service, before, error, deadline))
+        else:
+            return (yield from _started(service, before, answer, deadline))
+        runs = yield from service.newest_runs(deadline)
+        running = next((run for run in runs if run.is_running), None)
+        if running is not None:
+            return already_running(service, running, if_running)
+    raise AlreadyRunningError(
+        f"{cause.reason} The list of runs shows no run that is going on. A retry starts a run.",
+        where=service,
+    ) from cause
+
+
+def already_running(service: RunsNow, run: RunNow, if_running: IfRunning) -> FoundRun:
+    """The run that is going on, to follow it. Raises AlreadyRunningError where it is not to be
+    followed, or cannot be."""
+    started = f", since {run.started_at}" if run.started_at else ""
+    named = f"run {quote_service(run.key)}{started}" if run.key else "without an id"
+    if if_running == "follow" and run.key:
+        return FoundRun(run.key, own=False)
+    step = {
+        "follow": "The service sent no id of that run, so the task cannot follow it. A retry "
+        "starts a run only if that run is over by then.",
+        "fail": "A retry starts a run only if that run is over by then. With if_running='follow' "
+        "the task waits for that run instead of starting one.",
+        "skip": "The task is skipped (if_running='skip').",
+    }[if_running]
+    raise AlreadyRunningError(
+        f"Nothing was started: a run of the {service.noun} is going on ({named}). {step}",
+        where=service,
+    )
+
+
+def find_new(
+    service: RunsNow, known: Collection[str] | None, *, deadline: float | None = None
+) -> Program[FoundRun | None]:
+    """The run that a lost start has begun, None where it began none: the one that is not among
+    `known`, and that no schedule started.
+
+    Raises PlatformOutcomeUnknownError where the list cannot tell.
+    """
+    lost = (
+        f"The connection broke before the service confirmed the start of the {service.noun}, and "
+    )
+    step = (
+        "Look at its runs in the platform. If one did the work of this task, mark this task as "
+        "successful. If none did, clear the task to start a run."
+    )
+    for look in range(LOOKS):
+        if look:
+            yield Sleep(LOOK_PAUSE)
+        runs = yield from service.newest_runs(deadline)
+        if known is None or any(run.key is None for run in runs):
+            raise PlatformOutcomeUnknownError(
+                f"{lost}the list of its runs has no ids, so the run cannot be found. {step}",
+                where=service,
+            )
+        new = [run for run in runs if run.key not in known and not run.is_scheduled]
+        if len(new) > 1:
+            ids = ", ".join(quote_service(run.key) for run in new)
+            raise PlatformOutcomeUnknownError(
+                f"{lost}there are several new runs that this task could have started ({ids}). "
+                f"{step}",
+                where=service,
+            )
+        if new:
+            return FoundRun(new[0].key, own=True)
+    return None
+
+
+def can_be_followed(service: RunsNow, found: FoundRun) -> Program[bool]:
+    """Whether the service reports the status of a run that was just found or started. A look that
+    fails by itself is no proof that it does not."""
+    if found.run_id is None or service.runs_are_described:
+        return found.run_id is not None
+    for look in range(LOOKS):
+        if look:
+            yield Sleep(LOOK_PAUSE)
+        try:
+            run = yield from service.read(found.run_id)
+        except PlatformNotFoundError:
+            continue
+        except PlatformError:
+            return True
+        return bool(run.word)
+    return False
+
+
+def wait_for_run(
+    service: RunsNow,
+    run_id: str,
+    success_before: str | None,
+    clock: Clock,
+    *,
+    deadline: float,
+    poll_interval: float,
+    stagger_first_poll: bool = False,
+) -> Program[RunNowOutcome]:
+    """Wait until the run has succeeded; `deadline` in Unix time. With `stagger_first_poll` the
+    first poll comes within the first interval instead of at once.
+
+    Notifies of RunNowStage. Raises the error of a run that failed, PlatformDeadlineError, or the
+    sixth transient failure in a row.
+    """
+    watch = _Watch(service, run_id, success_before, clock)
+    outcome: RunNowOutcome | None = yield from poll_until(
+        watch.read_once,
+        PollInterval(poll_interval),
+        FailureBudget(),
+        deadline=deadline,
+        clock=clock,
+        grace=True,
+        begins="within the interval" if stagger_first_poll else "at once",
+        tells_failures=False,
+    )
+    if outcome is None:
+        raise PlatformDeadlineError(
+            f"The run of the {service.noun} did not end before its deadline. Its last status was "
+            f"{quote_service(watch.status or 'unknown')}. The service has no operation that stops "
+            "it: it goes on, and a retry follows it.",
+            where=f"run {quote_service(run_id)}, {service}",
+        )
+    return outcome
+
+
+def poll_run(
+    service: RunsNow, run_id: str, success_before: str | None, clock: Clock
+) -> Program[RunNowOutcome | None]:
+    """The outcome of the run, None if the run is not over now. Raises as `wait_for_run`."""
+    return (yield from _Watch(service, run_id, success_before, clock).read_once())
+
+
+class _Watch:
+    """One run that is polled; `status` is the last that was seen."""
+
+    def __init__(
+        self, service: RunsNow, run_id: str, success_before: str | None, clock: Clock
+    ) -> None:
+        self._service = service
+        self._run_id = run_id
+        self._success_before = success_before
+        self._clock = clock
+        self._ended_at: float | None = None
+        self.status: str | None = None
+
+    def read_once(self) -> Program[RunNowOutcome | None]:
+        run = yield from self._service.read(self._run_id)
+        if run.word != self.status:
+            self.status = run.word
+            yield Notify(RunNowStage(self._service.noun, self._run_id, run.word or "none"))
+        if not self._service.has_ended(run):
+            return None
+        if run.reason or run.says_failure:
+            raise self._service.failed(run)
+        outcome = yield from self._service.outcome(run, self._success_before)
+        if outcome is not None:
+            return outcome
+        if self._ended_at is None:
+            self._ended_at = self._clock()
+        if self._clock() - self._ended_at < SUCCESS_GRACE:
+            return None
+        raise self._service.failed(run)
+
+
+def as_result(run: RunNow) -> dict[str, Any] | None:
+    """The run as plain JSON, None where it is too large for a result."""
+    found = run.to_json()
+    return found if len(json.dumps(found)) <= MAX_RUN_BYTES else None
+
+
+def _started(
+    service: RunsNow, before: RunsBefore, answer: StartedRunNow, deadline: float | None
+) -> Program[FoundRun]:
+    """The run of a start that was accepted, by its answer, else by the list."""
+    if answer.key is not None:
+        return FoundRun(answer.key, own=True)
+    try:
+        found = yield from find_new(service, before.known, deadline=deadline)
+    except PlatformError:
+        found = None
+    return found or FoundRun(None, own=True)
+
+
+def _lost_start(
+    service: RunsNow, before: RunsBefore, error: PlatformError, deadline: float | None
+) -> Program[FoundRun]:
+    try:
+        found = yield from find_new(service, before.known, deadline=deadline)
+    except PlatformOutcomeUnknownError:
+        raise
+    except PlatformError as failure:
+        # Not the error itself: it speaks of the look and not of the start.
+        raise PlatformTransportError(
+            f"{error.reason} The request may have started a run, but the list of runs could not be "
+            f"read: {failure.reason.removesuffix('.')}. A retry reads the list again.",
+            where=error.where,
+        ) from failure
+    if found is None:
+        raise PlatformTransportError(
+            f"{error.reason} The list of runs shows no new run. A retry starts a run.",
+            where=error.where,
+        ) from error
+    return found

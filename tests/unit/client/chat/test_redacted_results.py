@@ -1,0 +1,70 @@
+"""Results and threads with redacted texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
+from airflow_provider_platform.client.chat.thread import ChatThread, ThreadTurn
+from airflow_provider_platform.client.chat.tool_calls import Query, Search
+from airflow_provider_platform.client.known_secrets import KnownSecrets
+
+KEY = "key-of-the-connection"
+
+
+def result_of(word: str) -> ChatResult:
+    """A result that holds the word in every text."""
+    said = f"it is {word}."
+    query = Query(
+        *(said, said, f"SELECT '{word}'"),
+        columns=[{"name": said}],
+        rows=[[said, 1, None], [2, said, said]],
+        chart={"title": {"text": said}},
+        error=said,
+        user_request=said,
+    )
+    search = Search(said, [{"name": said, "members": [said]}], said)
+    return ChatResult(
+        answer=said,
+        chat_id="chat",
+        message_id="message",
+        queries=[Query(sql="SELECT 1"), query],
+        usage={"model": said, "tokens": 7},
+        tool_errors=[said],
+        searches=[search],
+        thinking=[said],
+    )
+
+
+def thread_of(result: ChatResult) -> ChatThread:
+    """A thread with this result, after a turn without queries."""
+    turn = ThreadTurn(
+        *("message", result.answer, result.answer, result.queries, result.usage),
+        *(result.searches, result.thinking),
+    )
+    return ChatThread("chat", False, [ThreadTurn("first", "plain"), turn])
+
+
+def test_every_text_of_a_result_and_of_a_thread_is_redacted() -> None:
+    secrets = KnownSecrets([KEY])
+    shown, expected = result_of(KEY), result_of("***")
+    assert with_changed_texts(shown, secrets.redact) == expected
+    assert with_changed_texts(thread_of(shown), secrets.redact) == thread_of(expected)
+    assert shown == result_of(KEY)
+
+
+def test_result_without_secrets_is_returned_uncopied() -> None:
+    secrets = KnownSecrets([KEY])
+    shown = result_of("plain")
+    rows = shown.queries[1].rows
+    assert with_changed_texts(shown, secrets.redact) is shown
+    assert with_changed_texts(thread := thread_of(shown), secrets.redact) is thread
+    quoted = ChatResult(KEY, "chat", "message", shown.queries)
+    assert with_changed_texts(quoted, secrets.redact).queries[1].rows is rows
+
+
+def test_secret_that_is_the_name_of_a_field_breaks_no_result() -> None:
+    secrets = KnownSecrets(["queries", "thinking", "answer"])
+    found: Any = with_changed_texts(thread_of(result_of("the answer")), secrets.redact)
+    assert found.turns[1].answer == "it is the ***."
+    assert found.turns[1].queries[1].rows[0][0] == "it is the ***."
