@@ -247,7 +247,11 @@ def test_branch_is_deleted_after_a_failure_if_asked_for(
 def test_branch_with_new_commits_during_the_checks_is_not_merged(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    run = run_dag(gated(first=lambda: platform_sandbox.control.add_branch(BRANCH)))
+    def new_commits() -> None:
+        platform_sandbox.control.set(build_delay=0, build_seconds=0)
+        platform_sandbox.control.add_branch(BRANCH)
+
+    run = run_dag(gated(first=new_commits))
     assert "was checked, but the branch is now at commit" in errors(run)["branch_gate.merge"]
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
