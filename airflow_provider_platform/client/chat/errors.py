@@ -162,7 +162,9 @@ def deadline_passed(run: ChatRun) -> PlatformDeadlineError:
         else "was not accepted before its deadline: the service did not confirm the message."
     )
     return PlatformDeadlineError(
-        f"The run {state} If the agent needs more time, raise timeout.", where=run
+        f"The run {state} If the agent needs more time, raise timeout, or the task's "
+        "execution_timeout if that is shorter.",
+        where=run,
     )
 
 

@@ -176,8 +176,8 @@ def _raise_for_branch(query: SqlQuery, error: PlatformError) -> None:
 
 def _too_late(query: SqlQuery) -> PlatformDeadlineError:
     return PlatformDeadlineError(
-        "The query returned no result before the deadline. If the query needs more "
-        "time, raise timeout.",
+        "The query returned no result before the deadline. If the query needs more time, raise "
+        "timeout, or the task's execution_timeout if that is shorter.",
         where=query.where,
     )
 

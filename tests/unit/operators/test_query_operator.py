@@ -7,7 +7,7 @@ import csv
 import json
 import os
 import threading
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -591,6 +591,15 @@ def test_query_fails_at_its_deadline(query: Any, platform_sandbox: Sandbox) -> N
     platform_sandbox.control.set(query_seconds=60.0, query_wait=0.1)
     with pytest.raises(PlatformDeadlineError, match="no result before the deadline"):
         query("SELECT 1", timeout=2)
+
+
+@pytest.mark.exhaustive
+def test_query_limited_by_its_execution_timeout_is_advised_to_raise_that(
+    query: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(query_seconds=60.0, query_wait=0.1)
+    with pytest.raises(PlatformDeadlineError, match="or the task's execution_timeout if that is"):
+        query("SELECT 1", timeout=600, execution_timeout=timedelta(seconds=2))
 
 
 def test_path_ending_that_contradicts_the_format_is_refused_before_anything_is_sent(

@@ -269,8 +269,9 @@ def test_a_busy_thread_is_recognized_by_its_error_status() -> None:
 
 def test_a_thread_that_stays_busy_ends_at_the_deadline() -> None:
     service = PlayedService(busy_until=NOON + 10_000)
-    with pytest.raises(PlatformDeadlineError, match="was not accepted before its deadline"):
+    with pytest.raises(PlatformDeadlineError, match="was not accepted before its deadline") as late:
         new_call(service, thread=True, deadline=NOON + 60).ask()
+    assert "raise timeout, or the task's execution_timeout if that is shorter" in str(late.value)
     assert service.now == NOON + 60
 
 

@@ -153,8 +153,9 @@ def test_reported_streaming_resets_the_count_and_the_deadline_ends_the_wait() ->
     sent = len(encode(Turn().records()[0], cutoff(streaming=True)))
     service = PlayedService(faults=[Fault("close", sent)] * 999, pace=10**6)
     call = accepted_call(service)
-    with pytest.raises(PlatformDeadlineError, match="did not end before its deadline"):
+    with pytest.raises(PlatformDeadlineError, match="did not end before its deadline") as late:
         call.follow()
+    assert "raise timeout, or the task's execution_timeout if that is shorter" in str(late.value)
     assert service.now == DEADLINE
     assert len(service.bodies) > FUTILE_RECONNECTS
     assert service.sleeps[10] > 10 * service.sleeps[0]
