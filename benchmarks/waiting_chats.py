@@ -45,7 +45,7 @@ def main() -> None:
 
 async def follow_all(control: SandboxControl) -> None:
     """Ask, then follow every run with a trigger of its own on one event loop."""
-    control.hold("mid_stream", count=CHATS)
+    control.set_breakpoint("mid_stream", count=CHATS)
     triggers = await submit_all()
     for _ in range(CUTS):
         after, nth = random.randint(2, 15), random.randint(1, CHATS)

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl, SandboxControlError
+    from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
     from airflow_provider_platform.sandbox.faults.faults import Fault
-    from airflow_provider_platform.sandbox.faults.holds import Hold
     from airflow_provider_platform.sandbox.server import Sandbox
 
 _HOMES = {
     "Fault": "faults.faults",
-    "Hold": "faults.holds",
+    "Breakpoint": "faults.breakpoints",
     "Sandbox": "server",
     "SandboxControl": "control.client",
     "SandboxControlError": "control.client",
 }
 
-__all__ = ["Fault", "Hold", "Sandbox", "SandboxControl", "SandboxControlError"]
+__all__ = ["Breakpoint", "Fault", "Sandbox", "SandboxControl", "SandboxControlError"]
 
 
 def __getattr__(name: str) -> Any:

@@ -164,7 +164,7 @@ class Sandbox:
 
     @property
     def control(self) -> SandboxControl:
-        """A client for faults, holds, settings and counters."""
+        """A client for faults, breakpoints, settings and counters."""
         return SandboxControl(self.url)
 
     def service_token(self, **claims: Any) -> str:

@@ -29,7 +29,7 @@ def test_chats_survive_an_outage_of_the_api_server(
     ending = {"orders by status": False, "revenue by segment": True}
     questions = outlasting | ending
     for text in questions:
-        sandbox.hold("mid_stream" if text in outlasting else "before_final", text=text)
+        sandbox.set_breakpoint("mid_stream" if text in outlasting else "before_final", text=text)
     tasks = {
         text: ask(text, dag_id="ask_patiently", deferrable=deferrable)
         for text, deferrable in questions.items()

@@ -26,9 +26,9 @@ GRACES = {"killed at once": 0.0, "killed after a while": 2.0, "ended in time": 3
 
 def asking(ask: StartTask, sandbox: PatientControl) -> tuple[TaskRun, psutil.Process]:
     """A task whose question is being answered, and the process of its code."""
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_followed(task, deferrable=False)
     return task, task.processes.of_task(task.now())
 

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.cluster
 def test_end_of_a_frozen_worker_leaves_the_run_to_the_retry(
     ask: StartTask, sandbox: PatientControl, cluster: Cluster, frozen: str
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_followed(task, deferrable=False)
     process = task.processes.of_task(task.now())
     supervisor = process.parent()
@@ -47,9 +47,9 @@ def test_end_of_a_frozen_worker_leaves_the_run_to_the_retry(
 def test_run_of_a_task_ended_while_frozen_is_stopped_when_the_worker_wakes(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_followed(task, deferrable=False)
     process = task.processes.of_task(task.now())
     supervisor = process.parent()

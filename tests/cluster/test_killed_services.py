@@ -24,11 +24,11 @@ _LONG = 240.0
 
 
 def start_both(ask: StartTask, sandbox: PatientControl) -> tuple[TaskRun, TaskRun]:
-    """A chat on a worker and one in the triggerer, both held in the middle of their answers; their
-    retries outlast a restart."""
+    """Start a chat on a worker and one in the triggerer. The sandbox stops both in the middle of
+    their answers. Their retries outlast a restart."""
     asked = {"revenue by country": False, "revenue by month": True}
     for text in asked:
-        sandbox.hold("mid_stream", text=text)
+        sandbox.set_breakpoint("mid_stream", text=text)
     running, deferred = (
         ask(text, dag_id="ask_patiently", deferrable=deferrable)
         for text, deferrable in asked.items()
@@ -42,9 +42,9 @@ def start_both(ask: StartTask, sandbox: PatientControl) -> tuple[TaskRun, TaskRu
 def test_retry_reattaches_after_a_killed_worker(
     ask: StartTask, sandbox: PatientControl, cluster: Cluster
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_followed(task, deferrable=False)
     cluster.kill(cluster.worker_of(task.processes.of_task(task.now())))
     task.wait("running", try_number=2)
@@ -58,7 +58,7 @@ def test_chat_survives_a_killed_triggerer(
 ) -> None:
     """Its chats move to the other one."""
     for text in QUESTIONS:
-        sandbox.hold("mid_stream", text=text)
+        sandbox.set_breakpoint("mid_stream", text=text)
     tasks = [ask(text, deferrable=True) for text in QUESTIONS]
     for text, task in zip(QUESTIONS, tasks, strict=True):
         wait_followed(task, deferrable=True)
@@ -82,9 +82,9 @@ def test_task_delivered_twice_asks_once(
     token, which lives as long as a task may be queued, has expired. That counts as a failure of the
     task, and Airflow ends the running try: its retry takes the run up.
     """
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_followed(task, deferrable=False)
     refused = ("already running elsewhere", "Invalid auth token")
 
@@ -131,7 +131,7 @@ def test_chat_survives_a_restart_of_redis(
 def test_many_chats_survive_a_killed_triggerer(
     start_task: StartTask, sandbox: PatientControl, cluster: Cluster
 ) -> None:
-    sandbox.hold("mid_stream", count=CHATS)
+    sandbox.set_breakpoint("mid_stream", count=CHATS)
     tasks = start_task("ask_many", "ask", deferrable=True)
     sandbox.wait_until(
         lambda state: len({one.message_id for one in state.subscriptions[CHATS:]}) == CHATS,

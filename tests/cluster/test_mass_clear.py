@@ -23,7 +23,7 @@ def test_each_of_four_cleared_chats_is_stopped_and_asked_again(
 ) -> None:
     numbers = list(range(len(QUESTIONS)))
     for text in QUESTIONS:
-        sandbox.hold("mid_stream", text=text)
+        sandbox.set_breakpoint("mid_stream", text=text)
     task = start_task("ask_four", "ask", deferrable=deferrable)
     sandbox.wait_until(lambda state: len(state.runs) == len(numbers))
     for number in numbers:

@@ -29,9 +29,9 @@ def first_is_stopped(state: SandboxState) -> bool:
 def test_marked_task_stops_its_run(
     ask: StartTask, sandbox: PatientControl, deferrable: bool, state: str
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_followed(task, deferrable=deferrable)
     task.mark(state)
     sandbox.wait_until(first_is_stopped, timeout=SECONDS)
@@ -43,9 +43,9 @@ def test_marked_task_stops_its_run(
 def test_cleared_task_stops_its_run_and_asks_again(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_followed(task, deferrable=deferrable)
     task.clear()
     sandbox.wait_until(first_is_stopped, timeout=SECONDS)
@@ -59,9 +59,9 @@ def test_task_beyond_its_timeout_stops_its_run(
     ask: StartTask, sandbox: PatientControl, deferrable: bool, dag_id: str
 ) -> None:
     """By the operator's own `timeout`, and by Airflow's `execution_timeout`."""
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id=dag_id, deferrable=deferrable, timeout=8 if dag_id == "ask_once" else 300)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     sandbox.wait_until(first_is_stopped, timeout=2 * SECONDS)
     task.wait("failed")
     assert_stopped(sandbox)

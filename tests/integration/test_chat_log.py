@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from tests.unit.operators.remote_tasks import held_until_followed
+from tests.unit.operators.remote_tasks import stopped_until_followed
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -40,7 +40,7 @@ def test_log_shows_the_steps_of_a_chat_in_order(
         PlatformChatOperator(
             task_id="ask", prompt="chart revenue by category", deferrable=deferrable
         )
-    with held_until_followed(platform_sandbox.control) if deferrable else nullcontext():
+    with stopped_until_followed(platform_sandbox.control) if deferrable else nullcontext():
         run_dag(dag)
     # Before 3.1 a task logs with the standard library alone.
     said = _LINE.findall(capfd.readouterr().out) or [

@@ -49,10 +49,10 @@ def under_way(sandbox: Sandbox, function: Callable[..., Any], *args: Any, **kwar
 
 def test_chat_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump: Jump) -> None:
     control = platform_sandbox.control
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     chat = PlatformHook().chat
     with under_way(platform_sandbox, chat, "revenue by country", timeout=60) as asked:
-        control.wait_held("mid_stream")
+        control.wait_for_breakpoint("mid_stream")
         jump()
         control.release()
         assert asked.result().answer
@@ -63,10 +63,10 @@ def test_chat_ends_at_its_deadline_after_a_clock_jump(
     platform_sandbox: Sandbox, jump: Jump
 ) -> None:
     control = platform_sandbox.control
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     chat = PlatformHook().chat
     with under_way(platform_sandbox, chat, "revenue by country", timeout=4) as asked:
-        control.wait_held("mid_stream")
+        control.wait_for_breakpoint("mid_stream")
         jump()
         with pytest.raises(PlatformDeadlineError):
             asked.result(timeout=30)
@@ -76,12 +76,12 @@ def test_chat_ends_at_its_deadline_after_a_clock_jump(
 def test_dbt_sync_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump: Jump) -> None:
     control = platform_sandbox.control
     control.set(dbt_pace=0.3)
-    control.hold("before_call", method="GET", path="/dbt-sync/[^/]+$")
+    control.set_breakpoint("before_call", method="GET", path="/dbt-sync/[^/]+$")
     operator = PlatformDbtSyncOperator(
         task_id="sync", timeout=60, poll_interval=0.1, deferrable=False
     )
     with under_way(platform_sandbox, operator.execute, TaskTries().context()) as ended:
-        control.wait_held("before_call")
+        control.wait_for_breakpoint("before_call")
         jump()
         control.release()
         assert ended.result()["status"] == "COMPLETED"

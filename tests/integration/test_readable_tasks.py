@@ -10,7 +10,7 @@ from airflow.sdk import DAG, task
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.sandbox.demo import dag_runs
-from tests.unit.operators.remote_tasks import held_until_followed
+from tests.unit.operators.remote_tasks import stopped_until_followed
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -65,8 +65,8 @@ def test_the_prompt_is_still_there_after_a_deferral(
         one()
         several.expand(country=["Spain"])
     with (
-        held_until_followed(control, text="revenue by country"),
-        held_until_followed(control, "mid_stream", text="orders per month"),
+        stopped_until_followed(control, text="revenue by country"),
+        stopped_until_followed(control, "mid_stream", text="orders per month"),
     ):
         run = run_dag(dag)
     assert run.state == "success", [task.error for task in run.tasks]

@@ -284,14 +284,14 @@ def test_if_thread_busy_decides_whether_the_task_waits_or_fails(platform_sandbox
 
 def wait_for_a_busy_thread(platform_sandbox: Sandbox) -> None:
     first = ask()
-    platform_sandbox.control.hold("mid_stream", text="orders per month")
+    platform_sandbox.control.set_breakpoint("mid_stream", text="orders per month")
     import threading
 
     other = threading.Thread(
         target=ask, args=("orders per month",), kwargs={"chat_id": first.chat_id}
     )
     other.start()
-    platform_sandbox.control.wait_held("mid_stream")
+    platform_sandbox.control.wait_for_breakpoint("mid_stream")
     with pytest.raises(ChatBusyError):
         ask("top 5 products", chat_id=first.chat_id, if_thread_busy="fail")
     waiting = threading.Thread(

@@ -42,9 +42,9 @@ def test_restarted_sandbox_keeps_address_credentials_and_data(tmp_path: Path) ->
 def test_unfinished_work_fails_at_a_restart(tmp_path: Path) -> None:
     with Sandbox(kept=tmp_path, dbt_pace=600) as first:
         platform = Platform(first)
-        first.control.hold("after_echo")
+        first.control.set_breakpoint("after_echo")
         with platform.stream(input="revenue by country"):
-            first.control.wait_held("after_echo")
+            first.control.wait_for_breakpoint("after_echo")
             platform.http.post(
                 f"{first.management_url}/v1/deployments/1/dbt-sync",
                 json={"branchName": "nightly"},

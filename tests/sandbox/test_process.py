@@ -52,7 +52,7 @@ def test_the_program_serves_and_stops_cleanly(tmp_path: Path, number: signal.Sig
         settings = control.settings()
         assert (settings["release"], settings["build_seconds"]) == ("0.2.1", 7)
         assert control.state().runs[0].status == "finished"
-        control.hold("after_echo")
+        control.set_breakpoint("after_echo")
         with httpx.stream(
             "POST",
             f"{details['chat_url']}/stream-chat-state",
@@ -60,7 +60,7 @@ def test_the_program_serves_and_stops_cleanly(tmp_path: Path, number: signal.Sig
             headers={"Authorization": f"Api-Key {details['chat_api_key']}"},
             trust_env=False,
         ) as stream:
-            control.wait_held("after_echo")
+            control.wait_for_breakpoint("after_echo")
             program.send_signal(number)
             _, errors = program.communicate(timeout=30)
             with pytest.raises(httpx.RemoteProtocolError):

@@ -95,7 +95,7 @@ def working(
 
 
 def under_way(control: SandboxControl, worker: Worker) -> None:
-    control.wait_held("mid_stream", WAIT)
+    control.wait_for_breakpoint("mid_stream", WAIT)
     wait_for(lambda: worker.record.get("phase") == "running", WAIT)
 
 
@@ -104,7 +104,7 @@ def test_sigterm_leaves_the_run_to_the_retry(
     control: SandboxControl, tmp_path: Path, who: str
 ) -> None:
     (tmp_path / "state").write_text("running")
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     with working(control, tmp_path) as worker:
         under_way(control, worker)
         if who != "supervisor":
@@ -130,7 +130,7 @@ def test_sigterm_stops_the_run_in_the_last_try_and_when_the_task_was_ended(
     control: SandboxControl, tmp_path: Path, state: str, dag_id: str
 ) -> None:
     (tmp_path / "state").write_text(state)
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     with working(control, tmp_path, dag_id=dag_id) as worker:
         under_way(control, worker)
         worker.process.terminate()
@@ -142,7 +142,7 @@ def test_sigterm_stops_the_run_in_the_last_try_and_when_the_task_was_ended(
 def test_run_is_left_to_the_retry_if_airflow_does_not_report_the_state(
     control: SandboxControl, tmp_path: Path
 ) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     with working(control, tmp_path) as worker:
         under_way(control, worker)
         worker.process.terminate()
@@ -156,7 +156,7 @@ def test_frozen_worker_that_wakes_after_its_try_stops_the_run_only_if_the_task_w
 ) -> None:
     """Airflow has missed it: it started the retry, unless somebody ended the task meanwhile."""
     (tmp_path / "state").write_text("running")
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     with working(control, tmp_path) as worker:
         under_way(control, worker)
         processes = [psutil.Process(worker.process.pid), worker.task]

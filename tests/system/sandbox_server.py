@@ -21,15 +21,15 @@ from tests.system.task_run import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_platform.sandbox.control.client import Held
+    from airflow_provider_platform.sandbox.control.client import BreakpointHit
     from airflow_provider_platform.sandbox.state.journal import SandboxState
 
 
 class PatientControl(SandboxControl):
     """A control that waits as long as everything here does: workers take seconds to start."""
 
-    def wait_held(self, name: str, timeout: float = PATIENCE) -> list[Held]:
-        return super().wait_held(name, timeout)
+    def wait_for_breakpoint(self, name: str, timeout: float = PATIENCE) -> list[BreakpointHit]:
+        return super().wait_for_breakpoint(name, timeout)
 
     def wait_until(
         self, condition: Callable[[SandboxState], bool], timeout: float = PATIENCE
@@ -37,7 +37,7 @@ class PatientControl(SandboxControl):
         return super().wait_until(condition, timeout)
 
     def wait_gone(self) -> None:
-        """Wait until the sandbox has noticed that a client that it held is gone."""
+        """Wait until the sandbox has noticed that the client of a request has disconnected."""
         self.wait_until(
             lambda state: any(request.ended == "disconnected" for request in state.requests)
         )

@@ -26,7 +26,7 @@ def test_chats_survive_an_api_server_outage_of_100_seconds(
     run up; the deferred task notices nothing."""
     prompts = {False: "revenue by country", True: "orders by status"}
     for text in prompts.values():
-        sandbox.hold("mid_stream", text=text)
+        sandbox.set_breakpoint("mid_stream", text=text)
     running = ask(prompts[False], dag_id="ask_patiently", timeout=900)
     waiting = ask(prompts[True], dag_id="ask_patiently", timeout=900, deferrable=True)
     sandbox.wait_until(lambda state: len(state.runs) == 2)

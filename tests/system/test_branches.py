@@ -66,9 +66,9 @@ def test_merge_waits_until_production_is_built(
 def test_worker_killed_before_the_merge_call_merges_once(
     merge: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("before_call", **MERGE)
+    sandbox.set_breakpoint("before_call", **MERGE)
     task = merge(deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
@@ -81,9 +81,9 @@ def test_worker_killed_before_the_merge_call_merges_once(
 def test_worker_killed_before_the_merge_response_merges_once(
     merge: StartTask, sandbox: PatientControl, deferrable: bool, delete: bool
 ) -> None:
-    sandbox.hold("before_answer", **MERGE)
+    sandbox.set_breakpoint("before_answer", **MERGE)
     task = merge(deferrable=deferrable, delete_branch=delete)
-    sandbox.wait_held("before_answer")
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
     task.wait("success", try_number=2)

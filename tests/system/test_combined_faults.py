@@ -28,7 +28,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 
 
 class Scene:
-    """One task under way, its run held by the sandbox, and what is done to them."""
+    """One task under way, its run stopped by the sandbox, and what is done to them."""
 
     def __init__(
         self, task: TaskRun, sandbox: PatientControl, api: AirflowApi, connection_id: str
@@ -65,7 +65,7 @@ class Scene:
         self.api.put_connection(self.connection_id, self.sandbox.connection())
 
     def wait_under_way(self) -> None:
-        """Until some try follows a run that is held or over."""
+        """Until some try follows a run that is stopped at a breakpoint or over."""
         self.task.until(
             lambda now: (
                 now["state"] in ("success", "failed")
@@ -100,12 +100,12 @@ def test_two_faults_in_one_task_leave_one_answer(
     stopped_thread = draw.choice(["state", "aborted", "close"])
     drawn = f"SEED={seed}: {faults}, deferrable={deferrable}, at_once={at_once}, {stopped_thread}"
     sandbox.set(stopped_thread=stopped_thread)
-    sandbox.hold("mid_stream", count=8)
+    sandbox.set_breakpoint("mid_stream", count=8)
     task = ask(deferrable=deferrable)
     scene = Scene(task, sandbox, api, connection_id)
     for fault in faults:
         if fault == faults[0] or not at_once:
-            sandbox.wait_held("mid_stream")
+            sandbox.wait_for_breakpoint("mid_stream")
             scene.wait_under_way()
         FAULTS[fault](scene)
     sandbox.release()

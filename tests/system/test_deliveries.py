@@ -110,9 +110,9 @@ def test_killed_triggerer_starts_no_second_run(
 def test_worker_killed_before_the_answer_starts_no_second_run(
     start_task: StartTask, sandbox: PatientControl, dag: str, deferrable: bool
 ) -> None:
-    sandbox.hold("before_answer", **START)
+    sandbox.set_breakpoint("before_answer", **START)
     task = start_task(dag, "run", deferrable=deferrable)
-    sandbox.wait_held("before_answer")
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
@@ -125,9 +125,9 @@ def test_worker_killed_before_the_answer_starts_no_second_run(
 def test_worker_killed_before_the_start_starts_one_run(
     start_task: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("before_call", **START)
+    sandbox.set_breakpoint("before_call", **START)
     task = start_task("deliver", "run", deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()

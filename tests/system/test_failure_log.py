@@ -37,9 +37,9 @@ def test_failure_at_the_service_is_logged_in_one_sentence(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.fault("error", after=8)
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id="ask_once", deferrable=deferrable)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     if deferrable:
         task.wait("deferred")
     sandbox.release()

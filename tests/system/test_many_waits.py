@@ -77,7 +77,7 @@ def test_every_chat_gets_its_answer_and_is_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(f"AIRFLOW_CONN_{connection_id.upper()}", json.dumps(sandbox.connection()))
-    sandbox.hold("mid_stream", count=CHATS)
+    sandbox.set_breakpoint("mid_stream", count=CHATS)
     chats = asyncio.run(submit_all(connection_id))
     (airflow.home / CHATS_FILE).write_text(json.dumps(chats))
     for _ in range(CUTS):

@@ -23,7 +23,7 @@ def test_four_running_chats_cleared_at_once_ask_again(
 ) -> None:
     """Whatever the service answers to who looks at a thread that was stopped."""
     sandbox.set(stopped_thread=stopped_thread)
-    sandbox.hold("mid_stream", count=4)
+    sandbox.set_breakpoint("mid_stream", count=4)
     four = [ask(dag_id=dag_id).mapped(0)]
     four += [four[0].mapped(number) for number in range(1, 4)]
     sandbox.wait_until(lambda state: len(state.runs) == 4)

@@ -24,9 +24,9 @@ def test_next_dag_run_stops_an_orphaned_run_in_a_given_thread(
     first = ask()
     first.wait("success")
     chat_id = first.result["chat_id"]
-    sandbox.hold("mid_stream", text="month")
+    sandbox.set_breakpoint("mid_stream", text="month")
     left = ask("revenue by month", chat_id=chat_id, deferrable=True)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     left.wait("deferred")
     left.wait_trigger()
     kill(only_triggerer)

@@ -75,9 +75,9 @@ def test_a_killed_triggerer_starts_no_build_again(
 def test_error_after_a_worker_killed_before_the_tokens_names_possible_builds(
     start_task: StartTask, sandbox: PatientControl, deferrable: bool, if_start_lost: str
 ) -> None:
-    sandbox.hold("before_answer", method="POST", path="/jobs$")
+    sandbox.set_breakpoint("before_answer", method="POST", path="/jobs$")
     task = start_task("build", "build", deferrable=deferrable, if_start_lost=if_start_lost)
-    sandbox.wait_held("before_answer")
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()

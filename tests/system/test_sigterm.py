@@ -34,9 +34,9 @@ def assert_asked_once(sandbox: PatientControl, message_id: str) -> None:
 def test_retry_reattaches_to_the_chat_run_after_sigterm(
     ask: StartTask, sandbox: PatientControl, who: Any
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     task.wait_record(phase="running")
     task.send_sigterm(*who)
     task.until(lambda now: now["try_number"] == 2, "try 2")
@@ -51,9 +51,9 @@ def test_retry_reattaches_to_the_chat_run_after_sigterm(
 def test_sigterm_in_the_last_try_stops_the_chat_run(
     ask: StartTask, sandbox: PatientControl, who: Any
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id="ask_once")
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     task.wait_record(phase="running")
     task.send_sigterm(*who)
     task.wait("failed")
@@ -67,9 +67,9 @@ def test_sigterm_during_the_question_leaves_its_run_to_the_retry(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The try goes on until the service has accepted: who breaks off asks twice."""
-    sandbox.hold("before_call", has_input=True)
+    sandbox.set_breakpoint("before_call", has_input=True)
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.send_sigterm("supervisor")
     task.until(lambda _: LEFT in task.log(1), "the end of on_kill")
     sandbox.release()
@@ -80,9 +80,9 @@ def test_sigterm_during_the_question_leaves_its_run_to_the_retry(
 def test_retry_reattaches_to_the_dbt_sync_after_sigterm(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.hold("before_call", method="GET", path="/dbt-sync/")
+    sandbox.set_breakpoint("before_call", method="GET", path="/dbt-sync/")
     task = sync()
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.wait_record(phase="running")
     task.send_sigterm("supervisor")
     task.until(lambda now: now["try_number"] == 2, "try 2")
@@ -97,9 +97,9 @@ def test_worker_that_wakes_after_its_retry_has_begun_does_not_stop_the_run(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     """Airflow misses its heartbeat, starts the retry, and ends the worker when it is back."""
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     task.wait_record(phase="running")
     with task.frozen():
         task.until(lambda now: now["try_number"] == 2, "try 2")

@@ -63,9 +63,9 @@ def wait_under_way(task: TaskRun, deferrable: bool, *, try_number: int = 1) -> N
 def test_the_chat_run_of_an_ended_task_is_stopped(
     ask: StartTask, sandbox: PatientControl, deferrable: bool, ending: str
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_under_way(task, deferrable)
     ENDINGS[ending](task)
     sandbox.wait_until(run_is("aborted"))
@@ -89,9 +89,9 @@ def test_the_dbt_sync_of_an_ended_task_is_cancelled(
 def test_clearing_a_task_stops_its_chat_run_and_not_that_of_the_next_try(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("mid_stream", count=2)
+    sandbox.set_breakpoint("mid_stream", count=2)
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_under_way(task, deferrable)
     task.clear()
     sandbox.wait_until(run_is("aborted", 1))
@@ -110,20 +110,20 @@ def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
     to the next try, because its own could come after that one has asked."""
     first = ask()
     first.wait("success")
-    sandbox.hold("mid_stream", text="product", count=2)
+    sandbox.set_breakpoint("mid_stream", text="product", count=2)
     if deferrable:
         # The trigger sees no end, so Airflow ends it.
         sandbox.fault("silence", api="chat", has_input=False, after=1)
     chat_id = first.result["chat_id"]
     task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_under_way(task, deferrable)
     if deferrable:
         sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
-    sandbox.hold("before_call", text="product")
+    sandbox.set_breakpoint("before_call", text="product")
     task.clear()
     sandbox.wait_until(run_is("aborted", 2))
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.until(lambda _: "remote run" in task.log(1), "the end of whoever waited for the first try")
     sandbox.release("before_call")
     sandbox.wait_until(lambda state: len(state.runs) == 3)
@@ -145,14 +145,14 @@ def test_end_of_a_task_does_not_stop_the_next_question_of_its_thread(
     first.wait("success")
     chat_id = first.result["chat_id"]
     sandbox.fault("cut", text="product", after=8)
-    sandbox.hold("before_call", api="chat", has_input=False)
+    sandbox.set_breakpoint("before_call", api="chat", has_input=False)
     task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     wait_under_way(task, deferrable)
     sandbox.wait_until(run_is("finished", 2))
-    sandbox.hold("mid_stream", text="chart")
+    sandbox.set_breakpoint("mid_stream", text="chart")
     other = ask("as a chart", chat_id=chat_id)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     task.mark("failed")
     task.until(
         lambda _: re.search("had to be stopped|was (not )?stopped", task.log(1)),
@@ -169,9 +169,9 @@ def test_stop_by_a_cancelled_trigger_survives_further_cancels(
     """Airflow repeats its cancel until the trigger is gone; reads that fail make the stop last."""
     first = ask()
     first.wait("success")
-    sandbox.hold("mid_stream", text="product")
+    sandbox.set_breakpoint("mid_stream", text="product")
     task = ask("and by product?", chat_id=first.result["chat_id"], deferrable=True)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     wait_under_way(task, deferrable=True)
     sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
     sandbox.fault("drop", api="chat", has_input=False, count=5)
@@ -197,7 +197,7 @@ def test_clearing_a_task_cancels_its_dbt_sync_and_not_that_of_the_next_try(
 def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id="ask_once", deferrable=deferrable, timeout=6)
     sandbox.wait_until(run_is("aborted"))
     task.wait("failed")
@@ -212,7 +212,7 @@ def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
 def test_a_chat_run_that_exceeds_the_execution_timeout_is_stopped(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id="ask_in_time", deferrable=deferrable)
     sandbox.wait_until(run_is("aborted"))
     task.wait("failed")
@@ -234,7 +234,7 @@ def test_a_chat_run_whose_trigger_does_not_report_in_time_is_stopped(
 ) -> None:
     """Airflow wakes the task up to let it fail, and does not notify the trigger."""
     api.put_connection(connection_id, sandbox.connection(stream_idle_timeout=10))
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id="ask_with_late_trigger")
     sandbox.wait_until(run_is("aborted"))
     task.wait("failed")
@@ -246,7 +246,7 @@ def test_a_chat_run_whose_trigger_does_not_report_in_time_is_stopped(
 def test_retry_after_the_deadline_stops_the_run_and_asks_again(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(deferrable=deferrable, timeout=6)
     sandbox.wait_until(run_is("aborted"))
     sandbox.release()
@@ -259,10 +259,10 @@ def test_retry_after_the_deadline_stops_the_run_and_asks_again(
 def test_timeout_of_a_reattached_run_counts_from_its_start(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("after_cutoff")
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("after_cutoff")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(deferrable=deferrable, timeout=300)
-    sandbox.wait_held("after_cutoff")
+    sandbox.wait_for_breakpoint("after_cutoff")
     task.wait_record(phase="intent", chat_id=...)
     task.date_back(285)
     task.kill()
@@ -279,14 +279,14 @@ def test_retry_asks_again_if_its_run_is_stopped_after_reattaching(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The stop by the lost try can land after the next one has begun."""
-    sandbox.hold("after_cutoff")
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("after_cutoff")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("after_cutoff")
+    sandbox.wait_for_breakpoint("after_cutoff")
     task.wait_record(phase="intent", chat_id=...)
     task.kill()
     sandbox.release("after_cutoff")
-    (held,) = sandbox.wait_held("mid_stream")
+    (held,) = sandbox.wait_for_breakpoint("mid_stream")
     # Submitted, looked up, followed.
     sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
     assert held.chat_id is not None
@@ -298,9 +298,9 @@ def test_retry_asks_again_if_its_run_is_stopped_after_reattaching(
 def test_a_run_that_is_stopped_from_outside_fails_the_try_that_asked(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id="ask_once")
-    (held,) = sandbox.wait_held("mid_stream")
+    (held,) = sandbox.wait_for_breakpoint("mid_stream")
     assert held.chat_id is not None
     sandbox.abort_thread(held.chat_id)
     task.wait("failed")

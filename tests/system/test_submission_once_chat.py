@@ -1,6 +1,6 @@
 """A question is asked once, whenever the worker dies.
 
-The sandbox holds the run where the worker is to die, and counts: `messages` are the prompts that
+The sandbox stops the run where the worker is to die, and counts: `messages` are the prompts that
 reached it, `runs` what the agent was really asked.
 """
 
@@ -29,9 +29,9 @@ def outcomes(sandbox: PatientControl) -> list[str]:
 def test_retry_sends_the_prompt_if_killed_before_the_call(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("before_call", has_input=True)
+    sandbox.set_breakpoint("before_call", has_input=True)
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
@@ -45,9 +45,9 @@ def test_retry_repeats_the_message_id_if_killed_before_the_response(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The one window: no thread is known in which it could be looked up."""
-    sandbox.hold("before_answer", has_input=True)
+    sandbox.set_breakpoint("before_answer", has_input=True)
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("before_answer")
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
     task.wait("success", try_number=2)
@@ -62,10 +62,10 @@ def test_retry_finds_the_prompt_in_a_given_thread_if_killed_before_the_response(
 ) -> None:
     first = ask()
     first.wait("success")
-    sandbox.hold("before_answer", has_input=True)
+    sandbox.set_breakpoint("before_answer", has_input=True)
     chat_id = first.result["chat_id"]
     task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
-    sandbox.wait_held("before_answer")
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
     task.wait("success", try_number=2)
@@ -77,9 +77,9 @@ def test_retry_finds_the_prompt_in_a_given_thread_if_killed_before_the_response(
 def test_retry_reads_the_thread_if_killed_after_the_chat_id(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("after_cutoff")
+    sandbox.set_breakpoint("after_cutoff")
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("after_cutoff")
+    sandbox.wait_for_breakpoint("after_cutoff")
     task.wait_record(phase="intent", chat_id=...)
     task.kill()
     sandbox.release()
@@ -91,9 +91,9 @@ def test_retry_reads_the_thread_if_killed_after_the_chat_id(
 def test_retry_reattaches_if_killed_after_acceptance(
     ask: StartTask, sandbox: PatientControl, point: str
 ) -> None:
-    sandbox.hold(point)
+    sandbox.set_breakpoint(point)
     task = ask()
-    sandbox.wait_held(point)
+    sandbox.wait_for_breakpoint(point)
     task.wait_record(phase="running")
     task.kill()
     sandbox.release()
@@ -119,9 +119,9 @@ def test_retry_reads_the_result_again_if_killed_before_the_xcom(
 def test_retry_reattaches_after_the_worker_and_its_supervisor_died(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask()
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     task.wait_record(phase="running")
     task.kill_with_supervisor()
     task.until(lambda now: now["try_number"] == 2, "try 2")
@@ -158,9 +158,9 @@ def test_changed_prompt_in_the_next_try_stops_the_run_and_asks_again(
 ) -> None:
     variable = f"prompt_{worker_id}"
     api.put_variable(variable, "revenue by country")
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     task = ask(dag_id="ask_variable", prompt_variable=variable)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     task.wait_record(phase="running")
     api.put_variable(variable, "orders by status")
     task.kill()
@@ -176,10 +176,10 @@ def test_two_mapped_tasks_ask_one_question_each(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """One of them is killed and takes up its own run, not the other's."""
-    sandbox.hold("mid_stream", text="revenue")
+    sandbox.set_breakpoint("mid_stream", text="revenue")
     one = ask(dag_id="ask_mapped", deferrable=deferrable).mapped(0)
     other = one.mapped(1)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     one.wait_record(phase="running")
     if not deferrable:
         one.kill()

@@ -20,9 +20,9 @@ START = {"method": "POST", "path": "/dbt-sync$"}
 def test_retry_starts_the_sync_if_killed_before_the_call(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("before_call", **START)
+    sandbox.set_breakpoint("before_call", **START)
     task = sync(deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
@@ -35,9 +35,9 @@ def test_retry_starts_the_sync_if_killed_before_the_call(
 def test_retry_finds_the_sync_in_the_history_if_killed_before_the_response(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.hold("before_answer", **START)
+    sandbox.set_breakpoint("before_answer", **START)
     task = sync(deferrable=deferrable)
-    sandbox.wait_held("before_answer")
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
     task.wait("success", try_number=2)
@@ -60,9 +60,9 @@ def test_sync_with_a_lost_response_is_found_in_the_history(
 def test_retry_reattaches_to_the_sync_if_killed_while_waiting(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.hold("before_call", method="GET", path="/dbt-sync/")
+    sandbox.set_breakpoint("before_call", method="GET", path="/dbt-sync/")
     task = sync()
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     task.wait_record(phase="running")
     task.kill()
     sandbox.release()
@@ -87,9 +87,9 @@ def test_lost_start_without_a_history_is_reported_as_an_unknown_outcome(
     sync: StartTask, sandbox: PatientControl, point: str
 ) -> None:
     sandbox.set(release="0.2.1")
-    sandbox.hold(point, **START)
+    sandbox.set_breakpoint(point, **START)
     task = sync()
-    sandbox.wait_held(point)
+    sandbox.wait_for_breakpoint(point)
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
@@ -104,9 +104,9 @@ def test_task_cleared_after_an_unknown_outcome_starts_a_new_sync(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set(release="0.2.1")
-    sandbox.hold("before_answer", **START)
+    sandbox.set_breakpoint("before_answer", **START)
     task = sync()
-    sandbox.wait_held("before_answer")
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
     task.wait("failed")

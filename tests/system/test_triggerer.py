@@ -40,11 +40,11 @@ def test_killed_triggerer_asks_no_question_again(
     """Killed while chats stand at every point of their run, and while a dbt sync goes on."""
     sandbox.set(dbt_pace=2)
     for point, text in POINTS.items():
-        sandbox.hold(point, text=text)
+        sandbox.set_breakpoint(point, text=text)
     chats = [ask(text, deferrable=True) for text in POINTS.values()]
     syncing = sync(deferrable=True)
     for point in POINTS:
-        sandbox.wait_held(point)
+        sandbox.wait_for_breakpoint(point)
     for task in [*chats, syncing]:
         task.wait("deferred")
     for text in POINTS.values():
@@ -71,9 +71,9 @@ def test_sensors_and_exports_survive_a_killed_triggerer(
 ) -> None:
     file = tmp_path / "dashboard.pdf"
     sandbox.set(export_pace=5)
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     asking = ask()
-    (held,) = sandbox.wait_held("mid_stream")
+    (held,) = sandbox.wait_for_breakpoint("mid_stream")
     tasks = [
         start_task("wait_for_thread", "wait", chat_id=held.chat_id),
         start_task("export", "export", output_path=str(file)),
@@ -100,9 +100,9 @@ def test_run_survives_the_move_of_its_trigger_to_another_triggerer(
     """The triggerer freezes, another one takes over; when the first one wakes up, Airflow has it
     kill the trigger that it lost."""
     sandbox.set(dbt_pace=10)
-    sandbox.hold("mid_stream")
+    sandbox.set_breakpoint("mid_stream")
     asking, syncing = ask(deferrable=True), sync(deferrable=True)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     asking.wait("deferred")
     syncing.wait("deferred")
     sandbox.wait_until(lambda state: len(state.subscriptions) == 2)

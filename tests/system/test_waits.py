@@ -26,9 +26,9 @@ def test_rotated_management_token_is_read_while_waiting_for_a_sync(
     sync: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=1)
-    sandbox.hold("before_call", **STATUS)
+    sandbox.set_breakpoint("before_call", **STATUS)
     task = sync(deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     old = sandbox.info()["management_token"]
     sandbox.rotate_management_token()
     api.put_connection(connection_id, sandbox.connection())
@@ -43,10 +43,10 @@ def test_rotated_chat_key_is_read_while_following_a_chat(
     ask: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str, deferrable: bool
 ) -> None:
     sandbox.fault("cut", after=4)
-    sandbox.hold("mid_stream", after=5)
-    sandbox.hold("before_call", api="chat", has_input=False)
+    sandbox.set_breakpoint("mid_stream", after=5)
+    sandbox.set_breakpoint("before_call", api="chat", has_input=False)
     task = ask(deferrable=deferrable)
-    sandbox.wait_held("before_call")
+    sandbox.wait_for_breakpoint("before_call")
     sandbox.rotate_chat_key()
     api.put_connection(connection_id, sandbox.connection())
     sandbox.release()
@@ -119,9 +119,9 @@ def test_task_waits_for_a_busy_thread(
     first = ask()
     first.wait("success")
     chat_id = first.result["chat_id"]
-    sandbox.hold("mid_stream", text="chart")
+    sandbox.set_breakpoint("mid_stream", text="chart")
     other = ask("as a chart", chat_id=chat_id)
-    sandbox.wait_held("mid_stream")
+    sandbox.wait_for_breakpoint("mid_stream")
     task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
     sandbox.wait_until(lambda state: state.messages[-1].outcome == "busy")
     sandbox.release()

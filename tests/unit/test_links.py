@@ -20,7 +20,7 @@ from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
-from tests.unit.operators.remote_tasks import chat, deferral_while_held
+from tests.unit.operators.remote_tasks import chat, deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def test_link_that_cannot_be_stored_does_not_fail_the_task(
 def test_link_that_cannot_be_stored_does_not_fail_a_resumed_task(platform_sandbox: Sandbox) -> None:
     tries = TaskTries()
     context = tries.context()
-    waiting = deferral_while_held(platform_sandbox.control, chat(deferrable=True).execute, context)
+    waiting = deferral_while_stopped(
+        platform_sandbox.control, chat(deferrable=True).execute, context
+    )
     trigger: PlatformChatTrigger = waiting.trigger
 
     async def brought() -> Any:
@@ -113,7 +115,9 @@ def test_a_chat_links_to_its_thread_agent_and_branch(platform_sandbox: Sandbox) 
 
 def test_a_deferred_chat_has_its_links_before_it_waits(platform_sandbox: Sandbox) -> None:
     context = TaskTries().context()
-    waiting = deferral_while_held(platform_sandbox.control, chat(deferrable=True).execute, context)
+    waiting = deferral_while_stopped(
+        platform_sandbox.control, chat(deferrable=True).execute, context
+    )
     thread = context["ti"].xcoms["platform_thread_link"]
     assert thread.endswith(waiting.kwargs["run"]["chat_id"])
 

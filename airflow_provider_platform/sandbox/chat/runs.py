@@ -1,4 +1,4 @@
-"""Performs a run: asks the agent for its records, one by one, with pace, holds and run faults."""
+"""Performs a run: gets the agent's records one by one; applies pace, breakpoints and run faults."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class _Performance:
 
     async def play(self) -> None:
         run = self._run
-        await self._hold("after_cutoff")
+        await self._stop_at("after_cutoff")
         agent = Agent(self._assignment)
         steps = agent.steps()
         for fault in self._faults:
@@ -154,9 +154,9 @@ class _Performance:
                 if len(run.log) >= fault.after and await self._interrupt(fault):
                     return
             await asyncio.sleep(self._server.settings.pace)
-            await self._hold_before(step)
+            await self._stop_before(step)
             run.append(step.record)
-            await self._hold_after(step)
+            await self._stop_after(step)
         run.last_query = self._assignment.last_query
         run.become("finished")
         self._server.journal.changed()
@@ -191,26 +191,26 @@ class _Performance:
         self._server.journal.changed()
         return True
 
-    async def _hold_before(self, step: Step) -> None:
+    async def _stop_before(self, step: Step) -> None:
         if step.mark in ("final", "final_closing"):
-            await self._hold("before_final", once=True)
+            await self._stop_at("before_final", once=True)
         if step.mark == "state":
-            await self._hold("after_final", once=True)
-            await self._hold("before_state", once=True)
+            await self._stop_at("after_final", once=True)
+            await self._stop_at("before_state", once=True)
 
-    async def _hold_after(self, step: Step) -> None:
+    async def _stop_after(self, step: Step) -> None:
         if step.mark == "echo":
-            await self._hold("after_echo", once=True)
-        await self._hold("mid_stream", after=len(self._run.log))
+            await self._stop_at("after_echo", once=True)
+        await self._stop_at("mid_stream", after=len(self._run.log))
 
-    async def _hold(self, name: str, *, once: bool = False, after: int | None = None) -> None:
+    async def _stop_at(self, name: str, *, once: bool = False, after: int | None = None) -> None:
         if once:
             if name in self._passed:
                 return
             self._passed.add(name)
-        place = self._server.holds.place(name, self._subject, after=after)
-        if place is None:
+        point = self._server.breakpoints.match(name, self._subject, after=after)
+        if point is None:
             return
         await self._run.opened.wait()
         await self._run.delivered()
-        await self._server.holds.stop(place, self._subject)
+        await self._server.breakpoints.stop(point, self._subject)

@@ -1,4 +1,4 @@
-"""The control API below ``/sandbox/``: faults, holds, settings, counters; itself never faulted."""
+"""The control API below ``/sandbox/``: faults, breakpoints, settings, counters. Never faulted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.connection import describe
+from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
 from airflow_provider_platform.sandbox.faults.faults import Fault
-from airflow_provider_platform.sandbox.faults.holds import Hold
 from airflow_provider_platform.sandbox.faults.matching import from_json
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.branches import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 MAX_WAIT = 30.0
-"""Seconds one waiting request is held open; clients ask again."""
+"""Seconds that one waiting request lasts at most; clients then send it again."""
 _SETTLE = 0.02
 """Seconds in which changes are gathered, so that a waiting client does not slow a busy sandbox."""
 
@@ -54,9 +54,9 @@ def routes(server: Callable[[], ServerState], reset: Callable[[], Awaitable[None
         ("POST", "faults", control.arm),
         ("DELETE", "faults", control.clear_faults),
         ("POST", "faults/{fault}/release", control.release_fault),
-        ("GET", "holds/{name}", control.wait_held),
-        ("POST", "holds", control.hold),
-        ("POST", "holds/{name}/release", control.release),
+        ("GET", "breakpoints/{name}", control.wait_for_breakpoint),
+        ("POST", "breakpoints", control.set_breakpoint),
+        ("POST", "breakpoints/{name}/release", control.release),
         ("POST", "threads/{chat}/abort", control.abort),
         ("POST", "branches", control.branches),
         ("POST", "branches/add", control.add_branch),
@@ -172,18 +172,20 @@ class _Control:
         armed.released.set()
         return None
 
-    async def hold(self, request: Request) -> Answer:
-        self._server.holds.set(from_json(Hold, _body(request)))
+    async def set_breakpoint(self, request: Request) -> Answer:
+        self._server.breakpoints.set(from_json(Breakpoint, _body(request)))
         return None
 
-    async def wait_held(self, request: Request) -> Answer:
-        """Who stands at the hold, once somebody does; an empty list after ``timeout``."""
+    async def wait_for_breakpoint(self, request: Request) -> Answer:
+        """What has stopped at the breakpoint; waits up to ``timeout`` while nothing has."""
         name, server = request.path_params["name"], self._server
-        if name not in server.holds.names():
-            raise Refused(404, f"no hold is set at {name}")
+        if name not in server.breakpoints.names():
+            raise Refused(404, f"no breakpoint is set at {name}")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _seconds(request)
-        while not (reached := server.holds.reached(name)) and name in server.holds.names():
+        while (
+            not (stopped := server.breakpoints.stopped(name)) and name in server.breakpoints.names()
+        ):
             left = deadline - loop.time()
             if left <= 0:
                 break
@@ -195,12 +197,12 @@ class _Control:
                 "chat_id": subject.chat_id,
                 "message_id": subject.message_id,
             }
-            for subject in reached
+            for subject in stopped
         ]
 
     async def release(self, request: Request) -> Answer:
         name = request.path_params["name"]
-        return {"released": self._server.holds.release(None if name == "all" else name)}
+        return {"released": self._server.breakpoints.release(None if name == "all" else name)}
 
     async def abort(self, request: Request) -> Answer:
         """Stop a run as somebody else than its client would."""

@@ -1,4 +1,4 @@
-"""A client for a sandbox's control API: faults, holds, settings and counters, from any process."""
+"""A client of a sandbox's control API, for any process: faults, breakpoints, settings, counters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.connection import connection
+from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
 from airflow_provider_platform.sandbox.faults.faults import Fault
-from airflow_provider_platform.sandbox.faults.holds import Hold
 from airflow_provider_platform.sandbox.state.credentials import Credentials, service_token
 from airflow_provider_platform.sandbox.state.journal import SandboxState
 
@@ -29,8 +29,8 @@ class SandboxControlError(Exception):
 
 
 @dataclass(frozen=True)
-class Held:
-    """What stands at a hold point: a request (method and path) or a run (both None)."""
+class BreakpointHit:
+    """A request (method and path) or a run (both None) that has stopped at a breakpoint."""
 
     method: str | None
     path: str | None
@@ -73,7 +73,8 @@ class SandboxControl:
         return service_token(self.info()["api_secret"], **claims)
 
     def reset(self) -> None:
-        """Back to the start: no threads, runs, faults, holds or counts; open streams are cut."""
+        """Go back to the start, without threads, runs, faults, breakpoints or counts; cut open
+        streams."""
         self._call("POST", "reset")
 
     def set(self, **settings: Any) -> dict[str, Any]:
@@ -116,25 +117,26 @@ class SandboxControl:
         """Disarm all faults and end every silence."""
         self._call("DELETE", "faults")
 
-    def hold(self, name: str, **parameters: Any) -> None:
-        """Stop the server at a point (see ``Hold``): by default the first that arrives."""
-        self._call("POST", "holds", Hold(name=name, **parameters).as_json())
+    def set_breakpoint(self, name: str, **parameters: Any) -> None:
+        """Stop the first matching request or run at this point (see ``Breakpoint``)."""
+        self._call("POST", "breakpoints", Breakpoint(name=name, **parameters).as_json())
 
-    def wait_held(self, name: str, timeout: float = 30.0) -> list[Held]:
-        """Wait until somebody stands at this hold."""
+    def wait_for_breakpoint(self, name: str, timeout: float = 30.0) -> list[BreakpointHit]:
+        """Wait until a request or a run has stopped at this breakpoint."""
         deadline = time.monotonic() + timeout
         while True:
             left = deadline - time.monotonic()
             wait = max(0.0, min(left, _ROUND))
-            reached = self._call("GET", f"holds/{name}?timeout={wait:.3f}", wait=wait)
-            if reached:
-                return [Held(**entry) for entry in reached]
+            hits = self._call("GET", f"breakpoints/{name}?timeout={wait:.3f}", wait=wait)
+            if hits:
+                return [BreakpointHit(**entry) for entry in hits]
             if left <= 0:
-                raise TimeoutError(f"nothing reached the hold {name} within {timeout} s")
+                raise TimeoutError(f"nothing stopped at the breakpoint {name} within {timeout} s")
 
     def release(self, name: str = "all") -> int:
-        """Let everything at this hold (default: at every hold) go on; returns how many were set."""
-        released: int = self._call("POST", f"holds/{name}/release")["released"]
+        """Let everything at this breakpoint (default: at each breakpoint) continue, and remove the
+        breakpoint. Returns how many were set."""
+        released: int = self._call("POST", f"breakpoints/{name}/release")["released"]
         return released
 
     def abort_thread(self, chat_id: str) -> None:

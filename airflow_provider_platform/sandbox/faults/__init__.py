@@ -1,1 +1,1 @@
-"""Misbehaviour on demand: faults that are armed, and points where the server holds."""
+"""Misbehaviour on demand: faults, and breakpoints at which the sandbox stops."""

@@ -1,4 +1,4 @@
-"""Which request or run a fault or a hold is meant for, and for how many of them."""
+"""Which requests or runs a fault or a breakpoint applies to, and to how many of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Api = Literal["chat", "management", "data"]
 
 @dataclass(frozen=True)
 class Subject:
-    """What a rule is held against: a request, or a run (then method and path are None)."""
+    """A request, or a run (then method and path are None), that is compared with a rule."""
 
     api: Api | None = None
     method: str | None = None
@@ -24,11 +24,11 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Match(Subject):
-    """The common part of faults and holds: what their subject must be like; an absent field
+    """The common fields of faults and breakpoints: which subjects match. A field that is not set
     matches everything.
 
     ``path`` and ``text`` (of the user message) are regular expressions that are searched for. The
-    rule takes effect from the ``nth`` match on, ``count`` times (None: for ever).
+    rule takes effect from the ``nth`` match on, ``count`` times (None: each time).
     """
 
     nth: int = 1

@@ -1,4 +1,4 @@
-"""One request and its response: recorded, held, and changed by faults on the way."""
+"""One request and its response: recorded, stopped at breakpoints, and changed by faults."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RequestHandler:
         if any(armed.fault.kind == "drop" for armed in answers):
             close(self._transport)
             raise Ended("cut")
-        if not await self._held_before_call():
+        if not await self._stop_before_call():
             raise Ended("disconnected")
         instead = next(iter(answers), None)
         if instead is not None and not instead.fault.processed:
@@ -85,7 +85,7 @@ class RequestHandler:
         """Run the application until it has answered or the client is gone."""
 
         async def before_start() -> None:
-            await self._held("before_answer")
+            await self._stop_at("before_answer")
             if instead is not None:
                 raise _Replaced(instead)
 
@@ -146,14 +146,14 @@ class RequestHandler:
         await self._gone
         return {"type": "http.disconnect"}
 
-    async def _held_before_call(self) -> bool:
-        """Stop at the hold, if there is one; False when the client left and is to be forgotten."""
-        place = self.server.holds.place("before_call", self._subject)
-        if place is None:
+    async def _stop_before_call(self) -> bool:
+        """Stop if a breakpoint matches. Return False if the client left and is to be forgotten."""
+        point = self.server.breakpoints.match("before_call", self._subject)
+        if point is None:
             return True
-        stop = asyncio.ensure_future(self.server.holds.stop(place, self._subject))
+        stop = asyncio.ensure_future(self.server.breakpoints.stop(point, self._subject))
         try:
-            if place.hold.process_disconnected:
+            if point.rule.process_disconnected:
                 await stop
                 return True
             await asyncio.wait({stop, self._gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -161,10 +161,10 @@ class RequestHandler:
         finally:
             stop.cancel()
 
-    async def _held(self, name: str) -> None:
-        place = self.server.holds.place(name, self._subject)
-        if place is not None:
-            await self.server.holds.stop(place, self._subject)
+    async def _stop_at(self, name: str) -> None:
+        point = self.server.breakpoints.match(name, self._subject)
+        if point is not None:
+            await self.server.breakpoints.stop(point, self._subject)
 
     def _take(self, kinds: frozenset[str]) -> list[Armed]:
         taken = self.server.faults.take(self._subject, kinds)

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoints
 from airflow_provider_platform.sandbox.faults.faults import ArmedFaults
-from airflow_provider_platform.sandbox.faults.holds import Holds
 from airflow_provider_platform.sandbox.state.clock import Clock
 from airflow_provider_platform.sandbox.state.credentials import Credentials
 from airflow_provider_platform.sandbox.state.journal import Journal
@@ -31,7 +31,7 @@ class ServerState:
         self.clock = Clock()
         self.journal = Journal()
         self.faults = ArmedFaults()
-        self.holds = Holds(self.journal.changed)
+        self.breakpoints = Breakpoints(self.journal.changed)
         self._stores: dict[type[Any], Any] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -65,7 +65,7 @@ class ServerState:
     async def close(self) -> None:
         """End everything that is under way."""
         self.faults.clear()
-        self.holds.release()
+        self.breakpoints.release()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -159,12 +159,12 @@ def test_query_of_an_unknown_branch_fails(
 
 
 def test_a_repeat_while_streaming_resubscribes_and_asks_once(platform: Platform) -> None:
-    platform.control.hold("before_final")
+    platform.control.set_breakpoint("before_final")
     body = {"input": "revenue by country", "messageId": MESSAGE}
     with platform.stream(**body) as first:
         lines = first.iter_lines()
         thread = json.loads(next(lines))["state"]["chatId"]
-        platform.control.wait_held("before_final")
+        platform.control.wait_for_breakpoint("before_final")
         with platform.stream(chatId=thread, **body) as second:
             platform.control.wait_until(lambda state: len(state.subscriptions) == 2)
             platform.control.release()
@@ -186,10 +186,10 @@ def test_setting_replay_decides_what_a_follow_up_repeats(
     platform: Platform, replay: str, form: str
 ) -> None:
     platform.control.set(replay=replay, replay_form=form)
-    platform.control.hold("mid_stream", after=5)
+    platform.control.set_breakpoint("mid_stream", after=5)
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
         thread = json.loads(next(first.iter_lines()))["state"]["chatId"]
-    platform.control.wait_held("mid_stream")
+    platform.control.wait_for_breakpoint("mid_stream")
     with platform.stream(chatId=thread, messageId=MESSAGE) as second:
         platform.control.release()
         again = records(second.read())
@@ -218,10 +218,10 @@ def test_a_repeat_on_a_free_thread_asks_twice(platform: Platform) -> None:
 
 
 def test_a_new_message_on_a_streaming_thread_is_refused(platform: Platform) -> None:
-    platform.control.hold("after_echo")
+    platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
         thread = json.loads(next(first.iter_lines()))["state"]["chatId"]
-        platform.control.wait_held("after_echo")
+        platform.control.wait_for_breakpoint("after_echo")
         refused = platform.ask("top 5 products", chatId=thread)
     assert ids(refused) == ["__cutoff__", "-"]
     assert chat_id(refused) == thread
@@ -230,7 +230,7 @@ def test_a_new_message_on_a_streaming_thread_is_refused(platform: Platform) -> N
 
 
 def test_run_continues_after_its_client_leaves(platform: Platform) -> None:
-    platform.control.hold("after_echo")
+    platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
         thread = json.loads(next(first.iter_lines()))["state"]["chatId"]
     platform.control.wait_until(lambda state: state.requests[0].ended == "disconnected")
@@ -246,10 +246,10 @@ def test_run_continues_after_its_client_leaves(platform: Platform) -> None:
 
 def test_read_of_a_streaming_thread_shows_only_its_state(platform: Platform) -> None:
     platform.control.set(follow_up="state", history="none")
-    platform.control.hold("after_echo")
+    platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
         thread = json.loads(next(first.iter_lines()))["state"]["chatId"]
-        platform.control.wait_held("after_echo")
+        platform.control.wait_for_breakpoint("after_echo")
         seen = records(platform.chat(chatId=thread, messageId=MESSAGE).content)
     assert ids(seen) == ["__cutoff__", "__state__"]
     assert seen[0]["state"]["isStreaming"] is True
@@ -339,11 +339,11 @@ def test_wrong_agent_and_unknown_paths_are_not_found(platform: Platform) -> None
 
 
 def test_abort_stops_the_run(platform: Platform) -> None:
-    platform.control.hold("mid_stream", after=5)
+    platform.control.set_breakpoint("mid_stream", after=5)
     with platform.stream(input="revenue by country", messageId=MESSAGE) as stream:
         lines = stream.iter_lines()
         thread = json.loads(next(lines))["state"]["chatId"]
-        platform.control.wait_held("mid_stream")
+        platform.control.wait_for_breakpoint("mid_stream")
         stopped = platform.chat("abort", chatId=thread)
         rest = [json.loads(line) for line in lines]
 
@@ -412,7 +412,7 @@ def test_usage_can_follow_a_run_without_an_answer(platform: Platform, kind: str,
 
 def test_usage_of_a_refused_message_is_zero(platform: Platform) -> None:
     platform.control.set(usage_last="always")
-    platform.control.hold("after_echo")
+    platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country") as stream:
         thread = json.loads(next(stream.iter_lines()))["state"]["chatId"]
         busy = platform.ask("top 5 products", chatId=thread)

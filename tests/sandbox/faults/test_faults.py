@@ -176,11 +176,11 @@ def test_fault_status_can_send_retry_after_as_a_date(platform: Platform) -> None
     assert 90 < parsedate_to_datetime(given).timestamp() - time.time() <= 100
 
 
-def test_at_a_hold_everything_has_been_sent(platform: Platform) -> None:
+def test_everything_is_sent_before_a_run_stops_at_a_breakpoint(platform: Platform) -> None:
     platform.control.fault("dribble")
-    platform.control.hold("mid_stream", after=6)
+    platform.control.set_breakpoint("mid_stream", after=6)
     with connect(platform, input="revenue by country") as connection:
-        platform.control.wait_held("mid_stream")
+        platform.control.wait_for_breakpoint("mid_stream")
         connection.setblocking(False)
         received = b""
         with contextlib.suppress(BlockingIOError):
@@ -305,11 +305,11 @@ def test_a_suspended_run_gives_way_to_a_new_message(platform: Platform) -> None:
 def test_fault_abort_stops_the_run(platform: Platform) -> None:
     platform.control.fault("abort", after=5)
     assert ids(platform.ask("revenue by country"))[-1] == "__aborted__"
-    platform.control.hold("after_echo")
+    platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country") as response:
         lines = response.iter_lines()
         thread = json.loads(next(lines))["state"]["chatId"]
-        platform.control.wait_held("after_echo")
+        platform.control.wait_for_breakpoint("after_echo")
         platform.control.abort_thread(thread)
         assert json.loads(list(lines)[-1])["id"] == "__aborted__"
 

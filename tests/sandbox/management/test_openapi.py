@@ -150,16 +150,16 @@ def test_setting_lists_makes_paging_fail(platform: Platform) -> None:
     assert first["pageInfo"]["hasNextPage"] is True
 
 
-def test_faults_and_holds_work_on_every_operation(platform: Platform) -> None:
+def test_faults_and_breakpoints_work_on_every_operation(platform: Platform) -> None:
     platform.control.fault("status", path="folders$", status=500, processed=True)
     body = {"name": "Once"}
     assert platform.call("POST", "deployments/1/folders", json=body).status_code == 500
     assert len(platform.control.state().changed("folders")) == 1
-    platform.control.hold("before_call", path="workspace/move$")
+    platform.control.set_breakpoint("before_call", path="workspace/move$")
     move = {"type": "WORKBOOK", "id": 302, "folderId": 12}
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(platform.call, "POST", "deployments/1/workspace/move", json=move)
-        platform.control.wait_held("before_call")
+        platform.control.wait_for_breakpoint("before_call")
         assert platform.control.state().changed("workbooks", "moved") == []
         platform.control.release()
         assert call.result().json()["folderId"] == 12

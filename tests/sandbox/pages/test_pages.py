@@ -71,9 +71,9 @@ def test_turns_follow_each_other(platform: Platform) -> None:
 
 
 def test_page_of_a_running_thread_reloads_itself(platform: Platform) -> None:
-    platform.control.hold("after_echo")
+    platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country"):
-        platform.control.wait_held("after_echo")
+        platform.control.wait_for_breakpoint("after_echo")
         path = f"/app/threads/{platform.control.state().runs[0].chat_id}"
         assert 'http-equiv="refresh"' in page(platform, path).text
         platform.control.release("after_echo")

@@ -16,7 +16,7 @@ from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
-from tests.unit.operators.remote_tasks import deferral_while_held
+from tests.unit.operators.remote_tasks import deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_trigger_starts_although_airflow_fails_for_a_moment(
 ) -> None:
     operator = PlatformChatOperator(task_id="ask", prompt="revenue by country", deferrable=True)
     context = TaskTries().context()
-    trigger = deferral_while_held(platform_sandbox.control, operator.execute, context).trigger
+    trigger = deferral_while_stopped(platform_sandbox.control, operator.execute, context).trigger
     outage(*undefined())
     event = asyncio.run(anext(trigger.run()))
     assert event.payload["status"] == "success"

@@ -49,11 +49,11 @@ def test_thread_has_the_results_of_its_questions(
 def test_a_thread_that_is_streaming_is_read_without_waiting(platform_sandbox: Sandbox) -> None:
     hook = PlatformHook()
     chat_id = hook.chat(QUESTION).chat_id
-    platform_sandbox.control.hold("before_final", text="top 5 products")
+    platform_sandbox.control.set_breakpoint("before_final", text="top 5 products")
 
     async def both() -> Any:
         asked = asyncio.create_task(hook.achat("top 5 products", chat_id=chat_id))
-        await asyncio.to_thread(platform_sandbox.control.wait_held, "before_final")
+        await asyncio.to_thread(platform_sandbox.control.wait_for_breakpoint, "before_final")
         thread = await hook.aread_thread(chat_id)
         platform_sandbox.control.release()
         return thread, await asked

@@ -53,7 +53,7 @@ def task_state(monkeypatch: pytest.MonkeyPatch) -> TaskState:
 
 @pytest.fixture
 def task(control: SandboxControl) -> Iterator[Any]:
-    """`task(operator, tries)`: its next try, running; the sandbox holds nothing at the end."""
+    """`task(operator, tries)`: its next try, running; no breakpoint is left set at the end."""
     running: list[Try] = []
 
     def start(operator: Any, tries: TaskTries) -> Try:

@@ -35,8 +35,8 @@ def chat(**arguments: Any) -> PlatformChatOperator:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait until something holds that is no matter of the sandbox, whose control does not hear of
-    it. Raises AssertionError."""
+    """Wait until a condition is true that the sandbox's control cannot wait for. Raises
+    AssertionError."""
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "the condition did not come true"
@@ -49,12 +49,12 @@ def sync(**arguments: Any) -> PlatformDbtSyncOperator:
     )
 
 
-def deferral_while_held(
+def deferral_while_stopped(
     control: SandboxControl, function: Any, *args: Any, **kwargs: Any
 ) -> TaskDeferred:
-    """What a chat task that defers in this call hands to Airflow. The service holds the run until
-    then: one that is over before its worker could leave it to the trigger is not deferred."""
-    control.hold("after_echo")
+    """Return the TaskDeferred of a chat task that defers in this call. Until then the sandbox stops
+    the run at a breakpoint: a task whose run is already over does not defer."""
+    control.set_breakpoint("after_echo")
     try:
         return deferral(function, *args, **kwargs)
     finally:
@@ -62,20 +62,18 @@ def deferral_while_held(
 
 
 @contextmanager
-def held_until_followed(
+def stopped_until_followed(
     control: SandboxControl, point: str = "after_echo", text: str | None = None
 ) -> Iterator[None]:
-    """In the block the next run, or the one of this question, stands still until a second
-    connection follows it: that of the trigger, after the one of the worker."""
-    control.hold(point, **({} if text is None else {"text": text}))
+    """In the block, stop the next run, or the run of this question, until a second connection
+    follows it: the trigger's, after the worker's."""
+    control.set_breakpoint(point, **({} if text is None else {"text": text}))
 
     def release() -> None:
         try:
-            (held,) = control.wait_held(point, 300)
+            (hit,) = control.wait_for_breakpoint(point, 300)
             control.wait_until(
-                lambda state: (
-                    [s.message_id for s in state.subscriptions].count(held.message_id) > 1
-                ),
+                lambda state: [s.message_id for s in state.subscriptions].count(hit.message_id) > 1,
                 300,
             )
         finally:
@@ -86,12 +84,13 @@ def held_until_followed(
         try:
             yield
         finally:
-            control.release(point)  # which ends the wait of a block that failed
+            control.release(point)  # if the block failed, this ends the wait
         released.result()
 
 
 def lost_prompt(control: SandboxControl) -> TaskTries:
-    """The tries of a chat whose first one knows the thread, and could not look its prompt up."""
+    """Return the tries of a chat. The first try knows the thread, but could not read it to find its
+    prompt."""
     control.fault("cut", after=1)
     control.fault("drop", **LOOK, count=5)
     tries = TaskTries()

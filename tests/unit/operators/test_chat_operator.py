@@ -20,7 +20,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.http import retry
 from airflow_provider_platform.operators._submission.record import STORE_KEY
-from tests.unit.operators.remote_tasks import LOOK, chat, deferral_while_held
+from tests.unit.operators.remote_tasks import LOOK, chat, deferral_while_stopped
 from tests.unit.operators.task_context import StateStore, TaskDeferred, TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_chat_record_passes_its_phases_in_order(control: SandboxControl) -> None
 
 def test_an_event_of_another_run_is_ignored(control: SandboxControl) -> None:
     """Trigger ids are used again, so that an old trigger's event can reach a new try."""
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     waiting = deferred(tries)
     run = waiting.kwargs["run"]
@@ -74,7 +74,7 @@ def test_an_event_of_another_run_is_ignored(control: SandboxControl) -> None:
 def test_trigger_timeout_stops_the_run_of_a_silent_trigger(
     control: SandboxControl,
 ) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     waiting = deferred(tries)
     with pytest.raises(Exception, match="Trigger timeout"):
@@ -89,7 +89,7 @@ def test_trigger_timeout_stops_the_run_of_a_silent_trigger(
 
 def test_retry_asks_again_once_if_its_run_was_stopped_meanwhile(control: SandboxControl) -> None:
     """The stop of the old try can land after the new one has taken up the run."""
-    control.hold("mid_stream", count=2)
+    control.set_breakpoint("mid_stream", count=2)
     tries = TaskTries()
     first = deferred(tries).kwargs["run"]
     second = deferred(tries).kwargs["run"]
@@ -139,7 +139,7 @@ def event_of(waiting: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("given", [False, True])
 def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: bool) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
-    control.hold("mid_stream", text="month")
+    control.set_breakpoint("mid_stream", text="month")
     tries = TaskTries(max_tries=1)
     asking = {"prompt": "revenue by month", "chat_id": chat_id}
     run = deferred(tries, **asking).kwargs["run"]
@@ -152,7 +152,7 @@ def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: boo
 
 @pytest.mark.usefixtures("stopped_thread", "quick")
 def test_deferred_retry_asks_again_once_if_its_run_is_dead(control: SandboxControl) -> None:
-    control.hold("mid_stream", count=2)
+    control.set_breakpoint("mid_stream", count=2)
     tries = TaskTries(max_tries=1)
     first = deferred(tries).kwargs["run"]
     second = deferred(tries)
@@ -177,7 +177,7 @@ def test_retry_asks_again_if_the_run_it_searched_is_dead(
 ) -> None:
     """The try was lost before it knew that its prompt was accepted."""
     control.set(history=history)
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries(max_tries=1)
     run = deferred(tries).kwargs["run"]
     tries.store[STORE_KEY]["phase"] = "intent"
@@ -193,7 +193,7 @@ def test_retry_asks_again_if_its_run_ended_without_an_answer(
     control: SandboxControl,
 ) -> None:
     control.fault("no_final")
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries(max_tries=1)
     run = deferred(tries).kwargs["run"]
     control.release()
@@ -208,7 +208,7 @@ def test_text_of_the_agent_that_is_not_final_is_not_an_answer(
 ) -> None:
     """The thread's messages end with what looks like one."""
     control.fault("answer_only_in_state")
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     if not deferrable:
         control.release()
@@ -228,7 +228,7 @@ def test_text_of_the_agent_that_is_not_final_is_not_an_answer(
 def test_retry_after_the_deadline_tolerates_a_short_outage(
     control: SandboxControl, failures: int
 ) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     run = deferred(tries).kwargs["run"]
     tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
@@ -243,7 +243,7 @@ def test_retry_after_the_deadline_tolerates_a_short_outage(
 def test_retry_after_the_deadline_leaves_the_run_if_the_service_is_unreachable(
     control: SandboxControl,
 ) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries(max_tries=3)
     deferred(tries)
     tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
@@ -261,7 +261,7 @@ def test_retry_after_the_deadline_polls_once(
 ) -> None:
     if not ended:
         monkeypatch.setattr("airflow_provider_platform.runs.chat.LOOK_SECONDS", 1.0)
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     run = deferred(tries).kwargs["run"]
     tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
@@ -280,7 +280,7 @@ def test_lost_connection_leaves_the_run_to_the_next_try(
         "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(max_attempts=1)
     )
     control = platform_sandbox.control
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     control.fault("cut", after=4)
     control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
     tries = TaskTries()
@@ -293,7 +293,7 @@ def test_lost_connection_leaves_the_run_to_the_next_try(
 
 
 def test_last_try_stops_its_run_when_it_fails(control: SandboxControl) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     control.fault("cut", after=4)
     control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
     with pytest.raises(PlatformServerError):
@@ -303,7 +303,7 @@ def test_last_try_stops_its_run_when_it_fails(control: SandboxControl) -> None:
 
 def lose_connection(control: SandboxControl) -> None:
     """The run is accepted, then the service cannot be reached until the try gives up."""
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     control.fault("cut", after=4)
     control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
 
@@ -413,7 +413,7 @@ def test_clear_is_distinguished_from_a_retry_after_retries_was_lowered(
 @pytest.mark.parametrize("given", [False, True])
 def test_deadline_stops_the_chat_run(control: SandboxControl, given: bool) -> None:
     thread = chat().execute(TaskTries().context())["chat_id"] if given else None
-    control.hold("mid_stream", text="month")
+    control.set_breakpoint("mid_stream", text="month")
     tries = TaskTries()
     with pytest.raises(PlatformDeadlineError):
         chat(prompt="revenue by month", chat_id=thread, timeout=1.5).execute(tries.context())
@@ -423,7 +423,7 @@ def test_deadline_stops_the_chat_run(control: SandboxControl, given: bool) -> No
 
 @pytest.mark.exhaustive
 def test_cancel_on_kill_false_stops_no_chat_run(control: SandboxControl) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     with pytest.raises(PlatformDeadlineError):
         chat(timeout=3, cancel_on_kill=False).execute(TaskTries().context())
     assert control.state().aborts == []
@@ -473,7 +473,7 @@ def large_event(
 ) -> tuple[TaskDeferred, dict[str, Any]]:
     """A deferred chat whose result is too large for an event: its deferral and that event."""
     monkeypatch.setattr("airflow_provider_platform.runs.chat.MAX_EVENT_BYTES", 0)
-    waiting = deferral_while_held(control, chat(deferrable=True).execute, tries.context())
+    waiting = deferral_while_stopped(control, chat(deferrable=True).execute, tries.context())
 
     async def only_event() -> Any:
         async for event in waiting.trigger.run():

@@ -25,7 +25,7 @@ from airflow_provider_platform.results.charts import confinement
 from airflow_provider_platform.results.files.answer import AnswerFiles, write_answer
 from airflow_provider_platform.results.files.format_and_options import PLAIN, Output
 from airflow_provider_platform.sandbox.control.client import SandboxControl
-from tests.unit.operators.remote_tasks import deferral_while_held
+from tests.unit.operators.remote_tasks import deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries
 from tests.unit.results.charts import outer_filter
 
@@ -48,7 +48,7 @@ def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
         return dict(task.execute(context))
     sandbox = urlsplit(PlatformHook().config.require_chat_url())
     control = SandboxControl(f"{sandbox.scheme}://{sandbox.netloc}")
-    deferred = deferral_while_held(control, task.execute, context)
+    deferred = deferral_while_stopped(control, task.execute, context)
 
     async def only_event() -> Any:
         [event] = [event async for event in deferred.trigger.run()]

@@ -180,12 +180,12 @@ def test_lost_chat_with_changed_input_is_reported_before_the_new_question(
 def test_lost_chat_with_changed_input_is_stopped_if_its_thread_is_known(
     control: SandboxControl,
 ) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     tries.store = FailingStore(2, "after", Crash)
     with pytest.raises(Crash):
         chat(prompt="revenue by month").execute(tries.context())
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     thread = threading.Thread(target=chat().execute, args=(tries.context(),))
     thread.start()
     control.wait_until(lambda state: len(state.runs) == 2)

@@ -199,9 +199,9 @@ def test_run_that_begins_after_the_check_is_treated_like_a_running_one(
     kind: str, if_running: str, control: SandboxControl, task: Any
 ) -> None:
     control.set(task_while_running="409", delivery_seconds=LONG, task_seconds=LONG)
-    control.hold("before_answer", **LISTS)
+    control.set_breakpoint("before_answer", **LISTS)
     running = task(KINDS[kind](if_running=if_running, timeout=0.5), TaskTries())
-    control.wait_held("before_answer")
+    control.wait_for_breakpoint("before_answer")
     PlatformHook().run(START[kind])
     control.release()
     error = running.end()

@@ -14,7 +14,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.sql import PlatformSqlHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
-from tests.unit.operators.remote_tasks import deferral_while_held
+from tests.unit.operators.remote_tasks import deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run_to_its_failure(control: SandboxControl, operator: Any, *, deferrable: bo
     if not deferrable:
         operator.execute(context)
         return
-    deferred = deferral_while_held(control, operator.execute, context)
+    deferred = deferral_while_stopped(control, operator.execute, context)
 
     async def event() -> Any:
         return (await anext(deferred.trigger.run())).payload

@@ -60,12 +60,12 @@ def test_kill_stops_a_run_that_the_retry_is_searching(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
-    control.hold("after_cutoff")
+    control.set_breakpoint("after_cutoff")
     tries = lost_prompt(control)
-    control.hold("before_call", **LOOK)
+    control.set_breakpoint("before_call", **LOOK)
     operator = chat()
     ended = task(operator, tries)
-    control.wait_held("before_call")
+    control.wait_for_breakpoint("before_call")
     operator.on_kill()
     assert [run.status for run in control.state().runs] == ["aborted"]
     control.release()
@@ -76,12 +76,12 @@ def test_kill_stops_a_run_that_the_retry_is_searching(
 def test_kill_stops_the_run_with_the_latest_key(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     control.fault("cut", after=6, has_input=True)
-    control.hold("before_final")
+    control.set_breakpoint("before_final")
     operator = chat()
     task(operator, TaskTries())
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     control.rotate_chat_key()
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
     control.release("mid_stream")
@@ -91,11 +91,11 @@ def test_kill_stops_the_run_with_the_latest_key(
 
 
 def test_chat_accepted_after_the_kill_is_stopped(control: SandboxControl, task: Any) -> None:
-    control.hold("before_call", has_input=True)
-    control.hold("mid_stream")
+    control.set_breakpoint("before_call", has_input=True)
+    control.set_breakpoint("mid_stream")
     operator = chat()
     task(operator, TaskTries())
-    control.wait_held("before_call")
+    control.wait_for_breakpoint("before_call")
     operator.on_kill()
     control.release("before_call")
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
@@ -104,11 +104,11 @@ def test_chat_accepted_after_the_kill_is_stopped(control: SandboxControl, task: 
 def test_a_deferrable_task_does_not_defer_after_the_kill(
     control: SandboxControl, task: Any
 ) -> None:
-    control.hold("before_call", has_input=True)
-    control.hold("mid_stream")
+    control.set_breakpoint("before_call", has_input=True)
+    control.set_breakpoint("mid_stream")
     operator = chat(deferrable=True)
     ended = task(operator, TaskTries())
-    control.wait_held("before_call")
+    control.wait_for_breakpoint("before_call")
     operator.on_kill()
     control.release("before_call")
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
@@ -118,10 +118,10 @@ def test_a_deferrable_task_does_not_defer_after_the_kill(
 
 
 def test_kill_prevents_a_start(control: SandboxControl, task: Any) -> None:
-    control.hold("before_answer", **HISTORY)
+    control.set_breakpoint("before_answer", **HISTORY)
     operator = sync()
     ended = task(operator, TaskTries())
-    control.wait_held("before_answer")
+    control.wait_for_breakpoint("before_answer")
     operator.on_kill()
     control.release()
     assert isinstance(ended.end(), PlatformInterruptedError)
@@ -131,9 +131,9 @@ def test_kill_prevents_a_start(control: SandboxControl, task: Any) -> None:
 def test_no_question_is_sent_to_a_busy_thread_after_the_kill(
     control: SandboxControl, task: Any
 ) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     first = task(chat(), TaskTries())
-    (held,) = control.wait_held("mid_stream")
+    (held,) = control.wait_for_breakpoint("mid_stream")
     operator = chat(prompt="and by product?", chat_id=held.chat_id)
     second = task(operator, TaskTries())
     control.wait_until(lambda state: len(state.messages) > 1 or len(state.requests) > 3)
@@ -146,10 +146,10 @@ def test_no_question_is_sent_to_a_busy_thread_after_the_kill(
 
 def test_sync_started_after_the_kill_is_cancelled(control: SandboxControl, task: Any) -> None:
     control.set(dbt_pace=60)
-    control.hold("before_answer", method="POST", path="/dbt-sync$")
+    control.set_breakpoint("before_answer", method="POST", path="/dbt-sync$")
     operator = sync()
     task(operator, TaskTries())
-    control.wait_held("before_answer")
+    control.wait_for_breakpoint("before_answer")
     operator.on_kill()
     control.release("before_answer")
     control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])

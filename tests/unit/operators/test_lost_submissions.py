@@ -82,7 +82,7 @@ def test_retry_searches_the_question_again_after_a_failed_search(
 def test_last_try_stops_the_run_after_a_failed_search(
     control: SandboxControl, retries: int
 ) -> None:
-    control.hold("after_cutoff")
+    control.set_breakpoint("after_cutoff")
     control.fault("cut", after=1)
     control.fault("drop", **LOOK, count=None)
     tries = TaskTries(max_tries=retries)
@@ -96,7 +96,7 @@ def test_last_try_stops_the_run_after_a_failed_search(
 def test_retry_stops_the_run_if_its_search_is_refused(
     control: SandboxControl, refusal: dict[str, Any]
 ) -> None:
-    control.hold("after_cutoff")
+    control.set_breakpoint("after_cutoff")
     control.fault("cut", after=1)
     control.fault(**refusal, **LOOK, count=None)
     tries = TaskTries()
@@ -242,11 +242,11 @@ def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
 ) -> None:
     """The run sends nothing meanwhile: if the try is killed now, the retry re-attaches."""
     monkeypatch.setattr(_submission, "WRITE_AGAIN_SECONDS", 0.05)
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     tries.store = store = AwayStore()
     asking = task(chat(), tries)
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     assert store[STORE_KEY]["phase"] == "intent"
     store.back.set()
     assert store.running.wait(30)
@@ -296,7 +296,7 @@ def test_message_without_a_known_thread_is_repeated_under_its_id(
 def test_run_with_known_thread_is_stopped_at_the_deadline_before_acceptance(
     control: SandboxControl,
 ) -> None:
-    control.hold("after_cutoff")
+    control.set_breakpoint("after_cutoff")
     tries = TaskTries()
     with pytest.raises(PlatformDeadlineError, match="was not accepted"):
         chat(timeout=3).execute(tries.context())
@@ -356,9 +356,9 @@ def test_stop_after_the_deadline_reads_a_rotated_key_again(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, task: Any, given: bool
 ) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     ended = task(chat(timeout=4, chat_id=chat_id), TaskTries())
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     control.rotate_chat_key()
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
     ended.end()

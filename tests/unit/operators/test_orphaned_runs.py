@@ -56,7 +56,7 @@ def in_run(run_id: str, xcoms: dict[str, Any]) -> Any:
 def left(control: SandboxControl, xcoms: dict[str, Any]) -> dict[str, Any]:
     """The ids of a run under way that a deferred task of DAG run "first" asked for."""
     chat_id = chat().execute(TaskTries().context())["chat_id"]
-    control.hold("mid_stream", text="month")
+    control.set_breakpoint("mid_stream", text="month")
     asking = chat(prompt="revenue by month", chat_id=chat_id, deferrable=True)
     ids: dict[str, Any] = deferral(asking.execute, in_run("first", xcoms)).kwargs["run"]
     return ids
@@ -105,9 +105,9 @@ def test_later_message_of_the_thread_is_not_stopped(
     states["first"] = "failed"
     control.release()
     control.wait_until(lambda state: state.runs[-1].status == "finished")
-    control.hold("mid_stream", text="product")
+    control.set_breakpoint("mid_stream", text="product")
     other = task(chat(prompt="and by product?", chat_id=left["chat_id"]), TaskTries())
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     tries = TaskTries()
     tries.context = lambda: in_run("second", xcoms)  # type: ignore[method-assign]
     asking = task(chat(prompt="revenue by country", chat_id=left["chat_id"]), tries)

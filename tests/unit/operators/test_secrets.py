@@ -16,7 +16,7 @@ from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.triggers._remote_run import unexpected
-from tests.unit.operators.remote_tasks import deferral_while_held
+from tests.unit.operators.remote_tasks import deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ class TestChat:
     def test_trigger_event_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
         key, tries = platform_sandbox.chat_api_key, TaskTries()
         operator = ask(key, deferrable=True)
-        deferred = deferral_while_held(platform_sandbox.control, operator.execute, tries.context())
+        deferred = deferral_while_stopped(
+            platform_sandbox.control, operator.execute, tries.context()
+        )
         event = asyncio.run(event_of(deferred.trigger))
         assert "Bad branch: ***" in json.dumps(event)
         assert key not in json.dumps(event)
@@ -130,7 +132,7 @@ class TestChat:
         """The event, None for a task that waits on the worker, and the result."""
         if not operator.deferrable:
             return None, operator.execute(tries.context())
-        deferred = deferral_while_held(sandbox.control, operator.execute, tries.context())
+        deferred = deferral_while_stopped(sandbox.control, operator.execute, tries.context())
         event = asyncio.run(event_of(deferred.trigger))
         kwargs = deferred.kwargs or {}
         return event, operator.execute_complete(tries.context(), event, **kwargs)
@@ -139,7 +141,7 @@ class TestChat:
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         key, operator = platform_sandbox.chat_api_key, ask("main", deferrable=True)
-        trigger = deferral_while_held(
+        trigger = deferral_while_stopped(
             platform_sandbox.control, operator.execute, TaskTries().context()
         ).trigger
 

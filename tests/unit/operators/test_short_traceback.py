@@ -81,7 +81,7 @@ def test_error_with_causes_in_libraries_shows_nothing_of_them(
 
 
 def test_error_of_a_trigger_has_a_short_traceback(control: SandboxControl) -> None:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries = TaskTries()
     context = tries.context()
     operator = chat(deferrable=True)

@@ -75,11 +75,11 @@ LEFT = ["running", "queued", "scheduled", "up_for_retry", "up_for_reschedule", "
 
 
 def under_way(control: SandboxControl, task: Any, tries: TaskTries, **arguments: Any) -> Any:
-    """A chat that the service has accepted and holds, and its try."""
-    control.hold("mid_stream")
+    """A chat that the service has accepted and stopped at a breakpoint, and its try."""
+    control.set_breakpoint("mid_stream")
     operator = chat(**arguments)
     ended = task(operator, tries)
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     wait_for(lambda: tries.store.get(STORE_KEY, {}).get("phase") == "running")
     return operator, ended
 
@@ -91,7 +91,7 @@ def test_sigterm_in_mid_run_leaves_the_run_to_the_retry(
     tries = TaskTries()
     operator, ended = under_way(control, task, tries)
     operator.on_kill()
-    error = ended.end()  # at once, although the service holds the stream
+    error = ended.end()  # at once, although the stream does not end
     assert isinstance(error, PlatformInterruptedError)
     assert error.retryable
     sent = len(control.state().requests)
@@ -154,10 +154,10 @@ def test_a_deferrable_task_that_is_killed_while_it_submits_leaves_its_run_to_the
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
     task_state.state = "running"
-    control.hold("before_call", has_input=True)
+    control.set_breakpoint("before_call", has_input=True)
     operator, tries = chat(deferrable=True), TaskTries()
     ended = task(operator, tries)
-    control.wait_held("before_call")
+    control.wait_for_breakpoint("before_call")
     operator.on_kill()
     control.release()
     assert isinstance(ended.end(), PlatformInterruptedError)
@@ -167,18 +167,18 @@ def test_a_deferrable_task_that_is_killed_while_it_submits_leaves_its_run_to_the
     assert (len(state.messages), state.aborts) == (1, [])
 
 
-@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("stopped", [False, True])
 def test_a_chat_that_is_accepted_after_the_kill_is_left_to_the_retry(
-    control: SandboxControl, task: Any, task_state: TaskState, held: bool
+    control: SandboxControl, task: Any, task_state: TaskState, stopped: bool
 ) -> None:
     """Who broke the submission off at once would not learn what its thread is called."""
     task_state.state = "running"
-    control.hold("before_call", has_input=True)
-    if held:
-        control.hold("mid_stream")
+    control.set_breakpoint("before_call", has_input=True)
+    if stopped:
+        control.set_breakpoint("mid_stream")
     operator, tries = chat(), TaskTries()
     ended = task(operator, tries)
-    control.wait_held("before_call")
+    control.wait_for_breakpoint("before_call")
     operator.on_kill()
     control.release("before_call")
     ended.end()
@@ -192,10 +192,10 @@ def test_a_sync_that_is_started_after_the_kill_is_left_to_the_retry(
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
     task_state.state = "running"
-    control.hold("before_answer", method="POST", path="/dbt-sync$")
+    control.set_breakpoint("before_answer", method="POST", path="/dbt-sync$")
     operator, tries = sync(), TaskTries()
     ended = task(operator, tries)
-    control.wait_held("before_answer")
+    control.wait_for_breakpoint("before_answer")
     operator.on_kill()
     control.release("before_answer")
     assert isinstance(ended.end(), PlatformInterruptedError)
@@ -221,10 +221,10 @@ def test_run_without_a_record_is_stopped(
 ) -> None:
     """Before Airflow 3.3."""
     task_state.state = "running"
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     operator = chat()
     task(operator, TaskTries(store=False))
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     operator.on_kill()
     # At once, or as soon as the service has accepted.
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
@@ -301,11 +301,11 @@ def test_later_sigterm_reads_the_task_state_again(
 ) -> None:
     """A try that got SIGTERM and waits for its prompt to be accepted is then marked failed."""
     task_state.state = "running"
-    control.hold("before_call", has_input=True)
-    control.hold("mid_stream")
+    control.set_breakpoint("before_call", has_input=True)
+    control.set_breakpoint("mid_stream")
     operator = chat()
     task(operator, TaskTries())
-    control.wait_held("before_call")
+    control.wait_for_breakpoint("before_call")
     operator.on_kill()
     task_state.state = "failed"
     operator.on_kill()
@@ -322,7 +322,7 @@ def test_stop_that_takes_too_long_is_abandoned(
 ) -> None:
     monkeypatch.setattr(kills, "KILL_SECONDS", 0.5)
     operator, _ = under_way(control, task, TaskTries())
-    control.hold("before_call", path="/abort$")
+    control.set_breakpoint("before_call", path="/abort$")
     operator.on_kill()
     assert "could not be stopped" in capfd.readouterr().out
     assert task_state.asked == 1
@@ -336,7 +336,7 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
     and what goes on afterwards is not disturbed. Then Airflow is asked again."""
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     tries, operator = TaskTries(), chat()
     tries.store = store = SignalledStore()
     store.state = state
@@ -365,7 +365,7 @@ def test_run_continues_in_the_last_try_if_a_trigger_is_about_to_start(
     control: SandboxControl, task_state: TaskState, state: str, stopped: bool
 ) -> None:
     task_state.state = state
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     operator = chat(deferrable=True)
     deferral(operator.execute, TaskTries(max_tries=0).context())
     operator.on_kill()
@@ -377,11 +377,11 @@ def kill_without_store(
 ) -> Any:
     """Kill a try whose store cannot be reached, before or after the service has accepted."""
     point = "mid_stream" if accepted else "before_call"
-    control.hold("mid_stream")
-    control.hold(point, has_input=True)
+    control.set_breakpoint("mid_stream")
+    control.set_breakpoint(point, has_input=True)
     tries.store = UnreachableStore()
     ended = task(operator, tries)
-    control.wait_held(point)
+    control.wait_for_breakpoint(point)
     if accepted:
         control.wait_until(
             lambda _: (attempt := operator._kill.attempt).ids and not attempt.submission.is_stored
@@ -413,7 +413,7 @@ def test_run_in_a_thread_of_the_first_record_is_left_to_the_retry(
     tries = TaskTries()
     ended = kill_without_store(control, task, chat(chat_id=chat_id), tries, accepted=accepted)
     assert isinstance(ended.end(), PlatformInterruptedError)
-    control.wait_held("mid_stream")
+    control.wait_for_breakpoint("mid_stream")
     assert [run.status for run in control.state().runs][1:] == ["streaming"]
     control.release()
     tries.store = StateStore(tries.store)

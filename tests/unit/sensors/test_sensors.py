@@ -91,10 +91,10 @@ class TestChatThread:
         self, platform_sandbox: Sandbox
     ) -> None:
         control = platform_sandbox.control
-        control.hold("mid_stream")
+        control.set_breakpoint("mid_stream")
         asked = threading.Thread(target=PlatformHook().chat, args=("Revenue by country",))
         asked.start()
-        [held] = control.wait_held("mid_stream")
+        [held] = control.wait_for_breakpoint("mid_stream")
         assert poke(PlatformChatThreadSensor, chat_id=held.chat_id) is None
         control.release()
         asked.join()

@@ -55,10 +55,10 @@ def test_waiting_sensor_logs_reason_before_ids(
 
 def test_sensor_of_a_thread_logs_reason_before_id(platform_sandbox: Sandbox) -> None:
     control = platform_sandbox.control
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     asked = threading.Thread(target=PlatformHook().chat, args=("Revenue by country",))
     asked.start()
-    [held] = control.wait_held("mid_stream")
+    [held] = control.wait_for_breakpoint("mid_stream")
     subject = {"chat_id": held.chat_id, "session_settings": None}
     with PlatformHook() as hook:
         client = hook.open_client()

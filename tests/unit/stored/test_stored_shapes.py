@@ -52,7 +52,7 @@ from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from airflow_provider_platform.sensors.notifications import PlatformNotificationSensor
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
-from tests.unit.operators.remote_tasks import held_until_followed
+from tests.unit.operators.remote_tasks import stopped_until_followed
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_triggers_and_records_of_runs_have_the_stored_shape(
     context = tries.context()
     task = operator(task_id="task", deferrable=True, **given)
     chats = isinstance(task, PlatformChatOperator)
-    with held_until_followed(platform_sandbox.control) if chats else nullcontext():
+    with stopped_until_followed(platform_sandbox.control) if chats else nullcontext():
         deferred = deferral(task.execute, context)
         if "open_branch" in given:
             synced = event_of(deferred.trigger)
@@ -175,7 +175,7 @@ def test_triggers_of_sensors_have_the_stored_shape(kind: str, platform_sandbox: 
         add_nightly(platform_sandbox, is_open=True)
         platform_sandbox.control.report_build("nightly", "building")
     if "chat_id" in arguments:
-        platform_sandbox.control.hold("mid_stream")
+        platform_sandbox.control.set_breakpoint("mid_stream")
         asked = deferral(
             PlatformChatOperator(task_id="ask", prompt="total revenue", deferrable=True).execute,
             TaskTries().context(),

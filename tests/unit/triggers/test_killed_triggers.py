@@ -31,7 +31,7 @@ def triggered(operator: Any) -> RemoteRunTrigger:
 
 
 def asking(control: SandboxControl, chat_id: str | None = None) -> RemoteRunTrigger:
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     return triggered(
         PlatformChatOperator(
             task_id="ask", prompt="revenue by month", chat_id=chat_id, deferrable=True
@@ -161,7 +161,7 @@ def test_cancel_on_kill_false_stops_nothing(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control = platform_sandbox.control
-    control.hold("mid_stream")
+    control.set_breakpoint("mid_stream")
     operator = PlatformChatOperator(
         task_id="ask", prompt="revenue by month", deferrable=True, cancel_on_kill=False
     )
@@ -206,7 +206,7 @@ def test_stop_that_takes_longer_than_airflow_allows_is_abandoned(
 ) -> None:
     control = platform_sandbox.control
     trigger = asking(control)
-    control.hold("before_call", path="/abort$")
+    control.set_breakpoint("before_call", path="/abort$")
     monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
     kill(trigger, monkeypatch, "failed")
     assert "no time was left" in capfd.readouterr().out

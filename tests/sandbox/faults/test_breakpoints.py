@@ -1,4 +1,4 @@
-"""Hold points: the server stops at a chosen point until the test releases it."""
+"""Breakpoints: the sandbox stops at a chosen moment until the test releases it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MESSAGE = "1732512345678-message"
         ("before_state", "final"),
     ],
 )
-def test_hold_point_holds_a_run(platform: Platform, name: str, last: str) -> None:
-    platform.control.hold(name)
+def test_breakpoint_stops_a_run(platform: Platform, name: str, last: str) -> None:
+    platform.control.set_breakpoint(name)
     with platform.stream(input="revenue by country", messageId=MESSAGE) as response:
         lines = response.iter_lines()
         thread = json.loads(next(lines))["state"]["chatId"]
-        (held,) = platform.control.wait_held(name)
-        assert (held.chat_id, held.message_id) == (thread, MESSAGE)
+        (hit,) = platform.control.wait_for_breakpoint(name)
+        assert (hit.chat_id, hit.message_id) == (thread, MESSAGE)
         (run,) = platform.control.state().runs
         seen = [json.loads(next(lines)) for _ in range(run.records)]
         newest = seen[-1] if seen else {"id": "__cutoff__"}
@@ -47,15 +47,15 @@ def test_hold_point_holds_a_run(platform: Platform, name: str, last: str) -> Non
 
 
 @pytest.mark.parametrize(("name", "processed"), [("before_call", 0), ("before_answer", 1)])
-def test_hold_point_holds_a_request(platform: Platform, name: str, processed: int) -> None:
-    platform.control.hold(name, method="POST", path="dbt-sync$")
+def test_breakpoint_stops_a_request(platform: Platform, name: str, processed: int) -> None:
+    platform.control.set_breakpoint(name, method="POST", path="dbt-sync$")
     responses: list[httpx.Response] = []
     caller = threading.Thread(
         target=lambda: responses.append(platform.call("POST", "deployments/1/dbt-sync"))
     )
     caller.start()
-    (held,) = platform.control.wait_held(name)
-    assert (held.method, held.path) == ("POST", "/api/v1/deployments/1/dbt-sync")
+    (hit,) = platform.control.wait_for_breakpoint(name)
+    assert (hit.method, hit.path) == ("POST", "/api/v1/deployments/1/dbt-sync")
     assert len(platform.control.state().syncs) == processed
     platform.control.release(name)
     caller.join()
@@ -64,8 +64,8 @@ def test_hold_point_holds_a_request(platform: Platform, name: str, processed: in
 
 
 @pytest.mark.parametrize("process", [True, False])
-def test_client_may_leave_at_a_hold_point(platform: Platform, process: bool) -> None:
-    platform.control.hold("before_call", has_input=True, process_disconnected=process)
+def test_client_may_disconnect_at_a_breakpoint(platform: Platform, process: bool) -> None:
+    platform.control.set_breakpoint("before_call", has_input=True, process_disconnected=process)
     impatient = httpx.Timeout(30, read=0.05)
     with pytest.raises(httpx.ReadTimeout):
         platform.http.post(
@@ -75,7 +75,7 @@ def test_client_may_leave_at_a_hold_point(platform: Platform, process: bool) -> 
             timeout=impatient,
         )
     if process:
-        platform.control.wait_held("before_call")
+        platform.control.wait_for_breakpoint("before_call")
         platform.control.release()
         platform.control.wait_until(lambda state: bool(state.runs))
     else:
@@ -84,32 +84,32 @@ def test_client_may_leave_at_a_hold_point(platform: Platform, process: bool) -> 
         assert (state.requests[0].ended, state.messages) == ("disconnected", [])
 
 
-def test_hold_point_holds_one_request_and_lets_others_pass(platform: Platform) -> None:
-    platform.control.hold("after_echo", text="country")
+def test_breakpoint_stops_one_request_and_lets_others_continue(platform: Platform) -> None:
+    platform.control.set_breakpoint("after_echo", text="country")
     assert answer(platform.ask("top 5 products"))
     with platform.stream(input="revenue by country"):
-        platform.control.wait_held("after_echo")
+        platform.control.wait_for_breakpoint("after_echo")
         assert answer(platform.ask("revenue by country"))
 
 
-def test_waiting_for_a_hold_point_times_out(platform: Platform) -> None:
-    platform.control.hold("before_final")
+def test_waiting_for_a_breakpoint_times_out(platform: Platform) -> None:
+    platform.control.set_breakpoint("before_final")
     with pytest.raises(TimeoutError, match="before_final"):
-        platform.control.wait_held("before_final", timeout=0.05)
+        platform.control.wait_for_breakpoint("before_final", timeout=0.05)
     with pytest.raises(TimeoutError, match="condition"):
         platform.control.wait_until(lambda state: bool(state.runs), timeout=0.05)
-    with pytest.raises(SandboxControlError, match="no hold is set at after_echo"):
-        platform.control.wait_held("after_echo")
-    with pytest.raises(ValueError, match="no hold point 'somewhere'"):
-        platform.control.hold("somewhere")
+    with pytest.raises(SandboxControlError, match="no breakpoint is set at after_echo"):
+        platform.control.wait_for_breakpoint("after_echo")
+    with pytest.raises(ValueError, match="no breakpoint 'somewhere'"):
+        platform.control.set_breakpoint("somewhere")
 
 
-def test_reset_ends_held_streams(platform: Platform) -> None:
-    platform.control.hold("after_echo")
+def test_reset_ends_streams_stopped_at_a_breakpoint(platform: Platform) -> None:
+    platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country") as response:
         lines = response.iter_lines()
         next(lines)
-        platform.control.wait_held("after_echo")
+        platform.control.wait_for_breakpoint("after_echo")
         platform.control.reset()
         with pytest.raises(httpx.RemoteProtocolError):
             list(lines)
