@@ -1,20 +1,20 @@
-"""Takes known secrets out of texts, whole, shortened or encoded.
+"""Hides known secrets in texts, also if they are shortened or encoded.
 
-`operations.secret_names` recognises secrets that the service sends by the names of fields, and
-`http.api_errors` those in a message of the service.
+`operations.secret_names` recognises secrets by the names of the fields in which the service sends
+them, and `http.api_errors` recognises secrets in the service's messages.
 
-The rule: every run of `SHORTEST_SECRET` or more characters of a secret is hidden, in every form in
-which a service may write it. A service shortens a secret in the middle (`sk-live_9f8A…xyz12345`),
-wraps it, or writes it in JSON, in an address (once or twice), in hexadecimal, in HTML or in base64.
-A rule for runs needs no rule for each way to shorten. Of a JWT the signature is what a run is
-taken of: all tokens of a service begin alike, so the parts before it count only in a long run.
+The rule: every run of `SHORTEST_SECRET` or more consecutive characters of a secret is hidden, in
+every form in which a service may write it. A service shortens a secret in the middle
+(`sk-live_9f8A…xyz12345`), wraps it, or encodes it: as JSON, in a URL (once or twice), as
+hexadecimal, HTML or base64. Because the rule is about runs, each way to shorten a secret needs no
+rule of its own. In a JWT, the rule applies to the signature. All tokens of a service begin with
+similar characters, so the other parts are hidden only in a long run.
 
-How it is found. Eight bytes in a row, wherever they begin, contain four bytes that begin at a
-multiple of four. So a text is read as 32-bit words, and each word is looked up among the words of
-all forms, in C. Forms repeat some words (`\\u00`, `;&#x`) that ordinary texts are full of. So more
-bytes must match: eight bytes that contain a word have two more bytes before it or after it. Only
-where these six are in a form too, they are extended to both sides, and the run counts if it is long
-enough.
+How a run is found. Eight consecutive bytes always contain four bytes that begin at a multiple of
+four. So the text is read as 32-bit words, and each word is looked up, in C, in the set of words of
+all forms. Some words of the forms (`\\u00`, `;&#x`) are common in ordinary texts, so more bytes
+must match: eight bytes that contain a word have two more bytes before or after it. If these six
+bytes are in a form too, the match is extended to both sides. It counts if it is long enough.
 """
 
 from __future__ import annotations
@@ -34,23 +34,27 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
 CUT = "…"
-"""Replaces what was cut from a text of the service."""
+"""Replaces the part that was cut from a text of the service."""
 SHORTEST_SECRET = 8
-"""Characters of the shortest part of a secret that is hidden wherever it is. A secret shorter than
-that, of at least `SHORTEST_WORD`, is hidden as a whole word only: it could be a part of words."""
+"""The least number of consecutive characters of a secret that is hidden everywhere. A shorter
+secret, of at least `SHORTEST_WORD` characters, is hidden as a whole word only, because it could be
+a part of ordinary words."""
 SHORTEST_WORD = 5
 LONG_RUN = 40
-"""Characters of a JWT's payload that are hidden in a row: two tokens of a service share some."""
+"""The least number of consecutive characters of a JWT's payload that is hidden: two tokens of a
+service share shorter parts."""
 FULLY_ENCODED = 50
-"""How many of the secrets that one client learns from answers are hidden in every form. Later ones
-are hidden as they are and in an address: a list of a thousand tokens must stay cheap."""
+"""How many of the secrets that one client learns from responses are hidden in every form. Later
+secrets are hidden only as they are and URL-encoded, so that a list of a thousand tokens stays
+cheap."""
 
 _WORD = 4
 _MORE = 2
-"""Bytes before or after a word that must match too."""
+"""The number of bytes before or after a word that must match too."""
 _PIECE = _WORD + _MORE
 _SAME_PIECES = 16
-"""How often one form may repeat a piece: more positions of a repeated piece find no other runs."""
+"""How many positions of a piece one form stores. If a form repeats a piece, further positions find
+no other runs."""
 _BASE64 = frozenset((string.ascii_letters + string.digits + "+/-_=").encode())
 _PADDING = ord("=")
 _TOKEN = frozenset((string.ascii_letters + string.digits + "-_.").encode())
@@ -61,7 +65,7 @@ Encode = Callable[[str], str]
 
 
 def printable(text: str) -> str:
-    """The text in one line: control characters (line ends, escape codes) are escaped."""
+    """Return the text as one line: control characters (line ends, escape codes) are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -70,7 +74,8 @@ def _in_hex(character: str) -> str:
 
 
 def _escaped(pattern: str, *, every: bool = False) -> Encode:
-    """Encodes characters by their number: those that are no letter or digit, or every one."""
+    """Return an encoding that writes characters by their code point: all characters, or all except
+    ASCII letters and digits."""
 
     def encode(character: str) -> str:
         plain = character.isascii() and character.isalnum() and not every
@@ -80,12 +85,13 @@ def _escaped(pattern: str, *, every: bool = False) -> Encode:
 
 
 def _escaped_only(characters: str, pattern: str) -> Encode:
-    """Encodes these characters by their number, and of the others those that JSON escapes."""
+    """Return an encoding that writes these characters by their code point, and the others as
+    JSON."""
     return lambda one: pattern.format(ord(one)) if one in characters else _in_json(one)
 
 
 def _in_markup(character: str) -> str:
-    """As template engines write it: `/`, `=` and "`" by their number too."""
+    """HTML as template engines write it: `/`, `=` and "`" by their code point too."""
     return f"&#x{ord(character):X};" if character in "/=`" else _in_html(character)
 
 
@@ -102,7 +108,7 @@ def _in_address(character: str) -> str:
 
 
 def _lower_escapes(encode: Encode) -> Encode:
-    """An address whose escapes have small letters."""
+    """Return a URL encoding whose escapes have lower-case letters."""
 
     def lower(character: str) -> str:
         found = encode(character)
@@ -155,13 +161,16 @@ ENCODINGS: tuple[Encode, ...] = (
     ),
     printable,
 )
-"""What becomes of one character of a secret in each form that encodes character by character."""
+"""For each form that encodes character by character: the function that encodes one character."""
 
 
 class Form(NamedTuple):
-    """One way in which a text may contain a secret: its bytes, where each unit (the encoding of one
-    character) begins and the last one ends, how many units make a run, and the bytes around a run
-    that belong to it."""
+    """One way in which a text may contain a secret, as bytes.
+
+    A unit is the encoding of one character. `starts` says where each unit begins, and where the
+    last unit ends. A run has at least `least` units. If a byte next to a run is in `around`, it is
+    hidden with the run.
+    """
 
     data: bytes
     starts: tuple[int, ...]
@@ -176,19 +185,19 @@ class Form(NamedTuple):
         least: int = SHORTEST_SECRET,
         around: frozenset[int] = frozenset(),
     ) -> Form:
-        """The form made of these units."""
+        """Return the form that consists of these units."""
         coded = [_bytes(unit) for unit in units]
         return cls(b"".join(coded), (0, *accumulate(map(len, coded))), least, around)
 
     def words(self) -> Iterator[int]:
-        """The offsets of the words by which every run can be found: four in a row, as a text may
-        begin a word at any of them, and the next four so far on that the shortest run contains
-        four."""
+        """Return the offsets of the words by which every run can be found. They come in blocks of
+        four consecutive offsets, because a word of the text may begin at any of them. The blocks
+        are so close that the shortest run contains a whole block."""
         for block in range(0, len(self.data), self._stride()):
             yield from range(block, min(block + _WORD, len(self.data) - _WORD + 1))
 
     def pieces(self) -> Iterator[int]:
-        """The offsets of the pieces that begin or end with one of these words."""
+        """Return the offsets of the pieces that begin or end with one of these words."""
         last = len(self.data) - _PIECE
         found = {piece for word in self.words() for piece in (word, word - _MORE)}
         return iter(sorted(piece for piece in found if 0 <= piece <= last))
@@ -199,8 +208,8 @@ class Form(NamedTuple):
         return max(_WORD, shortest - 2 * (_WORD - 1))
 
     def run(self, data: bytes, at: int, offset: int) -> tuple[int, int] | None:
-        """The longest run of whole units around the word that `data` has at `at` and this form at
-        `offset`, as a range of `data`; None for one that is too short."""
+        """Return the longest run of whole units around a word, as a range of `data`; None if it is
+        too short. `data` has the word at `at`, this form has it at `offset`."""
         form = self.data
         left = right = 0
         while at > left and offset > left and data[at - left - 1] == form[offset - left - 1]:
@@ -221,19 +230,20 @@ class Form(NamedTuple):
 
 
 def forms(secret: str) -> list[str]:
-    """The secret in every form in which a text may contain it, base64 excepted."""
+    """Return the secret in every form in which a text may contain it, except base64."""
     return list({_decoded(form.data): None for form in all_forms(secret) if not form.around})
 
 
 def base64_forms(secret: str) -> list[str]:
-    """The characters that base64 makes of the secret inside a longer text: for each of the three
-    ways in which it can fall on groups of three bytes, those that depend on nothing beside it."""
+    """Return the base64 characters of the secret inside a longer text. Base64 encodes groups of
+    three bytes, and a secret can begin at any of the three bytes. For each case, these are the
+    characters that depend only on the secret."""
     return list(dict.fromkeys(form for text in _written(secret) for form in _in_base64(text)))
 
 
 def maskable(secrets: Iterable[str]) -> list[str]:
-    """The secrets in the forms that a log most likely shows: as they are, in JSON, in an address,
-    in base64. For a log that masks whole texts, and pays for each."""
+    """Return the secrets in the forms that a log most likely shows: as they are, in JSON,
+    URL-encoded, in base64. Airflow's mask compares whole texts, and each text costs time."""
     found: dict[str, None] = {}
     for secret in secrets:
         found[secret] = None
@@ -250,7 +260,7 @@ def _in_json_text(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def plain_forms(secret: str) -> tuple[Form, ...]:
-    """The secret as it is and in an address."""
+    """Return the secret as it is and URL-encoded."""
     encodings: tuple[Encode, ...] = (str, _in_address)
     parts = _parts(secret)
     return tuple(dict.fromkeys(part.form(encode) for part in parts for encode in encodings))
@@ -258,7 +268,7 @@ def plain_forms(secret: str) -> tuple[Form, ...]:
 
 @lru_cache(maxsize=256)
 def all_forms(secret: str) -> tuple[Form, ...]:
-    """The secret in every form."""
+    """Return the secret in every form."""
     found: dict[Form, None] = {}
     for part in _parts(secret):
         encodings: tuple[Encode, ...] = (str, *ENCODINGS)
@@ -272,7 +282,7 @@ def all_forms(secret: str) -> tuple[Form, ...]:
 
 
 class _Part(NamedTuple):
-    """A part of a secret of which `least` characters in a row are hidden."""
+    """A part of a secret. Each run of at least `least` of its characters is hidden."""
 
     text: str
     least: int = SHORTEST_SECRET
@@ -283,7 +293,8 @@ class _Part(NamedTuple):
 
 
 def _parts(secret: str) -> tuple[_Part, ...]:
-    """The secret itself; of a JWT its signature, and all after its header."""
+    """Return the parts of a secret that are hidden: the secret itself; for a JWT its signature, and
+    its payload with the signature."""
     if not _JWT.fullmatch(secret):
         return (_Part(secret),)
     _, payload, signature = secret.split(".")
@@ -294,7 +305,7 @@ def _parts(secret: str) -> tuple[_Part, ...]:
 
 
 def _written(secret: str) -> list[str]:
-    """The secret as a body holds it: as it is, and in JSON."""
+    """Return the secret as a request or response body contains it: as it is, and in JSON."""
     in_json = (_in_json_text(secret), json.dumps(secret, ensure_ascii=False)[1:-1])
     return list(dict.fromkeys((secret, *in_json)))
 
@@ -316,9 +327,10 @@ def _decoded(data: bytes) -> str:
 
 
 class Redactor:
-    """Replaces every run of some secrets, and of those of `base`, with `***`.
+    """Replaces every run of its own secrets, and of the secrets of `base`, with `***`.
 
-    With `share`, a run must also be that part of its secret: keys of one service begin alike.
+    With `share`, a run must also be that fraction of its secret, because all keys of a service
+    begin with similar characters.
     """
 
     def __init__(
@@ -328,15 +340,16 @@ class Redactor:
         self._share = share
         self._forms: list[Form] = []
         self._words: set[int] = set()
-        """Every word of the forms."""
+        """All words of the forms."""
         self._places: dict[bytes, list[tuple[int, int]]] = {}
-        """Where the forms have each piece of `_PIECE` bytes: number of the form, offset in it."""
+        """The positions of each piece of `_PIECE` bytes: the number of the form, and the offset in
+        it."""
         self._short: set[str] = set()
         for secret in dict.fromkeys(secrets):
             self.add(secret)
 
     def add(self, secret: str, *, encoded: bool = True) -> None:
-        """Hide this secret too, with `encoded` in every form."""
+        """Hide this secret too; with `encoded`, in every form."""
         if len(secret.strip()) < SHORTEST_SECRET:
             if len(secret) >= SHORTEST_WORD:
                 self._short.add(secret)
@@ -356,7 +369,7 @@ class Redactor:
                     places.append((number, offset))
 
     def text(self, text: str) -> str:
-        """The text without the secrets; a text without any is returned as it is."""
+        """Return the text without the secrets. If it contains none, return it unchanged."""
         if len(text) >= SHORTEST_SECRET:
             data = _bytes(text)
             if ranges := self.ranges(data):
@@ -367,20 +380,20 @@ class Redactor:
         return text
 
     def value(self, value: T) -> T:
-        """JSON, or a part of it, with every text redacted; what holds no secret is returned as the
-        very object that it is."""
+        """Return a JSON value with every text redacted. If it contains no secret, return the same
+        object."""
         if not isinstance(value, str) and not self._may_hold(value):
             return value
         found: Any = self._value(value)
         return value if found is None else found
 
     def finds(self, text: str) -> bool:
-        """Whether the text holds a secret."""
+        """Return whether the text contains a secret."""
         return self.text(text) != text
 
     def error(self, error: BaseException) -> None:
-        """Take the secrets out of an error and of those it came of, in place. One that cannot be
-        changed and shows a secret is no longer told as the cause."""
+        """Remove the secrets from an error and its causes, in place. A cause that cannot be changed
+        and still shows a secret is unlinked."""
         seen: set[int] = set()
         pending = [error]
         while pending:
@@ -409,7 +422,7 @@ class Redactor:
             error.args = args
 
     def _value(self, value: Any) -> Any:
-        """The value redacted, None where there was nothing to hide."""
+        """Return the redacted value; None if nothing was hidden."""
         if isinstance(value, str):
             clean = self.text(value)
             return None if clean == value else clean
@@ -424,7 +437,7 @@ class Redactor:
         return None
 
     def _object(self, value: dict[Any, Any]) -> dict[Any, Any] | None:
-        """An object redacted, its names too; None where there was nothing to hide."""
+        """Return a redacted object, with its names redacted too; None if nothing was hidden."""
         changed = {
             name: clean for name, item in value.items() if (clean := self._value(item)) is not None
         }
@@ -434,7 +447,7 @@ class Redactor:
         return {names.get(name, name): changed.get(name, item) for name, item in value.items()}
 
     def _may_hold(self, value: Any) -> bool:
-        """Whether some text of the value may hold a secret: told for all of them at once."""
+        """Return whether any text in the value may contain a secret. Checks all texts at once."""
         texts: list[str] = []
         pending = [value]
         while pending:
@@ -456,7 +469,8 @@ class Redactor:
         return self._short | self._base.short_secrets if self._base else self._short
 
     def ranges(self, data: bytes, *, most: int | None = None) -> list[tuple[int, int]]:
-        """The ranges of the bytes that hold a secret, sorted, `most` of each redactor at most."""
+        """Return the sorted ranges of the bytes that contain a secret, at most `most` from each
+        redactor."""
         found = self._base.ranges(data, most=most) if self._base is not None else []
         words = memoryview(data)[: len(data) // _WORD * _WORD].cast("I")
         if self._words.isdisjoint(words):
@@ -474,7 +488,7 @@ class Redactor:
         return sorted([*found, *own])
 
     def _longest_run(self, data: bytes, word: int) -> tuple[int, int] | None:
-        """The longest run of any form around the word that `data` has there."""
+        """Return the longest run of any form around the word at this offset of `data`."""
         longest = (0, 0)
         for at in (word, word - _MORE):
             for number, offset in self._places.get(data[at : at + _PIECE], ()):
@@ -485,7 +499,7 @@ class Redactor:
 
 
 def _without(data: bytes, ranges: list[tuple[int, int]]) -> str:
-    """The text of these bytes with `***` for each range."""
+    """Return the text of these bytes, with `***` in place of each range."""
     parts: list[bytes] = []
     done = 0
     for start, end in ranges:
@@ -496,7 +510,7 @@ def _without(data: bytes, ranges: list[tuple[int, int]]) -> str:
 
 
 def _without_word(text: str, word: str) -> str:
-    """The text with `***` for the word where no letter, digit or `_` touches it."""
+    """Return the text with `***` in place of the word, if no letter, digit or `_` is next to it."""
     parts = text.split(word)
     kept = [parts[0]]
     for part in parts[1:]:
@@ -508,12 +522,12 @@ def _without_word(text: str, word: str) -> str:
 
 @lru_cache(maxsize=16)
 def redactor(secrets: tuple[str, ...]) -> Redactor:
-    """The Redactor of these secrets, which a thousand clients of one connection share."""
+    """Return the Redactor of these secrets. All clients of one connection share it."""
     return Redactor(secrets)
 
 
 class KnownSecrets:
-    """The secrets that one client has sent or received; none is ever forgotten."""
+    """The secrets that one client has sent or received. It keeps them as long as it exists."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         own = tuple(dict.fromkeys(secret for secret in secrets if secret))
@@ -525,7 +539,7 @@ class KnownSecrets:
         return iter(self._known)
 
     def learn(self, secrets: Iterable[str]) -> list[str]:
-        """Hide these from now on; returns those that are new."""
+        """Hide these secrets from now on. Return the new ones."""
         new = [secret for secret in dict.fromkeys(secrets) if secret and secret not in self._known]
         for secret in new:
             self._known[secret] = None
@@ -534,9 +548,9 @@ class KnownSecrets:
         return new
 
     def redact(self, value: T) -> T:
-        """JSON, or a text, as it may be shown or stored."""
+        """Return JSON, or a text, without secrets, so that it can be shown or stored."""
         return self._redactor.value(value)
 
     def hide_in(self, error: BaseException) -> None:
-        """Take the secrets out of an error, in place."""
+        """Remove the secrets from an error, in place."""
         self._redactor.error(error)

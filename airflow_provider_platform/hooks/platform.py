@@ -348,7 +348,8 @@ class PlatformHook(BaseHook):
     def run(
         self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
     ) -> T:
-        """Run an operation or a program of the client, and return its typed answer."""
+        """Run an operation, or a program (a generator that makes several calls), and return its
+        typed result."""
         client = self.open_client()
         return client.run(work, on_event) if on_event else client.run(work)
 

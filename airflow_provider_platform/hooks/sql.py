@@ -121,8 +121,8 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         return_last: bool = True,
     ) -> T | list[T] | None: ...
     def run(self, sql: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Run SQL as `DbApiHook.run` does, or an operation or a program of the client as
-        `PlatformHook.run` does. `autocommit` has no effect: the service has no transactions."""
+        """Run SQL as `DbApiHook.run` does, or an operation or a program as `PlatformHook.run` does.
+        `autocommit` has no effect: the service has no transactions."""
         if "work" in named or isinstance(sql, Operation | GeneratorType):
             work = named.pop("work", sql)
             return PlatformHook.run(self, work, *arguments, **named)

@@ -1,21 +1,21 @@
-"""All rows of a query beyond the service's row limit: pages that are cut by the values of keys.
+"""Reads all rows of a query beyond the service's row limit, in pages that begin at key values.
 
 Each page is the author's own query with a condition in its WHERE, an ORDER BY of the keys and a
-LIMIT. The query is not wrapped into another one: the service may cut an inner query at its row
-limit before the outer one sees the rows, and nothing would show it. So `PagedQuery` takes only
-queries whose clauses a condition can be added to, and refuses the others with a reason.
+LIMIT. The query is not wrapped in another query: the service might cut the inner query at its row
+limit, and the result would not show it. So `PagedQuery` accepts only queries to whose WHERE a
+condition can be added. It refuses all others with a reason.
 
 A page begins with the last row of the page before (`key >= value`, not `>`). That row proves that
-the rows are still the same, and a second row with the same keys cannot hide between two pages.
-The result ends with a page that brings no other row. How many rows a page has decides nothing,
-so a deployment that cuts pages at an unknown limit loses no row. Rows with a null key are asked
-for by every page, because they would be missed by any comparison; `PageReader` refuses them.
+the rows have not changed, and a second row with the same keys cannot be lost between two pages. The
+result ends with a page that has no further row. The number of rows of a page decides nothing, so no
+row is lost if a deployment cuts pages at an unknown limit. Each page also asks for the rows with a
+null key, because no comparison selects them; `PageReader` refuses such rows.
 
 `PagedQuery` writes the SQL of a page, `PageReader` judges its rows, and `run_pages` runs one page
 after another.
 
-The order is checked as it is read: keys must rise from row to row, by value for numbers and by
-code points for text, dates and times.
+The order of the rows is checked while they are read: keys must rise from row to row, by value for
+numbers, and by code points for strings, dates and times.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from airflow_provider_platform.client.operations.program import (
 )
 
 LEAST_PAGE = 2
-"""Rows of a page: the last row of the page before, and a new one."""
+"""The least rows of a page: the last row of the page before, and a new row."""
 
 _CLAUSES = ("select", "from", "where", "group", "having")
 _ORDERED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "fetch": "FETCH"}
@@ -65,8 +65,9 @@ _TEXTS = ("string", "text", "varchar", "utf8", "date", "time")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the select list: its name in the result (None if it has none of its own) and the
-    expression that gives it; `alias` is the alias as it is written. `star` is `*`, or `t.*`."""
+    """A column of the select list: its name in the result (None if it has no name of its own) and
+    its expression. `alias` is the alias as the query writes it. `star` is True for `*` and
+    `t.*`."""
 
     name: str | None
     expression: str
@@ -76,7 +77,7 @@ class Column:
     star: bool = False
 
     def is_called(self, name: str) -> bool:
-        """Whether this is the column that somebody calls by this name."""
+        """Return whether this name refers to the column."""
         if self.name is None:
             return False
         return self.name == name or (not self.quoted and self.name.lower() == name.lower())
@@ -84,7 +85,8 @@ class Column:
 
 @dataclass(frozen=True)
 class PageKey:
-    """A key: its column's name in the result, what WHERE compares and what ORDER BY sorts by."""
+    """A key: its column's name in the result, the expression that WHERE compares, and the
+    expression by which ORDER BY sorts."""
 
     name: str
     compared: str
@@ -93,8 +95,8 @@ class PageKey:
 
 @dataclass(frozen=True)
 class PagedQuery:
-    """A query in the parts that pages are made of: `head` reaches to the end of FROM, `tail` holds
-    GROUP BY and HAVING. `rows` is the LIMIT of a page."""
+    """A query, split into the parts from which pages are made: `head` reaches to the end of FROM,
+    `tail` is GROUP BY and HAVING. `rows` is the LIMIT of a page."""
 
     head: str
     where: str
@@ -104,8 +106,8 @@ class PagedQuery:
 
     @classmethod
     def build(cls, sql: str, page_by: Sequence[str], *, rows: int = MAXIMUM_LIMIT) -> Self:
-        """The query, to be read in pages by these columns. Raises PlatformInputError for a query
-        that cannot be paged rightly, with the reason."""
+        """Return the query for reading in pages by these columns. Raises PlatformInputError, with
+        the reason, if the query cannot be paged correctly."""
         names = _checked_names(page_by)
         if rows < LEAST_PAGE:
             _refuse(
@@ -126,8 +128,8 @@ class PagedQuery:
         )
 
     def page(self, after: Sequence[str] | None = None) -> str:
-        """The SQL of the first page, or of the page that begins with the row whose keys have these
-        values, as SQL literals."""
+        """Return the SQL of the first page. With `after` (SQL literals), return the SQL of the page
+        that begins with the row whose keys have these values."""
         conditions = [f"({self.where})"] if self.where else []
         if after is not None:
             conditions.append(_from_row([key.compared for key in self.keys], after))
@@ -138,8 +140,8 @@ class PagedQuery:
 
 
 class PageReader:
-    """Checks the rows of all pages, and passes on those that are new. Raises PageKeyError for keys
-    that do not name each row in order, PagesChangedError if rows changed between two pages."""
+    """Checks the rows of all pages, and returns the new rows. Raises PageKeyError if the keys are
+    not unique or not in order, PagesChangedError if rows changed between two pages."""
 
     def __init__(self, query: PagedQuery) -> None:
         self._query = query
@@ -154,22 +156,22 @@ class PageReader:
 
     @property
     def has_new_rows(self) -> bool:
-        """Whether the page has brought a row that the pages before did not."""
+        """Whether the page has had a row that the pages before did not have."""
         return self._on_page > (self.pages > 1)
 
     @property
     def ended(self) -> bool:
-        """Whether the page, which was read to its end, is the last one: it brought no new row."""
+        """Whether the page is the last one: it was read to its end and had no new row."""
         return not self.has_new_rows
 
     def next_page(self) -> str:
-        """The SQL of the page that is to be read now."""
+        """Begin the next page and return its SQL."""
         self.pages += 1
         self._on_page = 0
         return self._query.page(self._literals)
 
     def take_columns(self, columns: list[dict[str, str]]) -> bool:
-        """Check the columns of a page; True for those of the first page."""
+        """Check the columns of a page. Return True if it is the first page."""
         if self._columns is not None:
             if columns != self._columns:
                 raise PagesChangedError(
@@ -184,7 +186,7 @@ class PageReader:
         return True
 
     def take_rows(self, rows: list[list[Any]]) -> list[list[Any]]:
-        """Check some rows of the page; returns the new ones."""
+        """Check some rows of the page, and return the new rows."""
         if not rows:
             return rows
         keys = self._keys(rows)
@@ -208,7 +210,7 @@ class PageReader:
         return rows
 
     def finish_page(self) -> None:
-        """The page was read to its end."""
+        """Check a page that was read to its end."""
         if self.pages > 1 and not self._on_page:
             self._lost()
 
@@ -227,7 +229,7 @@ class PageReader:
         return [*zip(*columns, strict=True)]
 
     def _comparable(self, name: str, declared: str, values: list[Any]) -> list[Any]:
-        """The values of a key, so that Python orders them as the service must."""
+        """Return the values of a key as types that Python orders as the service must."""
         kind = _kind(name, declared)
         texts = [str(value) for value in values]
         if kind == "text":
@@ -243,7 +245,7 @@ class PageReader:
             ) from None
 
     def _row(self, index: int) -> int:
-        """The number in the whole result (from 1) of a row that has just come."""
+        """Return the number (from 1) in the whole result of a row that has just arrived."""
         overlap = self.pages > 1 and not self._on_page
         return self.row_count + index + 1 - overlap
 
@@ -281,8 +283,8 @@ class PageReader:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The clauses of a query that is one SELECT, by the word that each begins with: the tokens
-    between the words."""
+    """The clauses of a query that is one SELECT: for each clause's keyword, the tokens up to the
+    next clause."""
 
     sql: str
     clauses: dict[str, list[Token]]
@@ -313,8 +315,8 @@ class _Parts:
         return cls(sql, clauses)
 
     def text(self, first: str, last: str) -> str:
-        """The SQL from one clause to another; for WHERE without its word. A query without them has
-        none."""
+        """Return the SQL from one clause to another, `""` if the query has none of them. The
+        keyword WHERE is left out."""
         wanted = _CLAUSES[_CLAUSES.index(first) : _CLAUSES.index(last) + 1]
         found = [name for name in wanted if name in self.clauses]
         if not found:
@@ -324,7 +326,7 @@ class _Parts:
         return body if first == "where" else f"{found[0].upper()} {body}"
 
     def columns(self) -> list[Column]:
-        """The columns of the select list."""
+        """Return the columns of the select list."""
         tokens = self.clauses["select"]
         if tokens and tokens[0].code in ("distinct", "all"):
             tokens = tokens[1:]
@@ -336,12 +338,12 @@ class _Parts:
         return [self._column(item) for item in _by_commas(tokens)]
 
     def groups(self) -> list[list[Token]] | None:
-        """The items of GROUP BY; None for a query without."""
+        """Return the items of GROUP BY; None if the query has no GROUP BY."""
         group = self.clauses.get("group")
         return None if group is None else [*_by_commas(group[1:])]
 
     def source(self, tokens: Sequence[Token]) -> str:
-        """The SQL that these tokens come from."""
+        """Return the SQL of these tokens as the query writes it."""
         return self.sql[tokens[0].start : tokens[-1].end]
 
     def _column(self, tokens: list[Token]) -> Column:
@@ -379,7 +381,7 @@ def _checked_names(page_by: Any) -> list[str]:
 
 
 def _refuse_shape(words: list[str]) -> None:
-    """Raise PlatformInputError for what is not one plain SELECT."""
+    """Raise PlatformInputError if the query is not one plain SELECT."""
     if words[:1] != ["select"]:
         begins = words[0].upper()[:20] if words else "nothing"
         _refuse(f"the query must be one SELECT, but it begins with {begins}")
@@ -396,7 +398,7 @@ def _refuse_shape(words: list[str]) -> None:
 
 
 def _begins_clause(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the token is a word that begins a clause, not a name."""
+    """Return whether the token is a keyword that begins a clause, not a name."""
     word = tokens[at].code
     before = tokens[at - 1].code
     after = tokens[at + 1].code if at + 1 < len(tokens) else ""
@@ -454,8 +456,8 @@ def _page_key(name: str, column: Column) -> PageKey:
 
 
 def _check_groups(parts: _Parts, columns: list[Column], keys: list[Column]) -> None:
-    """The keys of a grouped query are what it groups by, all of it: only then does a condition keep
-    or drop whole groups, and do the keys name each row."""
+    """Check that the keys of a grouped query are all the columns of its GROUP BY. Only then does a
+    condition keep or drop whole groups, and only then are the keys unique."""
     groups = parts.groups()
     if groups is None:
         return
@@ -518,26 +520,26 @@ def _is_name(word: str) -> bool:
 
 
 def _is_chain(words: Sequence[str]) -> bool:
-    """Whether the tokens are a name, or names with dots between."""
+    """Return whether the tokens are a name, or names with dots between them."""
     names, dots = words[::2], words[1::2]
     return len(words) % 2 == 1 and all(map(_is_name, names)) and {*dots} <= {"."}
 
 
 def _name_in(token: Token) -> str:
-    """The name that a token says, without its quotes."""
+    """Return the name in a token, without quotes."""
     if token.kind != "name":
         return token.text
     return token.text[1:-1].replace(token.text[0] * 2, token.text[0])
 
 
 def _normal(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """The tokens so that the same expression has the same: words in lower case, the others as they
-    are written."""
+    """Return the tokens in one spelling, so that equal expressions compare equal: words in lower
+    case, other tokens as the query writes them."""
     return tuple(token.text if token.kind in ("string", "name") else token.code for token in tokens)
 
 
 def _quoted(name: str) -> str:
-    """A name as SQL: with quotes only where it needs them."""
+    """Return a name as SQL, with quotes only if it needs them."""
     return name if _PLAIN.fullmatch(name) else f'"{_double(name)}"'
 
 
@@ -546,7 +548,7 @@ def _double(name: str) -> str:
 
 
 def _from_row(keys: Sequence[str], values: Sequence[str]) -> str:
-    """The condition of the rows from this one on, and of those with a null key."""
+    """Return the condition that selects the rows from this row on, and the rows with a null key."""
     key, value = keys[0], values[0]
     if len(keys) == 1:
         return f"({key} >= {value} OR {key} IS NULL)"
@@ -555,7 +557,7 @@ def _from_row(keys: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _place(name: str, columns: list[dict[str, str]]) -> int:
-    """Where the key's column is in the result. Raises PageKeyError."""
+    """Return the index of the key's column in the result. Raises PageKeyError."""
     exact = [at for at, column in enumerate(columns) if column["name"] == name]
     alike = [at for at, column in enumerate(columns) if column["name"].lower() == name.lower()]
     found = exact or alike
@@ -569,7 +571,7 @@ def _place(name: str, columns: list[dict[str, str]]) -> int:
 
 
 def _kind(name: str, declared: str) -> str:
-    """How the values of a key are compared. Raises PageKeyError for a type without an order."""
+    """Return how the values of a key are compared. Raises PageKeyError if the type has no order."""
     word = declared.lower()
     if word.startswith("bool"):
         return "boolean"
@@ -584,7 +586,8 @@ def _kind(name: str, declared: str) -> str:
 
 
 def _number(text: str) -> int | Decimal:
-    """A number as it can be compared. Raises ValueError for what is not one in SQL too."""
+    """Return a number that can be compared. Raises ValueError if the text is not a number in SQL
+    too."""
     if not _NUMBER.fullmatch(text):
         raise ValueError
     return int(text) if text.lstrip("-").isdecimal() else Decimal(text)
@@ -595,7 +598,7 @@ def _is_value(kind: str, text: str) -> bool:
 
 
 def _literal(kind: str, value: Any) -> str:
-    """The value as SQL. A number stands as the service wrote it."""
+    """Return the value as SQL. A number stays as the service wrote it."""
     if kind == "boolean":
         return str(_BOOLEANS[str(value)]).upper()
     if kind == "number":
@@ -614,12 +617,12 @@ def _refuse(reason: str, field: str = "page_by") -> NoReturn:
 def run_pages(
     query: SqlQuery, pages: PagedQuery, config: PlatformConfig, clock: Clock
 ) -> Program[None]:
-    """Run a query page by page. Notifies as `run_sql` does, as if the result were one: of the
-    columns once, of new rows only, and of SqlOpenEnd if the last page had no end of its own.
+    """Run a query page by page. Notifies as `run_sql` does for one result: of the columns once, of
+    new rows only, and of SqlOpenEnd if the last page did not mark its end.
 
-    Each page may wait for its first row as long as the first one. A page that breaks off after new
-    rows is asked for again from the last of them, at most `max_attempts` times in a row. Raises
-    what `run_sql` raises, PageKeyError and PagesChangedError.
+    Each page may wait for its first row as long as the first page. If a page breaks off after new
+    rows, it is requested again from the last of these rows, at most `max_attempts` times in a row.
+    Raises PageKeyError, PagesChangedError, and the errors of `run_sql`.
     """
     patience = query.deadline - clock()
     reader = PageReader(pages)
@@ -646,7 +649,7 @@ def run_pages(
 
 
 class _Page:
-    """What one page adds to the result."""
+    """Turns the events of one page into the events that the page adds to the result."""
 
     def __init__(self, reader: PageReader) -> None:
         self._reader = reader
@@ -656,7 +659,7 @@ class _Page:
         if isinstance(event, SqlColumns):
             return [event] if self._reader.take_columns(event.columns) else []
         if isinstance(event, SqlOpenEnd):
-            # Rows that a page lost at its end are asked for again by the next one.
+            # If rows are missing at the end of this page, the next page requests them again.
             self.open_ended = True
             return []
         if isinstance(event, SqlChunk):

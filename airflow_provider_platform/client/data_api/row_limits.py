@@ -1,12 +1,12 @@
-"""Whether the service may have cut a result, judged by the query's SQL and the number of rows.
+"""Judges by the query's SQL and the number of rows whether the service may have cut a result.
 
 The service never says that it cut a result: the only sign is a number of rows. Two limits are
 settings of a deployment, one for queries without a LIMIT and one for queries with one. A result
 with exactly that many rows may have been cut. If the deployment's limits are not known, a round
 number of rows that the query did not ask for is a sign too.
 
-Finding the query's own LIMIT takes no parser of SQL, only its tokens: comments, texts and quoted
-names are skipped, parentheses hold parts of the query, and only a `LIMIT` outside of them counts.
+The query's own LIMIT is found in its tokens, without an SQL parser. Comments, strings and quoted
+names are skipped. Only a `LIMIT` outside of all parentheses counts.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 10_000
 """Rows of a result whose SQL has no limit (the service's CUBEJS_DB_QUERY_DEFAULT_LIMIT)."""
 MAXIMUM_LIMIT = 50_000
-"""Rows of a result whose SQL has one (its CUBEJS_DB_QUERY_LIMIT), unless the deployment streams."""
+"""Rows of a result whose SQL has a limit (the service's CUBEJS_DB_QUERY_LIMIT), unless the
+deployment streams."""
 
 ROUND = 1000
-"""A number of rows that is a multiple of this, or a power of two above, looks like a limit."""
+"""A number of rows looks like a limit if it is a multiple of this, or a higher power of two."""
 
 
 @dataclass(frozen=True)
 class RowLimits:
-    """The row limits of a deployment, None where they are not known: `default` for a query without
-    a LIMIT, `maximum` for a query with one."""
+    """The row limits of a deployment: `default` for a query without a LIMIT, `maximum` for a query
+    with a LIMIT. None means that the limit is not known."""
 
     default: int | None = None
     maximum: int | None = None
 
     def why_cut(self, sql: str, row_count: int) -> str | None:
-        """Why a result of `row_count` rows may have been cut by the service, and what to do; None
-        if nothing suggests that it was.
+        """Return why the service may have cut a result of `row_count` rows, and what to do. Return
+        None if nothing suggests that.
 
-        A result with as many rows as the query's own LIMIT is whole, unless the LIMIT is exactly
-        the deployment's maximum: then more rows than that may exist, and no client can see it.
+        A result with as many rows as the query's own LIMIT is complete, unless the LIMIT is exactly
+        the deployment's maximum. In that case more rows may exist, and no client can see them.
         """
         tokens = _words(sql)
         at = _limit_at(tokens)
@@ -77,7 +78,8 @@ class RowLimits:
 def known_limits(
     config: PlatformConfig, default: int | None = None, maximum: int | None = None
 ) -> RowLimits:
-    """The row limits that the caller gives, else those of the connection."""
+    """Return the caller's row limits. A limit that the caller does not give comes from the
+    connection."""
     return RowLimits(
         default=config.default_row_limit if default is None else default,
         maximum=config.max_row_limit if maximum is None else maximum,
@@ -85,24 +87,26 @@ def known_limits(
 
 
 def page_rows(config: PlatformConfig, wanted: int | None = None, maximum: int | None = None) -> int:
-    """The LIMIT of a page: what the caller wants, at most the deployment's row limit."""
+    """Return the LIMIT of a page: the number of rows that the caller wants, at most the
+    deployment's row limit."""
     most = known_limits(config, maximum=maximum).maximum
     return min(wanted or most or MAXIMUM_LIMIT, most or wanted or MAXIMUM_LIMIT)
 
 
 def check_limit(name: str, value: Any) -> int | None:
-    """A row limit that a caller gives. Raises PlatformInputError."""
+    """Return a caller's row limit as an int, None if it is not given. Raises PlatformInputError."""
     return None if value is None else integer(name, value, minimum=1)
 
 
 def has_limit(sql: str) -> bool:
-    """Whether the query as a whole has a limit: `LIMIT` (`LIMIT ALL` is none) or `FETCH FIRST`;
-    one of a subquery, of a common table expression or of a part in parentheses is none."""
+    """Return whether the query as a whole has a limit: `LIMIT` or `FETCH FIRST`. `LIMIT ALL` does
+    not count, and neither does a limit in a subquery, a common table expression or parentheses."""
     return _limit_at(_words(sql)) is not None
 
 
 def own_limit(sql: str) -> int | None:
-    """The number of the query's own LIMIT; None if it has none, or one that is not a number."""
+    """Return the number of the query's own LIMIT; None if it has no LIMIT, or if the LIMIT is not a
+    number."""
     tokens = _words(sql)
     at = _limit_at(tokens)
     return None if at is None else _number_at(tokens, at)
@@ -121,7 +125,8 @@ def _is_round(rows: int) -> bool:
 
 
 def _number_at(tokens: list[str], at: int) -> int | None:
-    """The number of the limit whose word stands at `at`; None for any other expression."""
+    """Return the number of the limit whose keyword is token `at`; None if the limit is another
+    expression."""
     if tokens[at] == "fetch":
         found = tokens[at + 2 : at + 3]
         return 1 if found in (["row"], ["rows"]) else _whole(found, tokens[at + 3 : at + 4])
@@ -134,7 +139,7 @@ def _whole(number: list[str], after: list[str]) -> int | None:
 
 
 def _limit_at(tokens: list[str]) -> int | None:
-    """Where the word of the query's own limit stands among its tokens."""
+    """Return the index of the token that begins the query's own limit; None if it has none."""
     depth = 0
     for at, part in enumerate(tokens):
         if part == "(":
@@ -150,14 +155,15 @@ def _limit_at(tokens: list[str]) -> int | None:
 
 
 def _counts(word: str, after: str) -> bool:
-    """Whether a word and its next token are a limit: a number, a placeholder, an expression."""
+    """Return whether a keyword and the token after it are a limit: a number, a placeholder or an
+    expression follows."""
     if word == "fetch":
         return after in ("first", "next")
     return after not in ("", "all", ",", ")", "=", "<", ">", ".", "from", ";", "null")
 
 
 def _words(sql: str) -> list[str]:
-    """The code of the query's tokens, without parentheses around the whole query."""
+    """Return the query's code tokens, without parentheses around the whole query."""
     tokens = _code(sql)
     while tokens and tokens[-1] == ";":
         tokens.pop()
@@ -167,7 +173,7 @@ def _words(sql: str) -> list[str]:
 
 
 def _closing(tokens: list[str]) -> int | None:
-    """Where the parenthesis that the tokens begin with is closed."""
+    """Return the index of the token that closes the parenthesis with which the tokens begin."""
     depth = 0
     for at, part in enumerate(tokens):
         depth += (part == "(") - (part == ")")

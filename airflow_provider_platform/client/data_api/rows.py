@@ -1,4 +1,4 @@
-"""The rows of a query as an iterator that reads the answer while it is used."""
+"""The rows of a query, as an iterator that reads the response while the caller iterates."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.http.events import Events
 
 WhyCut = Callable[[int], str | None]
-"""Why a result with this number of rows may have been cut, as sentences; None if it was not."""
+"""Returns why a result with this number of rows may have been cut, as sentences; None if nothing
+suggests that."""
 OnFailure = Callable[[PlatformError], None]
 """Called once with the error that ends a result."""
 
 
 class _Received:
-    """What has come of a result and was not used yet, and how the result ended, if it did."""
+    """The rows that have arrived and are not yet with the caller, and how the result ended."""
 
     def __init__(self, why_cut: WhyCut, on_failure: OnFailure | None) -> None:
         self._why_cut = why_cut
@@ -45,17 +46,18 @@ class _Received:
 
     @property
     def handed_out(self) -> int:
-        """How many rows the caller has already got."""
+        """How many rows the caller has received."""
         return self.row_count - len(self.rows)
 
     @property
     def truncated(self) -> bool | None:
-        """Whether rows may be missing, None before the end."""
+        """Whether rows may be missing; None before the end."""
         return self.why_truncated is not None if self.ended else None
 
     @property
     def why_truncated(self) -> str | None:
-        """Why rows may be missing, and what to do; None where none are, or before the end."""
+        """Why rows may be missing, and what to do; None if no rows are missing, and before the
+        end."""
         if not self.ended:
             return None
         if self.open_ended:
@@ -67,18 +69,19 @@ class _Received:
         return self._why_cut(self.row_count)
 
     def take_rows(self) -> list[list[Any]]:
-        """What has come and was not used yet."""
+        """Return the rows that have arrived since the last call."""
         rows, self.rows = list(self.rows), deque()
         return rows
 
     def fail(self, error: PlatformError) -> None:
-        """What is missing must never look like the end: the error is raised again."""
+        """End the result with an error, which each later read raises again: missing rows must never
+        look like the end."""
         self._failure = error
         if self._on_failure is not None:
             self._on_failure(error)
 
     def close(self) -> None:
-        """Nobody wants the rest."""
+        """Drop the rows that are left. Reading after that raises PlatformClosedError."""
         if self.rows or not self.ended:
             self.rows.clear()
             self._failure = self._failure or PlatformClosedError(
@@ -86,7 +89,7 @@ class _Received:
             )
 
     def check(self) -> None:
-        """Raises the error that the result ended with, if it did."""
+        """Raise the error with which the result ended, if any."""
         if self._failure is not None:
             raise self._failure
 
@@ -97,12 +100,12 @@ class _Received:
 
 
 class SqlRows:
-    """The rows of a query, each a list of values in the order of `columns`; `with`, or `close`
-    where it is not read to its end.
+    """The rows of a query. Each row is a list of values in the order of `columns`. Use it in a
+    `with`, or call `close` if you do not read all rows.
 
-    Nothing is sent before the first row, or the columns, are asked for. Raises PlatformError; a
-    result that breaks off raises after the rows that came, and again whenever it is asked for more.
-    `why_cut` judges the number of rows (`RowLimits.why_cut`).
+    The query is sent when you first read a row or the columns. Raises PlatformError. If the result
+    breaks off, it raises after the rows that arrived, and again at each later read. `why_cut`
+    judges the number of rows (`RowLimits.why_cut`).
     """
 
     def __init__(
@@ -122,18 +125,18 @@ class SqlRows:
     @property
     def truncated(self) -> bool | None:
         """Whether there may be more rows: the number of rows suggests that the service cut the
-        result, or the answer had no end of its own. None before the last row has come."""
+        result, or the response did not mark its end. None until the last row has arrived."""
         return self._received.truncated
 
     @property
     def why_truncated(self) -> str | None:
-        """Why there may be more rows, and what to do, as sentences; None where there are not, or
-        before the last row has come."""
+        """Why there may be more rows, and what to do, as sentences. None if nothing suggests that,
+        and until the last row has arrived."""
         return self._received.why_truncated
 
     @property
     def rows_read(self) -> int:
-        """How many rows the caller has already got."""
+        """How many rows the caller has received."""
         return self._received.handed_out
 
     def pieces(self) -> Iterator[list[list[Any]]]:
@@ -164,7 +167,7 @@ class SqlRows:
         self.close()
 
     def _receive(self) -> bool:
-        """Wait for more; False at the end."""
+        """Wait for more rows. Return False at the end."""
         received = self._received
         received.check()
         if received.ended:
@@ -182,7 +185,8 @@ class SqlRows:
 
 
 class AsyncSqlRows:
-    """`SqlRows` for an event loop; `async with`, or `aclose` where it is not read to its end."""
+    """`SqlRows` for an event loop. Use it in an `async with`, or call `aclose` if you do not read
+    all rows."""
 
     def __init__(
         self,
@@ -243,7 +247,7 @@ class AsyncSqlRows:
         await self.aclose()
 
     async def _receive(self) -> bool:
-        """Wait for more; False at the end."""
+        """Wait for more rows. Return False at the end."""
         received = self._received
         received.check()
         if received.ended:

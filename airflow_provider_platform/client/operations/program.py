@@ -1,10 +1,10 @@
-"""Programs: what a conversation with the service does, without doing any I/O.
+"""Programs: generators that decide each step of a conversation with the service, without I/O.
 
-A program is a generator. It yields an effect (a call, a pause, a piece of a stream ...), gets the
-effect's outcome sent back, and returns its result; failures are thrown into it where it stands.
-The transport interprets the same program for synchronous callers and for an event loop, so every
-rule about order, repeats and endings is written once and can be tested with plain values: a test
-plays the service by answering effects, and the clock by deciding what `now` says.
+A program yields an effect (a call, a pause, the next bytes of a stream) and receives the effect's
+outcome. If the effect fails, the error is raised at the `yield`. At the end the program returns its
+result. `client/http/driver.py` runs the same program for synchronous callers and on an event loop.
+So each rule about order, repeats and endings is written once, and a test needs no server: it
+answers the effects itself, and sets the clock.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from airflow_provider_platform.client.operations.operation import Endpoint, Oper
 T = TypeVar("T")
 
 Clock = Callable[[], float]
-"""Unix time in seconds, not moved by a wall clock that jumps while the process runs."""
+"""Returns Unix time in seconds. A jump of the wall clock does not change it while the process
+runs."""
 
 
 def steady_clock() -> Clock:
-    """A clock that begins with the wall clock's time."""
+    """Return a clock that starts at the wall clock's time."""
     offset = time.time() - time.monotonic()
     return lambda: offset + time.monotonic()
 
@@ -39,8 +40,8 @@ def steady_clock() -> Clock:
 class Call(Generic[T]):
     """Run a management operation; the outcome is its typed answer or a PlatformError.
 
-    With `once`, one attempt is made and the caller decides about repeats; otherwise the retry
-    policy applies, and never waits beyond `deadline` (Unix time).
+    With `once`, the call is attempted once, and the caller decides about repeats. Otherwise the
+    retry policy applies. It never waits beyond `deadline` (Unix time).
     """
 
     operation: Operation[T]
@@ -50,10 +51,10 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True)
 class OpenStream:
-    """Send a chat request and open its answer; one stream is open at a time.
+    """Send a chat request and open its response as a stream. Only one stream is open at a time.
 
-    `repeatable` says that the request may reach the service twice. Raises a PlatformError for an
-    error status, HTML, a redirect or a broken connection.
+    With `repeatable`, the request may reach the service twice. Raises a PlatformError for an error
+    status, HTML, a redirect or a broken connection.
     """
 
     body: dict[str, Any]
@@ -63,9 +64,9 @@ class OpenStream:
 
 @dataclass(frozen=True)
 class OpenDataStream:
-    """Send a query to the data API at `url` and open its answer, as `OpenStream` does. The outcome
-    is whether the answer is open-ended: nothing but the end of the connection marks its end, so
-    that an answer that was cut looks complete."""
+    """Send a query to the data API at `url` and open its response, as `OpenStream` does. The
+    outcome is whether the response is open-ended: only the end of the connection marks its end, so
+    a response that was cut looks complete."""
 
     url: str
     token: SecretStr
@@ -75,12 +76,12 @@ class OpenDataStream:
 
 @dataclass(frozen=True)
 class CallData:
-    """Send a request to the data API at `url`, of which the answer is one JSON document. The
-    outcome is that document, or `DataRefusal` where the deployment itself answers with an error.
+    """Send a request to the data API at `url` whose response is one JSON document. The outcome is
+    that document, or a `DataRefusal` if the deployment itself answers with an error.
 
-    `name` is what errors call the request, `timeout` in seconds. `repeatable` says that it may
-    reach the service twice. One attempt is made. Raises a PlatformError for HTML, a redirect, a
-    refused token, a broken connection, or an error of what is before the deployment.
+    Errors call the request `name`. `timeout` is in seconds. With `repeatable`, the request may
+    reach the service twice. It is attempted once. Raises a PlatformError for HTML, a redirect, a
+    refused token, a broken connection, or an error of a server in front of the deployment.
     """
 
     name: RequestName
@@ -93,8 +94,8 @@ class CallData:
 
 @dataclass(frozen=True)
 class DataRefusal:
-    """The deployment's own answer that a request failed: its status (200 included), and what it
-    says, one line."""
+    """The deployment's own answer that a request failed: its status (which can be 200), and its
+    reason in one line."""
 
     status: int
     reason: str
@@ -102,27 +103,30 @@ class DataRefusal:
 
 @dataclass(frozen=True)
 class ReadStream:
-    """The next bytes of the open stream: b"" at its end, None after `timeout` seconds without any
-    (the stream is then closed). Its end is the protocol's own or, of an answer that is open-ended,
-    that of the connection. Raises PlatformTransportError where it breaks, PlatformProtocolError
-    where its coding is not one that was asked for."""
+    """Read the next bytes of the open stream. The outcome is b"" at the end of the stream, and None
+    after `timeout` seconds without bytes (the stream is then closed). HTTP marks the end; if the
+    response is open-ended, the end of the connection does. Raises PlatformTransportError if the
+    connection breaks, PlatformProtocolError if the response has a content coding that the request
+    did not allow."""
 
     timeout: float
 
 
 @dataclass(frozen=True)
 class CloseStream:
-    """Close the open stream, if any. `complete` says that the service has told all: its connection
-    can be used again once the answer's end has come too, which is waited for a moment."""
+    """Close the open stream, if any. `complete` says that the service has sent everything. The
+    stream then waits a moment for the end of the response, so that the connection can be used
+    again."""
 
     complete: bool = False
 
 
 @dataclass(frozen=True)
 class SendChat:
-    """A chat request without a stream (abort); the outcome is None, or a PlatformError.
+    """Send a chat request whose response is not a stream (abort). The outcome is None, or a
+    PlatformError.
 
-    `timeout` in seconds, None for the configuration's.
+    `timeout` is in seconds; None means the configuration's.
     """
 
     path: str
@@ -132,8 +136,8 @@ class SendChat:
 
 @dataclass(frozen=True)
 class Sleep:
-    """Pause for so many seconds; with `spread` (0 to 1) for that part of them less or more, so that
-    many waits of one beginning do not poll at once. The average stays."""
+    """Pause for `seconds`. With `spread` (0 to 1), the pause is at random up to that fraction
+    shorter or longer, so that waits which began together do not all poll at the same time."""
 
     seconds: float
     spread: float = 0.0
@@ -141,14 +145,15 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Notify:
-    """Tell the caller, before the program goes on, what has happened (see each program)."""
+    """Report an event to the caller before the program continues. Each program says which events it
+    sends."""
 
     event: object
 
 
 @dataclass(frozen=True)
 class ReloadCredentials:
-    """Read the credentials again where they come from; the outcome says whether they changed."""
+    """Read the credentials again from their source. The outcome says whether they changed."""
 
 
 Effect = (
@@ -167,8 +172,8 @@ Program = Generator[Effect, Any, T]
 
 
 def as_program(work: Operation[T] | Program[T]) -> Program[T]:
-    """The program of some work: an operation's is its one call. Raises PlatformInputError for what
-    is neither an operation nor a program."""
+    """Return a program: an operation becomes the program that makes this one call. Raises
+    PlatformInputError if `work` is neither an operation nor a program."""
     if isinstance(work, Operation):
         return call(work)
     other: object = work
@@ -181,8 +186,8 @@ def _no_work(given: object) -> str:
     if isinstance(given, Endpoint):
         return f"{given.name} was not called. Write run({given.usage})"
     return (
-        "run needs an operation, for example run(get_report(report_id=101)), or a program of the "
-        f"client, not {type(given).__name__}"
+        "run needs an operation, for example run(get_report(report_id=101)), or a program (a "
+        f"generator that makes several calls), not {type(given).__name__}"
     )
 
 
@@ -195,8 +200,8 @@ def call(
 
 
 def with_events(program: Program[T], made_of: Callable[[object], Iterable[object]]) -> Program[T]:
-    """The program with other events: for each event, it notifies of those that `made_of` returns
-    for the event."""
+    """Return the program with other events: each event is replaced by the events that `made_of`
+    returns for it."""
     try:
         effect = next(program)
         while True:

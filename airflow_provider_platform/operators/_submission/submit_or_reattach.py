@@ -1,13 +1,13 @@
-"""Operators that start something at the service and wait for it, in one flow for all of them.
+"""The flow of all operators that start a run at the service and wait for it.
 
     execute            decide by the record of the last try: submit, find, re-attach, reload
       submit           write `intent`, start the run, write `running`
       follow or defer  on the worker, or in the triggerer until `execute_complete`
     finish             write `done`, return the result
 
-An operator gives the flow the kind of its run (`runs/`), which says how the run is submitted,
-found, followed, stopped and read. `record` decides what remains of a try after an error; `kills`
-decides what happens to the run when the task is stopped.
+Each operator provides a `RunKind` (`runs/`), which says how its run is submitted, found, followed,
+stopped and read. `record` decides what the record says after an error. `kills` decides what happens
+to the run if the task is stopped.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ if TYPE_CHECKING:
 class RemoteRunOperator(PlatformOperator):
     """Base of the operators that wait for a run at the service.
 
-    :param deferrable: wait in the triggerer, where a wait needs no worker slot; None means
-        Airflow's `[operators] default_deferrable`
+    :param deferrable: wait in the triggerer, which needs no worker slot; None means Airflow's
+        `[operators] default_deferrable`
     :param poll_interval: seconds (or a timedelta) between two polls of the run
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
-    :param cancel_on_kill: stop the remote run when the task is stopped or too late
+    :param cancel_on_kill: stop the remote run if the task is stopped or exceeds its deadline
     """
 
     checks: ClassVar[Checks] = {
@@ -85,7 +85,8 @@ class RemoteRunOperator(PlatformOperator):
     }
 
     if_running: Any = None
-    """What to do where the run to start is going on already; None for a kind that does not tell."""
+    """What to do if an equal run is active already; None if this kind of run does not check
+    that."""
 
     def __init__(
         self,
@@ -105,14 +106,16 @@ class RemoteRunOperator(PlatformOperator):
 
     @abstractmethod
     def run_kind(self) -> RunKind[Any]:
-        """Return the kind of the run, made of the rendered arguments. Raises PlatformInputError."""
+        """Return the kind of the run, made from the rendered arguments. Raises
+        PlatformInputError."""
 
     @abstractmethod
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
         """Return the trigger that waits for the run until the deadline (Unix time)."""
 
     def check_before(self, attempt: Attempt) -> None:
-        """Check what is needed after the run, before the run is submitted. Raises PlatformError."""
+        """Before the run is submitted, check what the task needs after the run, such as its output
+        folder. Raises PlatformError."""
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
         """Return the task's result as plain JSON. Raises PlatformError if the outcome is a
@@ -120,7 +123,7 @@ class RemoteRunOperator(PlatformOperator):
         return self.read(attempt, ids, outcome)
 
     def read(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
-        """Return what the kind reads of the outcome."""
+        """Return the result that the `RunKind` reads from the outcome."""
         env = self._environment(attempt, ids)
         return attempt.client.run(attempt.kind.read(env, ids, outcome), self._listener(attempt))
 
@@ -136,9 +139,8 @@ class RemoteRunOperator(PlatformOperator):
     def execute_complete(
         self, context: Context, event: dict[str, Any], run: Ids | None = None
     ) -> Any:
-        """Return the result that the trigger's event reports. `run` holds the ids that the task
-        deferred with. An event of another run (Airflow can reuse the ids of triggers) is
-        ignored."""
+        """Return the result that the trigger's event reports. `run` has the ids with which the task
+        deferred. An event of another run (Airflow can reuse the ids of triggers) is ignored."""
         event_ids = event.get("run") or {}
         ids: Ids = run or event_ids
         with self._opened(context, ids) as attempt:
@@ -176,17 +178,18 @@ class RemoteRunOperator(PlatformOperator):
             return super().resume_execution(next_method, next_kwargs, context)
 
     def deadline(self, attempt: Attempt, followed_since: float) -> float:
-        """Return when the run must be over (Unix time): `timeout` after its submission (for a run
-        that cannot be stopped, after the begin of the try that follows it), or this try's
-        `execution_timeout`, whichever comes first; at most as long as the service keeps the run."""
+        """Return when the run must be over (Unix time): the earliest of `timeout` after its
+        submission, this try's `execution_timeout`, and the end of the time for which the service
+        keeps the run. If a run cannot be stopped, `timeout` counts from the start of the try that
+        follows the run."""
         lifetime = attempt.kind.lifetime
         seconds = float(self.timeout) if lifetime is None else min(float(self.timeout), lifetime)
         end = followed_since + seconds
         return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
 
     def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
-        """Return where a run is followed. The deadline is that of the run with these ids, or of a
-        run that is submitted now."""
+        """Return what a program of the run needs: configuration, clock, secrets, deadline. The
+        deadline is that of the run with these ids, or of a run that is submitted now."""
         followed_since = attempt.now if ids is None else _followed_since(ids)
         return RunEnvironment(
             attempt.client.config,
@@ -206,7 +209,7 @@ class RemoteRunOperator(PlatformOperator):
         event waits until this method returns."""
         match event:
             case Intended(ids):
-                self._kill.refuse()  # of a task that was ended meanwhile nobody wants the run
+                self._kill.refuse()  # if the task was ended meanwhile, nobody wants the run
                 attempt.submission.write("intent", ids)
             case Traced(known):
                 attempt.name_submission = known
@@ -285,7 +288,7 @@ class RemoteRunOperator(PlatformOperator):
                         raise
                     finally:
                         attempt.event_log.close()
-                    # Who leaves by another way (a deferral, Airflow's time-out) may yet be killed.
+                    # Not after a deferral or Airflow's time-out: a kill can still come then.
                     self._kill.attempt = None
 
     def _stop_unfollowed(self, attempt: Attempt, error: Exception) -> None:
@@ -315,7 +318,7 @@ class RemoteRunOperator(PlatformOperator):
         if step is Step.RELOAD:
             self.log.info("The run already succeeded in an earlier try. Reading its result again.")
             attempt.ids = record.ids
-            env = self._environment(attempt)  # time enough, however late this try comes
+            env = self._environment(attempt)  # a new deadline, however late this try begins
             follow = attempt.kind.follow(env, record.ids)
             outcome = attempt.client.run(follow, self._listener(attempt))
             return self._finish(attempt, record.ids, outcome)
@@ -464,19 +467,19 @@ class RemoteRunOperator(PlatformOperator):
             can_stop=attempt.kind.can_stop,
         )
         if disposition.stop and self._kill.leaves_run:
-            return  # the record says that it runs, and the retry stops it if need be
+            return  # the record says that the run is active; the retry follows or stops it
         if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
             self.log.warning("No later try of this task waits for the run. Stopping the run.")
             self._kill.stop_quietly(attempt, known)
         if disposition.phase is not None:
             attempt.submission.note(disposition.phase, known or {})
         elif known is not None and not self._kill.happened:
-            # Again, in case that the store could not be reached before.
+            # Write it again, in case the store could not be reached before.
             attempt.submission.note("running" if attempt.ids else "intent", known)
 
 
 def _followed_since(ids: Ids) -> float:
-    """Return when the time of this run began (Unix time): at its submission, or, if a later try
-    follows a run that cannot be stopped, at the begin of that try."""
+    """Return the time from which `timeout` counts (Unix time): the run's submission, or, if a later
+    try follows a run that cannot be stopped, the start of that try."""
     since: float = ids["followed_since"] if "followed_since" in ids else ids["submitted_at"]
     return float(since)

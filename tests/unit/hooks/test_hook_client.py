@@ -258,7 +258,7 @@ def test_wrong_work_is_refused_before_anything_is_sent(platform_sandbox: Sandbox
     wrong: list[tuple[Any, str]] = [
         (get_deployment, "get_deployment was not called. Write run(get_deployment("),
         (operation, "run needs an operation, for example run(get_report(report_id=101))"),
-        ("/v1/reports", "or a program of the client, not str"),
+        ("/v1/reports", "or a program (a generator that makes several calls), not str"),
     ]
     with PlatformHook() as hook:
         for work, words in (*wrong, (hook.list_reports(), "not chain")):

@@ -1,24 +1,25 @@
 """Merges a branch into production or into its parent, and waits until production is built from it.
 
-A merge is a call that answers `merged`, and nothing else: no operation lists merges. Whether a
-merge whose answer was lost was made follows from the commits that the list of branches shows:
+A merge is a call whose answer is only `merged`, and no operation lists merges. If the answer is
+lost, the commits in the list of branches show whether the merge was made:
 
     the branch is                 its target is                   the merge
     anywhere                      at the branch's commit          was made
     gone, and the merge deletes   at another commit than before   was made
     at the commit of the merge    where it was before             was not made
-    at the commit of the merge    at another commit               `UNSURE`: ours, or somebody's
+    at the commit of the merge    at another commit               `UNSURE`: our merge, or another's
     at another commit, or gone    anywhere else                   cannot be told
 
-`UNSURE` is decided by a second call, which is safe: the branch is at the same commit, so it merges
-what the first one would have merged, or nothing if production holds that already.
+A second call decides an `UNSURE` merge. This is safe: the branch is at the same commit, so the
+second call merges what the first one would have merged, or nothing if production has that commit
+already.
 
 In deploy mode `cli` a merge does not build production, so nothing is sent. In deploy mode `git`
-production answers from the previous model until the build of the merged commit is over. The build
-status names the commit that it is about. It can be that of the previous model, of a commit that
-somebody made between our look and our merge, of the merge, or of a later commit, which holds the
-merge too. The list of branches tells these apart: what counts is the build of the commit at which
-production is now, once that is not the commit from before the merge.
+production uses the previous data model until the build of the merged commit is over. The build
+status names the commit that was built. It can be the commit of the previous data model, a commit
+that somebody made just before our merge, the merge itself, or a later commit, which contains the
+merge too. The list of branches distinguishes them: the build that counts is the build of
+production's current commit, as soon as that is no longer the commit from before the merge.
 """
 
 from __future__ import annotations
@@ -92,10 +93,10 @@ UNSURE: Lost = "unsure"
 class Merge:
     """One merge: which branch into which, and the commits of both before it.
 
-    `production`: whether the target is the production branch. `allowed`: what the deployment's
-    settings say of merges into it, None where they say nothing. `merged` is None until the service
-    has answered, then whether this merge changed the target (False: the target held the commit
-    already). `merged_at` (Unix time) is when that was known.
+    `production`: whether the target is the production branch. `allowed`: whether the deployment's
+    settings allow merges into the target, None if they do not say. `merged`: None until the service
+    has answered, then whether this merge changed the target (False: the target already had the
+    commit). `merged_at`: when the answer came (Unix time).
     """
 
     deployment_id: int
@@ -116,16 +117,16 @@ class Merge:
 
     @property
     def where(self) -> str:
-        """What ends the message of an error about this merge."""
+        """The branch and the deployment, for the end of an error message about this merge."""
         return _where(self.deployment_id, self.branch_name)
 
     @property
     def is_held(self) -> bool:
-        """Whether the target holds the branch's commit already."""
+        """Whether the target already has the branch's commit."""
         return self.source_hash is not None and self.source_hash == self.target_hash
 
     def answered(self, now: float, *, merged: bool, branch_deleted: bool = False) -> Merge:
-        """This merge, with what came of it."""
+        """Return this merge with the service's answer."""
         return replace(self, merged=merged, branch_deleted=branch_deleted, merged_at=now)
 
 
@@ -137,14 +138,14 @@ def plan_merge(
     checked_hash: str | None = None,
     deadline: float | None = None,
 ) -> Program[Merge]:
-    """Read what a merge needs to know before it is sent: the deploy mode, the target, the commits.
-    `into` is `default` (production) or `parent`, `checked_hash` the commit that the branch must be
-    at, `deadline` in Unix time.
+    """Return the merge to send: read the deploy mode, the target and the commits. `into` is
+    `default` (production) or `parent`. `checked_hash` is the commit that the branch must be at.
+    `deadline` is in Unix time.
 
-    Raises BranchNotFoundError; BranchNotMergedError where a merge would be in vain (deploy mode
-    `cli`, a branch that has moved on from `checked_hash`, the production branch, a branch without
-    a parent); BranchUnsupportedError where the tenant's release lacks the operations; and what
-    requests raise.
+    Raises BranchNotFoundError; BranchNotMergedError if a merge would have no effect (deploy mode
+    `cli`, a branch that is no longer at `checked_hash`, the production branch, a branch without a
+    parent); BranchUnsupportedError if the tenant's release lacks the operations; and the errors of
+    requests.
     """
     where = _where(deployment_id, branch_name)
     settings = yield from _settings(deployment_id, where, deadline)
@@ -210,13 +211,13 @@ def send_merge(
     deadline: float | None = None,
     sent_before: bool = False,
 ) -> Program[Merge]:
-    """Merge, with every flag sent. A lost answer is looked up by the commits; an `UNSURE` one is
-    sent once more. `sent_before` says that an earlier request with this merge may have been
-    processed, and that nothing but its commits tells.
+    """Send the merge and return it with the answer. If the answer is lost, the commits show whether
+    the merge was made; an `UNSURE` merge is sent once more. `sent_before` says that the service may
+    have processed an earlier request for this merge, which only the commits can show.
 
-    Raises BranchNotMergedError where the service merged nothing or sees a conflict,
-    BranchNotFoundError where the branch was deleted meanwhile, and what requests raise. An error
-    after which the merge may have been made is retryable, and its message says so.
+    Raises BranchNotMergedError if the service merged nothing or reports a conflict,
+    BranchNotFoundError if the branch was deleted meanwhile, and the errors of requests. If the
+    merge may have been made, the error is retryable and its message says so.
     """
     operation = _operation(merge, message, delete_branch)
     try:
@@ -253,17 +254,17 @@ def send_merge(
 def find_merge(
     merge: Merge, *, delete_branch: bool, deadline: float | None = None
 ) -> Program[Lost]:
-    """Whether a merge whose answer was lost was made, by the commits that the branches have now.
+    """Return whether a merge was made whose answer was lost. Reads the commits of the branches.
 
-    Raises PlatformOutcomeUnknownError where they cannot tell, BranchNotFoundError where the branch
-    was deleted before it was merged, and what requests raise.
+    Raises PlatformOutcomeUnknownError if the commits do not show it, BranchNotFoundError if the
+    branch was deleted before it was merged, and the errors of requests.
     """
     branches = yield from _branches(merge.deployment_id, deadline)
     return judge_lost(merge, branches, delete_branch=delete_branch)
 
 
 def judge_lost(merge: Merge, branches: dict[str, BranchResponse], *, delete_branch: bool) -> Lost:
-    """What the commits of the branches say of a merge whose answer was lost: the table of this
+    """Return whether a merge was made whose answer was lost, by the table at the top of this
     module. Raises PlatformOutcomeUnknownError, BranchNotFoundError."""
     branch, target = branches.get(merge.branch_name), branches.get(merge.target)
     now_at = None if target is None else target.last_hash
@@ -308,7 +309,8 @@ def wait_for_merged_build(
     clock: Clock,
     stagger_first_poll: bool = False,
 ) -> Program[Build]:
-    """Wait until production is built from a commit that holds the merge; `deadline` in Unix time.
+    """Wait until production is built from a commit that contains the merge. `deadline` is in Unix
+    time.
 
     Notifies of BuildSeen and BuildLogLine. Raises MergedBuildFailedError, PlatformDeadlineError,
     and what `wait_for_build` raises.
@@ -352,19 +354,19 @@ def poll_merged_build(merge: Merge, clock: Clock) -> Program[Build | BuildSeen]:
 
 
 def _holds_merge(merge: Merge, built: str | None, clock: Clock) -> Program[bool]:
-    """Whether a build of this commit is one of the merge, or of a later commit."""
+    """Return whether the built commit is the merge or a later commit."""
     if not built or merge.target_hash is None:
         return True  # the service does not name commits
     if merge.merged is False:
         return built == merge.target_hash or (yield from _is_head(merge, built))
     if built != merge.target_hash:
         return (yield from _is_head(merge, built))
-    # A merge that makes no commit leaves the target where it was. The list may also lag.
+    # Some merges make no commit: the target stays at its commit. The list may also be late.
     return clock() - merge.merged_at > ACTIVATION_GRACE and (yield from _is_head(merge, built))
 
 
 def _is_head(merge: Merge, commit: str) -> Program[bool]:
-    """Whether the target is at this commit now."""
+    """Return whether the target is at this commit now."""
     branches = yield from _branches(merge.deployment_id, None)
     target = branches.get(merge.target)
     return target is None or target.last_hash in (None, commit)
@@ -375,7 +377,8 @@ def _wanted(merge: Merge) -> BuildWanted:
 
 
 def _operation(merge: Merge, message: str, delete_branch: bool) -> Operation[MergeResponse]:
-    """The call. Every flag is sent: their defaults are not documented."""
+    """Return the operation that sends the merge. It has every flag, because the service's documents
+    do not say the defaults."""
     if merge.into == DEFAULT:
         to_default = MergeToDefaultBranchRequest.build(
             branch_name=merge.branch_name, message=message, delete_branch=delete_branch
@@ -394,7 +397,8 @@ def _operation(merge: Merge, message: str, delete_branch: bool) -> Operation[Mer
 def _merged_nothing(
     merge: Merge, sent_before: bool, clock: Clock, deadline: float | None
 ) -> Program[Merge]:
-    """What `merged: false` means. Raises BranchNotMergedError."""
+    """Return the merge that the answer `merged: false` stands for: one that was made before, or
+    that was not needed. Raises BranchNotMergedError for every other reason."""
     branches = yield from _branches(merge.deployment_id, deadline)
     branch, target = branches.get(merge.branch_name), branches.get(merge.target)
     now_at = None if target is None else target.last_hash
@@ -413,7 +417,8 @@ def _merged_nothing(
 
 
 def _refuse(merge: Merge, error: PlatformError) -> Program[None]:
-    """Raise a refusal of the merge in the words of merges, where there are such."""
+    """Raise a more specific error for a refused merge: a conflict, a deleted branch, a setting.
+    Return if no such error fits."""
     if isinstance(error, PlatformConflictError):
         raise BranchNotMergedError(
             f"Nothing was merged: the branch conflicts with {merge.target}. The service says: "
@@ -432,7 +437,8 @@ def _refuse(merge: Merge, error: PlatformError) -> Program[None]:
 
 
 def _in_doubt(merge: Merge, error: PlatformError) -> PlatformError:
-    """The error of a merge whose answer was lost, and which the target does not hold (yet)."""
+    """Return the error of a merge whose answer was lost, if the target does not have the merge
+    (yet)."""
     payload = error.to_payload()
     doubt = (
         f" The merge into {merge.target} may have been made, or may still be made. A retry "
@@ -453,8 +459,8 @@ def _not_allowed(merge: Merge) -> str:
 def _settings(
     deployment_id: int, where: str, deadline: float | None
 ) -> Program[DeploymentSettings]:
-    """The deployment's settings. Raises BranchUnsupportedError where the tenant has no such
-    operation."""
+    """Return the deployment's settings. Raises BranchUnsupportedError if the tenant's release lacks
+    the operation."""
     try:
         return (
             yield from call(get_deployment_settings(deployment_id=deployment_id), deadline=deadline)
@@ -473,7 +479,7 @@ def _settings(
 
 
 def _branches(deployment_id: int, deadline: float | None) -> Program[dict[str, BranchResponse]]:
-    """The branches by name."""
+    """Return the branches by name."""
     rows = yield from all_rows(list_branches(deployment_id=deployment_id), deadline)
     return {branch.name: branch for branch in rows if branch.name}
 
