@@ -176,29 +176,16 @@ RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
     "AppTheme": ("management.account.app_config", frozenset()),
     "EmbedSettings": ("management.account.app_config", frozenset({"locale"})),
     "EmbedTenantProfile": ("management.embed.sessions", frozenset({"displayName"})),
-    "AIEngineerSettings": ("management.account.policies", frozenset({"chatThreadPolicies"})),
-    "ChatThreadPolicyDTO": (
-        "management.account.policies",
-        frozenset({"actions", "effect", "resourceType", "resources"}),
-    ),
     "Notification": (
         "management.notifications.notifications",
         frozenset({"filters", "timeGrains"}),
     ),
     "NotificationRecipient": ("management.notifications.recipients", frozenset({"username"})),
-    "InheritedUserPolicyDto": (
-        "management.account.policies",
-        frozenset({"email", "firstName", "picture"}),
-    ),
-    "ResourceUserPolicyDto": (
-        "management.account.policies",
-        frozenset({"email", "firstName", "picture"}),
-    ),
-    "UserAttributeDefinitionDTO": ("management.account.user_attributes", frozenset({"type"})),
     "DashboardFilter": ("management.shared.dashboard_filters", frozenset()),
     "DashboardTimeGrain": ("management.shared.dashboard_filters", frozenset()),
 }
-"""Resources that the change history names: the client's module, and the fields named."""
+"""Resources that the change history names and operations use: the client's module, and the fields
+named."""
 
 TAG_GROUPS = [
     "Deployments",

@@ -29,11 +29,6 @@ class ChatResult:
     searches: list[Search] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
 
-    @property
-    def received_queries(self) -> int:
-        """How many queries have the result or the error that the service sent for them."""
-        return count_received(query.error for query in self.queries)
-
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`; with `details`
         also `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""

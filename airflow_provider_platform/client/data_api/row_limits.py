@@ -104,14 +104,6 @@ def has_limit(sql: str) -> bool:
     return _limit_at(_words(sql)) is not None
 
 
-def own_limit(sql: str) -> int | None:
-    """Return the number of the query's own LIMIT; None if it has no LIMIT, or if the LIMIT is not a
-    number."""
-    tokens = _words(sql)
-    at = _limit_at(tokens)
-    return None if at is None else _number_at(tokens, at)
-
-
 def _advice(limited: bool) -> str:
     first = "" if limited else "Give the query a LIMIT of its own (up to 50,000), or "
     return (

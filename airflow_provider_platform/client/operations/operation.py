@@ -56,6 +56,9 @@ DeploymentId = int | str | None
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
+ADMINISTRATOR = "administrator of the account"
+"""The `permission` of operations that need this role."""
+
 PAGING = frozenset({"first", "after", "offset", "page", "limit"})
 
 _DEPLOYMENT_FIELD = "deployment_id"

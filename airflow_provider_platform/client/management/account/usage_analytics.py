@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.operations.models import ResponseModel
-from airflow_provider_platform.client.operations.operation import endpoint
+from airflow_provider_platform.client.operations.operation import ADMINISTRATOR, endpoint
 
 
 class UsageAnalyticsTokenResponse(ResponseModel):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from airflow_provider_platform.client.operations.models import InputModel, Number, ResponseModel
+from airflow_provider_platform.client.operations.models import InputModel, Number
 
 UserAttributeType = Literal["string", "number", "boolean", "string_array", "number_array"]
 
@@ -24,16 +24,5 @@ class UserAttributeDefinition(InputModel):
     name: str = Field(min_length=1)
     type: UserAttributeType
     default_value: str | None = None
-    description: str | None = None
-    display_name: str | None = None
-
-
-class UserAttributeDefinitionDTO(ResponseModel):
-    """An attribute that is defined; the types known are those of `UserAttributeType`."""
-
-    id: int | None = None
-    name: str | None = None
-    type: str | None = None
-    default_value: Any = None
     description: str | None = None
     display_name: str | None = None

@@ -6,11 +6,14 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
 from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
 from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
-from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.operation import (
+    ADMINISTRATOR,
+    DeploymentId,
+    endpoint,
+)
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.account.user_attributes import (
     UserAttributeDefinition,
     UserAttributeInput,
@@ -21,7 +20,7 @@ from airflow_provider_platform.client.operations.models import (
     KnownId,
     ResponseModel,
 )
-from airflow_provider_platform.client.operations.operation import endpoint
+from airflow_provider_platform.client.operations.operation import ADMINISTRATOR, endpoint
 from airflow_provider_platform.client.operations.rules import Rule, at_most_one
 
 _SESSION_ID = re.compile(r"[0-9a-f]{32}")

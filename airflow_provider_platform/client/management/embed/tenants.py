@@ -12,11 +12,10 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.embed.sessions import EmbedUserProfile
 from airflow_provider_platform.client.management.workspace.objects import BulkActionError
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel, Timestamp
-from airflow_provider_platform.client.operations.operation import endpoint
+from airflow_provider_platform.client.operations.operation import ADMINISTRATOR, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 from airflow_provider_platform.client.operations.program import Program, call
 from airflow_provider_platform.client.operations.rules import Rule, exactly_one

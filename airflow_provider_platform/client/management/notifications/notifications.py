@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.formats.input_values import check_timezone
-from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
 from airflow_provider_platform.client.management.notifications.schedule_parts import (
     PARTS_OF,
@@ -30,7 +29,11 @@ from airflow_provider_platform.client.management.shared.dashboard_filters import
     meaning,
 )
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
-from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.operation import (
+    ADMINISTRATOR,
+    DeploymentId,
+    endpoint,
+)
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 from airflow_provider_platform.client.operations.rules import (
     Rule,

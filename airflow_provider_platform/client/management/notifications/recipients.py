@@ -10,14 +10,17 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from airflow_provider_platform.client.management.account.policies import ADMINISTRATOR
 from airflow_provider_platform.client.management.account.user_attributes import UserAttributeInput
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
     ResponseModel,
 )
-from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.operation import (
+    ADMINISTRATOR,
+    DeploymentId,
+    endpoint,
+)
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 from airflow_provider_platform.client.operations.program import Program, call
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.chat.failed_queries import check_tools
 from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.result import ChatResult, as_plain
-from airflow_provider_platform.client.chat.tool_calls import Query
+from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query
 from airflow_provider_platform.client.errors import ChatToolError
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
@@ -365,7 +365,7 @@ def test_queries_whose_records_were_lost_are_read_from_the_messages_of_the_state
         ("SELECT 1", [[1]]),
         ("SELECT 2", [[2]]),
     ]
-    assert (result.answer, result.received_queries) == (ANSWER, 2)
+    assert (result.answer, [query.error for query in result.queries]) == (ANSWER, [None, None])
 
 
 def test_a_query_without_a_result_in_the_messages_is_unfinished() -> None:
@@ -373,7 +373,7 @@ def test_a_query_without_a_result_in_the_messages_is_unfinished() -> None:
     feed(run, cutoff(), echo(), clean=False)
     feed(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", None, "call-1"), SAID]))
     result = run.result()
-    assert ([query.sql for query in result.queries], result.received_queries) == (["SELECT 1"], 0)
+    assert [(query.sql, query.error) for query in result.queries] == [("SELECT 1", UNFINISHED)]
 
 
 def test_records_go_before_messages_that_hold_no_more_queries() -> None:

@@ -11,7 +11,6 @@ from airflow_provider_platform.client.data_api.row_limits import (
     MAXIMUM_LIMIT,
     RowLimits,
     has_limit,
-    own_limit,
 )
 from airflow_provider_platform.client.data_api.unsupported_sql import why_not_a_query
 from airflow_provider_platform.sandbox.data_api import limits as of_the_sandbox
@@ -77,7 +76,7 @@ def test_limit_of_the_query_is_found(sql: str) -> None:
 @pytest.mark.parametrize("sql", UNLIMITED)
 def test_query_without_a_limit_has_none(sql: str) -> None:
     assert not has_limit(sql)
-    assert own_limit(sql) is None
+    assert "has LIMIT" not in str(RowLimits().why_cut(sql, 2_000))
     assert "the service's maximum for a query without a LIMIT" in str(
         RowLimits().why_cut(sql, DEFAULT_LIMIT)
     )
@@ -99,8 +98,11 @@ def test_query_without_a_limit_has_none(sql: str) -> None:
         ("SELECT a FROM (SELECT a FROM b LIMIT 5) c", None),
     ],
 )
-def test_own_limit_is_a_number_or_unknown(sql: str, number: int | None) -> None:
-    assert own_limit(sql) == number
+def test_reason_quotes_a_limit_that_is_a_number(sql: str, number: int | None) -> None:
+    said = str(RowLimits().why_cut(sql, 2_000))
+    assert "2000 is a round number" in said
+    assert ("although" in said) == (number is not None)
+    assert number is None or f"although the query has LIMIT {number}." in said
 
 
 PLAIN, OF_50000, OF_20000 = "SELECT a FROM b", "SELECT a FROM b LIMIT 50000", "SELECT 1 LIMIT 20000"

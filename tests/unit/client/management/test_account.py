@@ -1,4 +1,4 @@
-"""Account-wide resources: app config, OAuth, agents, policies, user attributes, usage."""
+"""Account-wide resources: app config, OAuth, agents, user attributes, usage."""
 
 from __future__ import annotations
 
@@ -19,16 +19,10 @@ from airflow_provider_platform.client.management.account.oauth import (
     list_user_oauth_tokens,
     update_oauth_integration,
 )
-from airflow_provider_platform.client.management.account.policies import (
-    AIEngineerSettings,
-    InheritedUserPolicyDto,
-    ResourceUserPolicyDto,
-)
 from airflow_provider_platform.client.management.account.usage_analytics import (
     create_usage_analytics_token,
 )
 from airflow_provider_platform.client.management.account.user_attributes import (
-    UserAttributeDefinitionDTO,
     UserAttributeInput,
     UserAttributeType,
 )
@@ -191,33 +185,6 @@ def test_agents_hide_their_model_key_and_list_their_skills() -> None:
     assert skills.read({"skills": [{"name": "sql"}]}).to_json() == {"skills": [{"name": "sql"}]}
 
 
-def test_chat_thread_policies_have_the_described_fields() -> None:
-    settings = AIEngineerSettings.model_validate(
-        {
-            "chatThreadPolicies": [
-                {
-                    "actions": ["ChatThreadRead", "DownloadData", "SecretsManage", "Levitate"],
-                    "effect": "deny",
-                    "resourceType": "thread",
-                    "resources": ["*"],
-                }
-            ]
-        }
-    )
-
-    assert settings.chat_thread_policies is not None
-    policy = settings.chat_thread_policies[0]
-    assert (policy.effect, policy.resource_type, policy.resources) == ("deny", "thread", ["*"])
-    assert policy.actions == ["ChatThreadRead", "DownloadData", "SecretsManage", "Levitate"]
-
-
-@pytest.mark.parametrize("model", [InheritedUserPolicyDto, ResourceUserPolicyDto])
-def test_user_policy_names_its_user(model: type[ResourceUserPolicyDto]) -> None:
-    policy = model.model_validate({"email": "a@example.com", "firstName": "Ann", "picture": None})
-
-    assert (policy.email, policy.first_name, policy.picture) == ("a@example.com", "Ann", None)
-
-
 @pytest.mark.parametrize("value", [True, False, 1, 1.5, "x", ["a", 2]])
 def test_user_attributes_keep_the_type_of_their_value(value: Any) -> None:
     sent = UserAttributeInput.build(name="vip", value=value).to_json()
@@ -228,9 +195,6 @@ def test_user_attributes_keep_the_type_of_their_value(value: Any) -> None:
 
 def test_boolean_is_a_type_of_user_attributes() -> None:
     assert "boolean" in get_args(UserAttributeType)
-    for kind in ("boolean", "of_tomorrow"):
-        definition = UserAttributeDefinitionDTO.model_validate({"name": "vip", "type": kind})
-        assert definition.type == kind
 
 
 def test_a_usage_analytics_token_is_a_secret() -> None:
