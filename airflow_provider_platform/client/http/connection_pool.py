@@ -10,13 +10,11 @@ follows it, and no request was cancelled half way.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from http.cookiejar import Cookie
 from operator import attrgetter
 from typing import Any
 
@@ -39,7 +37,7 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
     tls_context,
     unused_context,
 )
-from airflow_provider_platform.client.operations.secret_names import is_credential_name
+from airflow_provider_platform.client.operations.secret_names import is_session_cookie
 
 FRESH_SECONDS = 2.0
 """Seconds that a connection may have been idle that carries what must not be sent twice."""
@@ -47,9 +45,6 @@ STALE_REPEATS = 3
 MOST_SESSIONS = 20
 """Session cookies of one client that are learned as secrets: a service may set one with each
 answer."""
-_SESSION_NAME = re.compile(r"sess|sid$|auth|token|jwt", re.IGNORECASE)
-"""Names of session cookies, besides those of `operations.secret_names`."""
-"""The headers of every request, beside its own."""
 _BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
@@ -122,7 +117,12 @@ class _Origin:
             return []
         self.cookies = self.cookies or httpx.Cookies()
         self.cookies.extract_cookies(response)
-        return [cookie.value for cookie in self.cookies.jar if cookie.value and _is_session(cookie)]
+        return [
+            cookie.value
+            for cookie in self.cookies.jar
+            if cookie.value
+            and is_session_cookie(cookie.name, http_only=cookie.has_nonstandard_attr("HttpOnly"))
+        ]
 
 
 class Connections:
@@ -224,15 +224,6 @@ class Connections:
         if name not in self._origins:
             self._origins[name] = _Origin(partial(_transport, config, url))
         return self._origins[name]
-
-
-def _is_session(cookie: Cookie) -> bool:
-    """Whether a cookie stands for a session, and not for the way through a load balancer."""
-    return (
-        cookie.has_nonstandard_attr("HttpOnly")
-        or is_credential_name(cookie.name)
-        or _SESSION_NAME.search(cookie.name) is not None
-    )
 
 
 async def _close_pool(pool: _Pool, opened: list[Any]) -> None:

@@ -1,7 +1,7 @@
 """Secrets among what is sent and received: by their type, and by the names of their fields.
 
 One list of names decides everywhere: which texts of an answer become secrets, which of a request
-are hidden in errors and logs, and which bodies are searched at all.
+are hidden in errors and logs, which bodies are searched at all, and which cookies are credentials.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ SECRET_NAMES: tuple[str, ...] = (
 SHORT_SECRET_NAMES: tuple[str, ...] = ("pass", "passwd", "pwd", "auth", "dsn", "cookie", "bearer")
 """The same for names that count as a whole word only: `dbPass` and `DB_PASS`, not `compass`."""
 
+_SESSION_NAMES: tuple[str, ...] = ("sess", "auth")
+"""What the name of a session cookie contains, besides the names above, as `PHPSESSID`."""
+
 _LABELS = ("name", "key", "field", "header", "type")
 """Names, whatever their case, under which a list of pairs says what a value is, as
 `{"name": "apiKey", "value": …}`."""
@@ -50,6 +53,18 @@ def is_credential_name(name: object) -> bool:
     """Whether what has such a name, as `clientSecret` or `session_id`, is a credential."""
     text = str(name)
     return any(names.search(text) for names in _field_patterns(SECRET_NAMES, SHORT_SECRET_NAMES))
+
+
+def is_session_cookie(name: str, *, http_only: bool) -> bool:
+    """Whether a cookie is a credential, and not the mark by which a load balancer finds a server.
+
+    Sites add to the name at both ends (`__Host-token.v2`), so a name of the list counts anywhere.
+    """
+    return (
+        http_only
+        or is_credential_name(name)
+        or _cookie_pattern(SECRET_NAMES).search(name) is not None
+    )
 
 
 def may_hold_secrets(body: bytes) -> bool:
@@ -68,6 +83,12 @@ def _field_patterns(
         re.compile(rf"({_any_of(names)})s?(_?(value|text))?$", re.IGNORECASE),
         re.compile(rf"(^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:{_any_of(short)})s?$"),
     )
+
+
+@lru_cache(maxsize=4)
+def _cookie_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    """What the names of session cookies match: `sid` only at the end, as in `connect.sid`."""
+    return re.compile(rf"{_any_of((*names, *_SESSION_NAMES))}|sid$", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.http import connection_pool
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
+from airflow_provider_platform.client.operations import secret_names
 from airflow_provider_platform.client.operations.program import (
     Call,
     CloseStream,
@@ -156,6 +157,19 @@ def test_session_cookie_is_hidden_in_quoted_texts(run: Run, cookie: str) -> None
     with (
         keeping(setting_cookies(cookie, body=body, status="400 Bad Request")) as server,
         pytest.raises(PlatformBadRequestError, match=r"unknown session \*\*\*"),
+    ):
+        run(config_for(server), calls(GET))
+
+
+def test_a_name_that_is_added_to_the_list_makes_its_cookie_a_secret(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_names, "SECRET_NAMES", (*secret_names.SECRET_NAMES, "vault_pin"))
+    body = f'{{"error": "unknown pin {SESSION}"}}'.encode()
+    reply = setting_cookies(f"__Host-vaultPin.v2={SESSION}", body=body, status="400 Bad Request")
+    with (
+        keeping(reply) as server,
+        pytest.raises(PlatformBadRequestError, match=r"unknown pin \*\*\*"),
     ):
         run(config_for(server), calls(GET))
 
