@@ -60,13 +60,13 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         **{
-            floor: [
+            layer: [
                 {
                     "integration-name": HOOK_NAME,
-                    "python-modules": [f"{PACKAGE}.{floor}.{module}" for module in modules],
+                    "python-modules": [f"{PACKAGE}.{layer}.{module}" for module in modules],
                 }
             ]
-            for floor, modules in MODULES.items()
+            for layer, modules in MODULES.items()
         },
         "connection-types": [connection_type()],
         # The schema speaks of `path`, the code of Airflow reads `class-name`.

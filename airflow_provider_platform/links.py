@@ -135,8 +135,8 @@ def _local_file(path: str) -> dict[str, str]:
 
 
 class Links:
-    """The `operator_extra_links` of an operator: of the class and of a task that has not begun all
-    that there can be, of one that runs those that are known. Airflow stores an XCom for each."""
+    """The `operator_extra_links` of an operator. Before the task runs: all possible links. While it
+    runs: only links with a known URL. Airflow stores an XCom for each."""
 
     def __init__(self, *links: Callable[[], PlatformLink]) -> None:
         makers: tuple[Callable[[], PlatformLink], ...] = (PlatformLink, *links)

@@ -278,5 +278,5 @@ def _all(
     found: list[T] = []
     while walk.operation is not None:
         page = yield from call(walk.operation, once=True)
-        found += filter(wanted, walk.take(page))
+        found += filter(wanted, walk.add_page(page))
     return found

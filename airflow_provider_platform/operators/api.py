@@ -126,7 +126,7 @@ class PlatformApiOperator(SingleCallOperator):
                 return self.call(hook)
             return self.execute_once(context, hook)
 
-    def key_of(self, config: PlatformConfig) -> str:
+    def idempotency_key(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
 
         place = self._operation().in_deployment(config.resolve_deployment_id)

@@ -343,7 +343,7 @@ class PlatformCreateNotificationOperator(
         self._there: Matches | None = None
         self.validate_known_arguments()
 
-    def key_of(self, config: PlatformConfig) -> str:
+    def idempotency_key(self, config: PlatformConfig) -> str:
         return self.fingerprint(config, "notification", self._body().to_json())
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
@@ -394,7 +394,7 @@ class PlatformCreateNotificationOperator(
     def remember(self, result: Any) -> dict[str, Any]:
         return {"id": result["id"]}
 
-    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+    def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         return hook.get_notification(ids["id"], deployment_id=self.deployment_id).to_json()
 
     def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:

@@ -64,7 +64,7 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
         self.shared: Any = shared
         self.validate_known_arguments()
 
-    def key_of(self, config: PlatformConfig) -> str:
+    def idempotency_key(self, config: PlatformConfig) -> str:
         return self.fingerprint(config, type(self).__name__, self.workbook_id, self.shared)
 
     def call(self, hook: PlatformHook) -> Any:
@@ -77,7 +77,7 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
     def remember(self, result: Any) -> dict[str, Any]:
         return {"id": result["id"]}
 
-    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+    def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         return hook.get_workbook(ids["id"], deployment_id=self.deployment_id).to_json()
 
 
@@ -142,9 +142,9 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
 class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     """Publish a workbook's dashboard, once; returns the dashboard as the service describes it.
 
-    Where the answer is lost, the version of the published dashboard tells whether it was done.
+    If the response is lost, the version of the published dashboard shows whether it was published.
 
-    Use it as the last step, behind the checks: from then on people see what the draft holds.
+    Use it as the last step, after the checks: from then on people see what the draft contains.
     A workbook without a saved draft fails before anything is published, unless `config` is given.
     If the dashboard requires review, only people can publish it, from its approved review: see
     `on_review_required`.
@@ -192,7 +192,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         self.on_review_required = on_review_required
         self.validate_known_arguments()
 
-    def key_of(self, config: PlatformConfig) -> str:
+    def idempotency_key(self, config: PlatformConfig) -> str:
         inputs = (self.title, self.description, self.allow_embed, self.config, self.dashboard_id)
         return self.fingerprint(config, type(self).__name__, self.workbook_id, *inputs)
 
@@ -214,18 +214,18 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
             ) from error
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
-        """The version that is published before. Raises PlatformInputError for a workbook that has
-        nothing to publish."""
+        """Return the version that is published before the call. Raises PlatformInputError for a
+        workbook that has nothing to publish."""
         workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
-        drafts_are_told = "dashboard_draft" in workbook.model_fields_set
-        if self.config is None and drafts_are_told and workbook.dashboard_draft is None:
+        api_includes_draft = "dashboard_draft" in workbook.model_fields_set
+        if self.config is None and api_includes_draft and workbook.dashboard_draft is None:
             from airflow_provider_platform.client.management.workbooks.publish import (
                 no_saved_draft,
             )
 
             raise no_saved_draft(self.workbook_id)
-        known, published = _published_in(workbook)
-        return {"told": known, "version": _version(published)}
+        api_includes_published, published = _published_in(workbook)
+        return {"api_includes_published": api_includes_published, "version": _version(published)}
 
     def call(self, hook: PlatformHook) -> Any:
         dashboard = hook.publish_workbook(
@@ -245,10 +245,11 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         return dashboard.to_json()
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
-        """The published dashboard, if its version is another one than before the lost call."""
-        known, published = self._published(hook)
+        """Return the published dashboard if its version has changed since before the lost call."""
+        api_includes_published, published = self._published(hook)
         version = _version(published)
-        if not (known and ids["told"]) or (published is not None and version is None):
+        comparable = api_includes_published and ids["api_includes_published"]
+        if not comparable or (published is not None and version is None):
             return super().find(hook, ids)
         if published is None or version == ids["version"]:
             return None
@@ -257,12 +258,12 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     def remember(self, result: Any) -> dict[str, Any]:
         return {}
 
-    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+    def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         _, published = self._published(hook)
-        return super().take(hook, ids) if published is None else published.to_json()
+        return super().reload_result(hook, ids) if published is None else published.to_json()
 
     def _published(self, hook: PlatformHook) -> tuple[bool, Dashboard | None]:
-        """Whether the tenant tells what is published, and what that is."""
+        """Return (whether the API includes `published_dashboard`, the dashboard or None)."""
         return _published_in(hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id))
 
 
@@ -314,12 +315,13 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
 
 
 def _published_in(workbook: Workbook) -> tuple[bool, Dashboard | None]:
-    """Whether the answer has the published dashboard, and the dashboard."""
+    """Return (whether the API includes `published_dashboard`, the dashboard or None)."""
     return "published_dashboard" in workbook.model_fields_set, workbook.published_dashboard
 
 
 def _version(dashboard: Dashboard | None) -> int | None:
-    """What changes with each publication; None where nothing is published, or nobody can tell."""
+    """Return a number that changes with each publication; None if nothing is published or the API
+    does not report it."""
     if dashboard is None:
         return None
     return dashboard.version_id if dashboard.version_id is not None else dashboard.version_number

@@ -1,7 +1,7 @@
 """What all sensors share: a poke polls once, and a deferred wait polls in the same way in the
 triggerer.
 
-    poke        poll once; there: done, not yet: Airflow waits, or the task defers
+    poke        polls once; if the condition does not hold yet, Airflow waits or the task defers
     trigger     polls at the sensor's interval until its deadline
     complete    the value, the time-out or the error, as a poke would have returned it
 
@@ -75,16 +75,16 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             with self.hook() as hook, hook.client() as client:
                 self._store_link_once(context, client)
                 try:
-                    found = self._poll(context, client)
+                    value = self._poll(context, client)
                 except PlatformError as error:
                     if not (self.deferrable and self.silent_fail and error.retryable):
                         raise
                     self.log.error("Sensor poke failed: %s", error.message)
-                    found = None
-                self.store_result_link(context, client.config, found)
-                if found is None and self.deferrable:
+                    value = None
+                self.store_result_link(context, client.config, value)
+                if value is None and self.deferrable:
                     self._defer(client.clock() + self.timeout, client.clock())
-        return found is not None and PokeReturnValue(is_done=True, xcom_value=found)
+        return value is not None and PokeReturnValue(is_done=True, xcom_value=value)
 
     def execute_complete(
         self, context: Context, event: dict[str, Any], wait: dict[str, Any] | None = None
@@ -125,13 +125,13 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                 self.log.error("Sensor poke failed: %s", error.message)
                 self._budget = None
                 self._defer(deadline, client.clock())
-            found = event["value"]
-            if found is None:
-                found = self._poll(context, client)
-                if found is None:
+            value = event["value"]
+            if value is None:
+                value = self._poll(context, client)
+                if value is None:
                     self._defer(deadline, client.clock())
         self.log.info("Success criteria met. Exiting.")
-        return found
+        return value
 
     def _poll(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
         """Poll once with the rest of the wait's failure budget."""
@@ -140,22 +140,22 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         condition = self._condition()
         budget = self._remembered_failures(context)
         try:
-            found, _ = client.run(
+            outcome, _ = client.run(
                 poll_once(
                     lambda: condition.program(client.config, client.clock),
                     budget,
                     client.clock,
                     grace=condition.may_be_late,
                 ),
-                lambda event: self._tell(event, client.secrets),
+                lambda event: self._log_change(event, client.secrets),
             )
         finally:
             self._remember(context, budget)
-        seen: dict[str, Any] | None = found
-        return seen
+        value: dict[str, Any] | None = outcome
+        return value
 
     @cached_property
-    def _tell(self) -> Callable[[object, KnownSecrets], None]:
+    def _log_change(self) -> Callable[[object, KnownSecrets], None]:
         """Log what the polls report."""
         return log_changes(self.log)
 
@@ -169,16 +169,17 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         from airflow_provider_platform.client.polling.poll_interval import PollInterval
         from airflow_provider_platform.triggers.sensors import PlatformSensorTrigger
 
-        trigger = PlatformSensorTrigger.of(
-            self.platform_conn_id,
-            self._condition(),
-            PollInterval(
-                interval=self.poke_interval,
-                exponential_backoff=self.exponential_backoff,
-                max_wait=self.max_wait.total_seconds() if self.max_wait else None,
-            ),
-            self._budget or FailureBudget(),
-            deadline,
+        poll_interval = PollInterval(
+            interval=self.poke_interval,
+            exponential_backoff=self.exponential_backoff,
+            max_wait=self.max_wait.total_seconds() if self.max_wait else None,
+        )
+        trigger = PlatformSensorTrigger(
+            platform_conn_id=self.platform_conn_id,
+            condition=asdict(self._condition()),
+            poll_interval=asdict(poll_interval),
+            failure_budget=asdict(self._budget or FailureBudget()),
+            deadline=deadline,
         )
         self.defer(
             trigger=trigger,

@@ -6,7 +6,6 @@ sensors/_base.py makes it, with `poke_interval` as the interval of its polls.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent
@@ -29,10 +28,9 @@ if TYPE_CHECKING:
 class PlatformSensorTrigger(BaseTrigger):
     """Poll until the condition holds or the deadline has passed.
 
-    `look` names the kind of condition and `subject` what the sensor waits for (see
-    `client.sensor_conditions`); `pace` and `tolerance` are the fields of `PollInterval` and
-    `FailureBudget`, under the names that stored triggers have; `deadline` is in Unix time. The
-    event is `{"status": "seen" | "timeout" | "error", "wait": {...}, ...}`. With "seen" it contains
+    `condition`, `poll_interval` and `failure_budget` are the fields of `Condition`, `PollInterval`
+    and `FailureBudget` as plain JSON; `deadline` is in Unix time. The event is
+    `{"status": "success" | "timeout" | "error", "wait": {...}, ...}`. With "success" it contains
     `value`, None if the value exceeds 256 KB; with "error" the `error` as the client describes it.
     """
 
@@ -40,55 +38,33 @@ class PlatformSensorTrigger(BaseTrigger):
         self,
         *,
         platform_conn_id: str,
-        look: str,
-        subject: dict[str, Any],
-        pace: dict[str, Any],
-        tolerance: dict[str, Any],
+        condition: dict[str, Any],
+        poll_interval: dict[str, Any],
+        failure_budget: dict[str, Any],
         deadline: float,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.platform_conn_id = platform_conn_id
-        self.look = look
-        self.subject = subject
-        self.pace = pace
-        self.tolerance = tolerance
+        self.condition = condition
+        self.poll_interval = poll_interval
+        self.failure_budget = failure_budget
         self.deadline = deadline
-
-    @classmethod
-    def of(
-        cls,
-        platform_conn_id: str,
-        look: Condition,
-        pace: PollInterval,
-        tolerance: FailureBudget,
-        deadline: float,
-    ) -> PlatformSensorTrigger:
-        """Return the trigger for a condition, with its arguments as plain JSON."""
-        return cls(
-            platform_conn_id=platform_conn_id,
-            look=look.kind,
-            subject=look.subject,
-            pace=asdict(pace),
-            tolerance=asdict(tolerance),
-            deadline=deadline,
-        )
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments, as plain JSON."""
         path = f"{type(self).__module__}.{type(self).__qualname__}"
         return path, {
             "platform_conn_id": self.platform_conn_id,
-            "look": self.look,
-            "subject": self.subject,
-            "pace": self.pace,
-            "tolerance": self.tolerance,
+            "condition": self.condition,
+            "poll_interval": self.poll_interval,
+            "failure_budget": self.failure_budget,
             "deadline": self.deadline,
         }
 
     @property
     def wait(self) -> dict[str, Any]:
         """Return what identifies this wait."""
-        return {"look": self.look, "subject": self.subject, "deadline": self.deadline}
+        return {"condition": self.condition, "deadline": self.deadline}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and yield the event that says how the wait ended."""
@@ -98,7 +74,7 @@ class PlatformSensorTrigger(BaseTrigger):
         try:
             async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
                 with client.redacted_errors():
-                    value = await self._watch(client)
+                    value = await self._poll(client)
         except PlatformError as error:
             return self._failed(error)
         except Exception as error:
@@ -107,23 +83,23 @@ class PlatformSensorTrigger(BaseTrigger):
         if value is None:
             return {"status": "timeout", "wait": self.wait}
         fits = len(json.dumps(value).encode()) <= MAX_EVENT_BYTES
-        return {"status": "seen", "wait": self.wait, "value": value if fits else None}
+        return {"status": "success", "wait": self.wait, "value": value if fits else None}
 
     def _failed(self, error: PlatformError) -> dict[str, Any]:
         return {"status": "error", "wait": self.wait, "error": error.to_payload()}
 
-    async def _watch(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
-        look = Condition(self.look, self.subject)
+    async def _poll(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
+        condition = Condition(**self.condition)
         program = poll_until(
-            lambda: look.program(client.config, client.clock),
-            PollInterval(**self.pace),
-            FailureBudget(**self.tolerance),
+            lambda: condition.program(client.config, client.clock),
+            PollInterval(**self.poll_interval),
+            FailureBudget(**self.failure_budget),
             deadline=self.deadline,
             clock=client.clock,
-            grace=look.may_be_late,
+            grace=condition.may_be_late,
         )
-        tell = log_changes(self.log)
-        found: dict[str, Any] | None = await client.run(
-            program, lambda event: tell(event, client.secrets)
+        log_change = log_changes(self.log)
+        value: dict[str, Any] | None = await client.run(
+            program, lambda event: log_change(event, client.secrets)
         )
-        return found
+        return value

@@ -1,11 +1,11 @@
-"""Lists: one page of a list (`Page`), and the way through the whole of it (`PageWalk`).
+"""Lists: one page of a list (`Page`), and reading the whole list (`PageWalk`).
 
-The walk is a state machine without I/O: run its `operation`, hand the page to `take`, go on while
-there is a next operation. Lists are walked by cursor (`first`, `after`), or by number
-(`offset`/`limit` or `page`/`limit`): if the caller begins by number, if the order of the list
-forbids a cursor, and if a tenant answers the first page without `pageInfo` but with a `count` above
-the number of rows. The two ways are never mixed: no request has parameters of both, and once a
-cursor was sent the walk does not go by number.
+`PageWalk` is a state machine without I/O: run its `operation`, pass the page to `add_page`, and
+repeat this while there is a next operation. Lists are read by cursor (`first`, `after`), or by
+number (`offset`/`limit` or `page`/`limit`): if the caller begins by number, if the order of the
+list forbids a cursor, and if a tenant answers the first page without `pageInfo` but with a `count`
+above the number of rows. The two are never mixed: no request has parameters of both, and after a
+cursor was sent, no page is requested by number.
 """
 
 from __future__ import annotations
@@ -234,12 +234,13 @@ def check_listing(operation: object) -> None:
 
 
 class PageWalk(Generic[T]):
-    """The way through a list: run `operation`, give its page to `take`; None is the end.
+    """Read a list page by page: run `operation` and pass its page to `add_page`, until `operation`
+    is None.
 
-    A list that cannot be read on raises PlatformProtocolError from `operation`, after the rows that
-    did come: a cursor that repeats or is missing, pages that repeat, a hundred in a row that tell
-    nothing new, a rest that the service counts and that no other page brings. Where the operation
-    has no pages at all, what came is the list: it is `truncated` then, and the log says so.
+    If the next page cannot be read, `operation` raises PlatformProtocolError after the rows so far:
+    a cursor repeats or is missing, pages repeat, a hundred pages in a row have no new rows, or
+    `count` is larger than the number of rows on all pages. If the operation has no pages, the rows
+    of the only response are the list. The list is then `truncated`, and the log says so.
     """
 
     truncated = False
@@ -270,8 +271,8 @@ class PageWalk(Generic[T]):
             raise self._problem
         return self._next
 
-    def take(self, page: Page[T]) -> list[T]:
-        """The new rows of the page that the current operation got; moves on."""
+    def add_page(self, page: Page[T]) -> list[T]:
+        """Return the new rows of the page that `operation` returned, and go to the next page."""
         self._readable = self._readable or bool(page.rows)
         if self._by_cursor and (page.page_info is not None or self._cursors):
             self._received += len(page.rows) + page.left_out
@@ -408,14 +409,14 @@ def aiterate(
 
 def _pages(walk: PageWalk[T], run: Callable[[Operation[Page[T]]], Page[T]]) -> Iterator[list[T]]:
     while (page := walk.operation) is not None:
-        yield walk.take(run(page))
+        yield walk.add_page(run(page))
 
 
 async def _items(
     walk: PageWalk[T], run: Callable[[Operation[Page[T]]], Awaitable[Page[T]]]
 ) -> AsyncIterator[T]:
     while (page := walk.operation) is not None:
-        for item in walk.take(await run(page)):
+        for item in walk.add_page(await run(page)):
             yield item
 
 
@@ -445,7 +446,7 @@ def collect(
     left_out = 0
     while walk.operation is not None:
         page = yield from call(walk.operation)
-        items += walk.take(page)
+        items += walk.add_page(page)
         left_out += page.left_out
         if max_items is not None and len(items) >= max_items:
             more = len(items) > max_items or walk.operation is not None

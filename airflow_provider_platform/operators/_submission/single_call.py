@@ -33,7 +33,7 @@ class SingleCallOperator(PlatformOperator):
     """Base of the operators with one call that must not be repeated."""
 
     @abstractmethod
-    def key_of(self, config: PlatformConfig) -> str:
+    def idempotency_key(self, config: PlatformConfig) -> str:
         """Return the fingerprint of address, identity and input."""
 
     @abstractmethod
@@ -41,7 +41,7 @@ class SingleCallOperator(PlatformOperator):
         """Make the call and return the result as plain JSON. Raises PlatformError."""
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
-        """Return what a later look-up needs, read before the call; stored with `intent`."""
+        """Return what `find` needs, read before the call; stored with `intent`."""
         return {}
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
@@ -56,13 +56,13 @@ class SingleCallOperator(PlatformOperator):
         )
 
     def remember(self, result: Any) -> dict[str, Any]:
-        """Return what `take` needs, stored with `done`; the store holds 64 KB."""
+        """Return what `reload_result` needs, stored with `done`; the store holds 64 KB."""
         import json
 
         small = len(json.dumps(result).encode()) <= MAX_RESULT_BYTES
         return {"result": result} if small else {}
 
-    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+    def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         """Return the result of a call that succeeded in an earlier try."""
         if "result" in ids:
             return ids["result"]
@@ -83,7 +83,7 @@ class SingleCallOperator(PlatformOperator):
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:
         """Make the call, or not, as the record of the last try says, and return its result."""
-        with closing(Submission(context, self.key_of(hook.config))) as submission:
+        with closing(Submission(context, self.idempotency_key(hook.config))) as submission:
             return self._make_once(hook, submission, read_record(context))
 
     def _make_once(
@@ -102,7 +102,7 @@ class SingleCallOperator(PlatformOperator):
             )
         if record is not None and step is Step.RELOAD:
             self.log.info("The call already succeeded in an earlier try. Reading its result again.")
-            return self.take(hook, record.ids)
+            return self.reload_result(hook, record.ids)
         try:
             result = self._result(hook, submission, record.ids if record else {}, step)
         except PlatformOutcomeUnknownError:
@@ -121,9 +121,9 @@ class SingleCallOperator(PlatformOperator):
                 "An earlier try ended unexpectedly while it made the call. Checking whether "
                 "the call was carried out."
             )
-            found = self.find(hook, lost)
-            if found is not None:
-                return found
+            result = self.find(hook, lost)
+            if result is not None:
+                return result
         ids = self.prepare(hook)
         submission.write("intent", ids)
         try:
@@ -132,7 +132,7 @@ class SingleCallOperator(PlatformOperator):
             if not may_have_been_processed(error):
                 submission.note("failed", ids)
                 raise
-            found = self.find(hook, ids)
-            if found is None:
+            result = self.find(hook, ids)
+            if result is None:
                 raise
-            return found
+            return result

@@ -188,7 +188,7 @@ def test_call_in_another_deployment_is_another_call() -> None:
         task_id="x", method="POST", path="/v1/deployments/{deploymentId}/folders", body={}
     )
     keys = {
-        operator.key_of(
+        operator.idempotency_key(
             PlatformConfig.build(
                 host="https://acme.example.com/api", management_token="t" * 20, deployment_id=number
             )

@@ -241,7 +241,7 @@ class TestDeferred:
         _, deferral = self.deferred(report_id=999, exponential_backoff=True, max_wait=600)
         path, arguments = deferral.trigger.serialize()
         assert path == "airflow_provider_platform.triggers.sensors.PlatformSensorTrigger"
-        assert arguments["pace"] == {
+        assert arguments["poll_interval"] == {
             "interval": 0.01,
             "exponential_backoff": True,
             "max_wait": 600.0,
@@ -289,7 +289,7 @@ class TestDeferred:
         waiting, deferral = self.deferred(name="Big", timeout=30)
         platform_sandbox.control.change("reports", 101, name="Big", meta={"text": "x" * 300_000})
         event = self.fire(deferral.trigger)
-        assert (event["status"], event["value"]) == ("seen", None)
+        assert (event["status"], event["value"]) == ("success", None)
         found = waiting.execute_complete(TaskTries().context(), event)
         assert len(found["meta"]["text"]) == 300_000
 

@@ -161,7 +161,7 @@ def test_triggers_and_records_of_runs_have_the_stored_shape(
             "trigger": stored(list(deferred.trigger.serialize())),
             "method": deferred.method_name,
             "kwargs": stored(deferred.kwargs),
-            "note": context["ti"].xcoms.get(RECORD_KEY),
+            "chat_run_xcom": context["ti"].xcoms.get(RECORD_KEY),
             "event": event_of(deferred.trigger),
         }
     check("runs", name, found)
@@ -212,7 +212,7 @@ def test_stored_keys_are_unchanged() -> None:
         links.add(link().xcom_key)
     assert SHAPES["keys"] == {
         "task_state_store": STORE_KEY,
-        "note": RECORD_KEY,
+        "chat_run_xcom": RECORD_KEY,
         "links": sorted(links),
         "conditions": sorted(KINDS),
     }

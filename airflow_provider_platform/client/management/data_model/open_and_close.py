@@ -503,7 +503,7 @@ def all_rows(operation: Operation[Page[Any]], deadline: float | None) -> Program
     rows: list[Any] = []
     while walk.operation is not None:
         page = yield from call(walk.operation, deadline=deadline)
-        rows += walk.take(page)
+        rows += walk.add_page(page)
     return rows
 
 

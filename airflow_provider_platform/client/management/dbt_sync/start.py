@@ -119,7 +119,7 @@ def _read_newest(
     left_out = 0
     while walk.operation is not None:
         page = yield from call(walk.operation, once=once, deadline=deadline)
-        runs += walk.take(page)
+        runs += walk.add_page(page)
         left_out += page.left_out
         if not _begins_with_oldest(runs):
             break

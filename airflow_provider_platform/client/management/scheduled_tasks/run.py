@@ -119,5 +119,5 @@ class ScheduledTaskRuns(RunsNow):
         )
         runs: list[RunNow] = []
         while walk.operation is not None:
-            runs += walk.take((yield from call(walk.operation, once=once, deadline=deadline)))
+            runs += walk.add_page((yield from call(walk.operation, once=once, deadline=deadline)))
         return runs

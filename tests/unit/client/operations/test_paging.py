@@ -118,7 +118,7 @@ def test_a_walk_asks_for_a_page_only_when_it_is_wanted() -> None:
     first = walk.operation
     assert first is not None
 
-    rows = walk.take(first.read(cursor_service(3)(dict(first.query))))
+    rows = walk.add_page(first.read(cursor_service(3)(dict(first.query))))
 
     assert [row.id for row in rows] == [0, 1]
     assert walk.operation is not None
@@ -207,7 +207,7 @@ def test_a_next_page_without_a_cursor_is_an_error_after_the_rows_that_came(curso
     assert operation is not None
     page = {"items": reports([1]), "pageInfo": {"hasNextPage": True, "endCursor": cursor}}
 
-    assert [row.id for row in walk.take(operation.read(page))] == [1]
+    assert [row.id for row in walk.add_page(operation.read(page))] == [1]
     with pytest.raises(PlatformProtocolError, match="sent no cursor"):
         walk.operation  # noqa: B018
 
