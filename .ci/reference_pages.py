@@ -17,7 +17,7 @@ import textwrap
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from airflow_provider_platform.client import errors
 from airflow_provider_platform.get_provider_info import get_provider_info
@@ -202,6 +202,7 @@ def _sentences(text: str) -> list[str]:
 def _parameters(subject: Subject) -> str:
     described: dict[str, str] = {}
     found: dict[str, inspect.Parameter] = {}
+    kinds: dict[str, str] = {}
     order = [cls for cls in subject.described.__mro__ if _ours(cls)]
     for cls in order:
         described = _split(inspect.getdoc(cls) or "")[1] | described if cls.__doc__ else described
@@ -209,6 +210,7 @@ def _parameters(subject: Subject) -> str:
         for name, parameter in inspect.signature(init).parameters.items() if init else ():
             if name != "self" and parameter.kind not in _REST:
                 found.setdefault(name, parameter)
+                kinds.setdefault(name, _kind(parameter, vars(import_module(cls.__module__))))
     templates = set(subject.described.template_fields)  # type: ignore[attr-defined]
     rows = ["| name | type | default | |", "| --- | --- | --- | --- |"]
     for name, parameter in found.items():
@@ -218,7 +220,7 @@ def _parameters(subject: Subject) -> str:
             raise Incomplete(f"{subject.name}: no docstring says what {name} is")
         default = parameter.default
         shown = "**required**" if default is inspect.Parameter.empty else f"`{_default(default)}`"
-        kind = _cell(str(parameter.annotation).replace("float | timedelta", "float or timedelta"))
+        kind = _cell(kinds[name].replace("float | timedelta", "float or timedelta"))
         template = "" if name in templates else " Not a template."
         text = _cell(described[name].rstrip("."))
         rows.append(f"| `{name}` | `{kind}` | {shown} | {text}.{template} |")
@@ -231,6 +233,16 @@ def _parameters(subject: Subject) -> str:
     if subject.kind == "decorator":
         more += " The function gets its arguments as in `@task`; what it returns is not rendered."
     return f"{table}\n\n{more}"
+
+
+def _kind(parameter: inspect.Parameter, names: dict[str, Any]) -> str:
+    """The type of a parameter. A name for the words that it accepts is replaced by these words."""
+
+    def words(name: re.Match[str]) -> str:
+        named = names.get(name[0])
+        return str(named).removeprefix("typing.") if get_origin(named) is Literal else name[0]
+
+    return re.sub(r"\b[A-Z]\w+", words, str(parameter.annotation))
 
 
 def _ours(cls: type) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from airflow_provider_platform.client.operations.operation import METHODS
 from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.contract.schemas import ANY_TYPE, Shape
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Endpoint
 
 _PREFIX = {"management": "", "build": "/build/api"}
-_METHODS = ("get", "post", "put", "patch", "delete")
+_METHODS = tuple(method.lower() for method in METHODS)
 
 
 class Severity(StrEnum):

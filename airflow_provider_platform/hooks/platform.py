@@ -17,7 +17,6 @@ from importlib import import_module
 from typing import (
     TYPE_CHECKING,
     Any,
-    Literal,
     Self,
     TypedDict,
     TypeVar,
@@ -31,15 +30,21 @@ from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
 )
-from airflow_provider_platform.client.chat.failed_queries import ToolErrorRule
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import (
     ChatResult,
     with_changed_texts,
 )
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
+from airflow_provider_platform.client.choices import CacheMode, FailOnToolError, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_check import check_connection, summary
+from airflow_provider_platform.client.defaults import (
+    CHAT_TIMEOUT,
+    MAX_ROWS,
+    POLL_INTERVAL,
+    QUERY_TIMEOUT,
+)
 from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformError,
@@ -130,7 +135,6 @@ else:
 
 T = TypeVar("T")
 Id = int | str
-SQL_TIMEOUT = 600.0
 
 _NOT_MASKED = (
     "A secret of this connection or of a response could not be masked in Airflow's logs. This "
@@ -148,14 +152,17 @@ class ChatOptions(TypedDict, total=False):
     session_settings: dict[str, Any] | None
     active_branch_name: str | None
     is_default_branch: bool | None
-    if_thread_busy: Literal["wait", "fail"]
-    fail_on_tool_error: ToolErrorRule
+    if_thread_busy: IfThreadBusy
+    fail_on_tool_error: FailOnToolError
     max_rows: int
     timeout: Seconds
     poll_interval: Seconds
 
 
-_CHOICES = {"if_thread_busy": ("wait", "fail"), "fail_on_tool_error": get_args(ToolErrorRule)}
+_CHOICES = {
+    "if_thread_busy": get_args(IfThreadBusy),
+    "fail_on_tool_error": get_args(FailOnToolError),
+}
 
 
 def _check_options(options: ChatOptions) -> None:
@@ -451,8 +458,8 @@ class PlatformHook(BaseHook):
         deployment_id: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
-        cache: query.Cache | None = None,
-        timeout: Seconds = SQL_TIMEOUT,
+        cache: CacheMode | None = None,
+        timeout: Seconds = QUERY_TIMEOUT,
         default_row_limit: int | None = None,
         max_row_limit: int | None = None,
         page_by: Sequence[str] | None = None,
@@ -506,8 +513,8 @@ class PlatformHook(BaseHook):
         deployment_id: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
-        cache: query.Cache | None = None,
-        timeout: Seconds = SQL_TIMEOUT,
+        cache: CacheMode | None = None,
+        timeout: Seconds = QUERY_TIMEOUT,
         default_row_limit: int | None = None,
         max_row_limit: int | None = None,
         page_by: Sequence[str] | None = None,
@@ -874,8 +881,8 @@ class PlatformHook(BaseHook):
         _check_options(options)
         limits = ChatLimits.of(
             client.config,
-            deadline=client.clock() + in_seconds(options.get("timeout", 1800.0)),
-            poll_interval=in_seconds(options.get("poll_interval", 5.0)),
+            deadline=client.clock() + in_seconds(options.get("timeout", CHAT_TIMEOUT)),
+            poll_interval=in_seconds(options.get("poll_interval", POLL_INTERVAL)),
             if_thread_busy=options.get("if_thread_busy", "wait"),
         )
         return ChatCall.prepare(
@@ -887,6 +894,6 @@ class PlatformHook(BaseHook):
             session_settings=options.get("session_settings"),
             active_branch_name=options.get("active_branch_name"),
             is_default_branch=options.get("is_default_branch"),
-            max_rows=options.get("max_rows", 100),
+            max_rows=options.get("max_rows", MAX_ROWS),
             details=True,
         )

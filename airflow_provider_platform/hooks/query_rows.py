@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.results import frames
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.results.columns import Types
 
-OnTruncated = Literal["warn", "fail"]
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, overload
 
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 
+from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.operation import Operation
@@ -20,7 +21,6 @@ from airflow_provider_platform.client.settings.connection_fields import EXTRA_NA
 from airflow_provider_platform.hooks._dbapi import SqlConnection, check_query
 from airflow_provider_platform.hooks.connection import read_extras
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.hooks.query_rows import OnTruncated
 from airflow_provider_platform.results.columns import ColumnTypes
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client.choices import Method
 from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
@@ -31,7 +32,7 @@ _QUOTED = "quoted in a text"
 
 def _method(name: str, value: Any) -> str:
     found = arguments.text(name, value).strip().upper()
-    return arguments.choice(name, found, ("GET", "POST", "PUT", "PATCH", "DELETE"))
+    return arguments.choice(name, found, get_args(Method))
 
 
 def _path(name: str, value: Any) -> str:

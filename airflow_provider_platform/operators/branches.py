@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from airflow_provider_platform._airflow import BaseOperator, TaskGroup
+from airflow_provider_platform.client.choices import EnvironmentOrSupported, MergeTarget
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
@@ -17,11 +19,9 @@ from airflow_provider_platform.operators._submission.submit_or_reattach import R
 
 BUILD_TIMEOUT = 900.0
 MERGE_TIMEOUT = 1800.0
-ENVIRONMENTS = ("staging", "dev_mode", "if_supported")
-TARGETS = ("default", "parent")
-IF_DEV_MODE_BUSY = ("replace", "fail")
-MERGE_WHEN = ("on_success", "never")
-DELETE_WHEN = ("on_success", "always", "never")
+IfDevModeBusy = Literal["replace", "fail"]
+MergeWhen = Literal["on_success", "never"]
+DeleteWhen = Literal["on_success", "always", "never"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,8 +79,8 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     checks: ClassVar[Checks] = {
         "branch_name": arguments.text,
-        "environment": partial(arguments.choice, choices=ENVIRONMENTS),
-        "if_dev_mode_busy": partial(arguments.choice, choices=IF_DEV_MODE_BUSY),
+        "environment": partial(arguments.choice, choices=get_args(EnvironmentOrSupported)),
+        "if_dev_mode_busy": partial(arguments.choice, choices=get_args(IfDevModeBusy)),
         "wait_for_build": arguments.boolean,
     }
 
@@ -88,8 +88,8 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
         self,
         *,
         branch_name: str,
-        environment: Literal["staging", "dev_mode", "if_supported"] = "staging",
-        if_dev_mode_busy: Literal["replace", "fail"] = "replace",
+        environment: EnvironmentOrSupported = "staging",
+        if_dev_mode_busy: IfDevModeBusy = "replace",
         wait_for_build: bool | str = True,
         timeout: float | timedelta = BUILD_TIMEOUT,
         multiple_outputs: bool = True,
@@ -149,14 +149,14 @@ class PlatformCloseBranchOperator(DeploymentOperator):
     operator_extra_links = Links(BranchLink)
     checks: ClassVar[Checks] = {
         "branch_name": arguments.optional_text,
-        "environment": partial(arguments.choice, choices=ENVIRONMENTS),
+        "environment": partial(arguments.choice, choices=get_args(EnvironmentOrSupported)),
     }
 
     def __init__(
         self,
         *,
         branch_name: str | None,
-        environment: Literal["staging", "dev_mode", "if_supported"] | None = "if_supported",
+        environment: EnvironmentOrSupported | None = "if_supported",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -236,7 +236,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     checks: ClassVar[Checks] = {
         "branch_name": arguments.text,
-        "into": partial(arguments.choice, choices=TARGETS),
+        "into": partial(arguments.choice, choices=get_args(MergeTarget)),
         "message": arguments.optional_text,
         "delete_branch": arguments.boolean,
         "hash": arguments.optional_text,
@@ -247,7 +247,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
         self,
         *,
         branch_name: str,
-        into: Literal["default", "parent"] = "default",
+        into: MergeTarget = "default",
         message: str | None = None,
         delete_branch: bool | str = False,
         hash: str | None = None,
@@ -376,16 +376,16 @@ def branch_gate(
     branch_name: Any,
     *,
     group_id: str = "branch_gate",
-    merge: Literal["on_success", "never"] = "on_success",
-    delete: Literal["on_success", "always", "never"] = "on_success",
-    environment: Literal["staging", "dev_mode", "if_supported"] = "staging",
-    into: Literal["default", "parent"] = "default",
+    merge: MergeWhen = "on_success",
+    delete: DeleteWhen = "on_success",
+    environment: EnvironmentOrSupported = "staging",
+    into: MergeTarget = "default",
     message: str | None = None,
     deployment_id: Any = None,
     platform_conn_id: str = "platform_default",
     merge_conn_id: str | None = None,
     deferrable: bool | None = None,
-    poll_interval: float | timedelta = 5.0,
+    poll_interval: float | timedelta = POLL_INTERVAL,
     timeout: float | timedelta = BUILD_TIMEOUT,
     merge_timeout: float | timedelta = MERGE_TIMEOUT,
     default_args: dict[str, Any] | None = None,
@@ -434,8 +434,8 @@ def branch_gate(
     :param default_args: arguments of all tasks in the group, also of the tasks inside, as in a
         TaskGroup
     """
-    arguments.choice("merge", merge, MERGE_WHEN)
-    arguments.choice("delete", delete, DELETE_WHEN)
+    arguments.choice("merge", merge, get_args(MergeWhen))
+    arguments.choice("delete", delete, get_args(DeleteWhen))
     connected: dict[str, Any] = {
         "deployment_id": deployment_id,
         "platform_conn_id": platform_conn_id,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
+from airflow_provider_platform.client.defaults import CHAT_TIMEOUT, MAX_ROWS
 from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.chat import ChatRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
-CHAT_TIMEOUT = 1800.0
 ALL_SENT_ROWS = 2**31 - 1
 """A file holds every row that the chat sends: 100 of a query by default, which is no limit."""
 
@@ -98,8 +99,8 @@ class PlatformChatOperator(RemoteRunOperator):
         "session_settings": arguments.session_settings,
         "active_branch_name": arguments.optional_text,
         "is_default_branch": arguments.optional_boolean,
-        "if_thread_busy": partial(arguments.choice, choices=("wait", "fail")),
-        "fail_on_tool_error": partial(arguments.choice, choices=("all", "any", "never")),
+        "if_thread_busy": partial(arguments.choice, choices=get_args(IfThreadBusy)),
+        "fail_on_tool_error": partial(arguments.choice, choices=get_args(FailOnToolError)),
         "max_rows": partial(arguments.whole_number, minimum=0),
         "max_xcom_bytes": partial(arguments.or_none(arguments.whole_number), minimum=0),
         "details": arguments.boolean,
@@ -115,9 +116,9 @@ class PlatformChatOperator(RemoteRunOperator):
         session_settings: dict[str, Any] | None = None,
         active_branch_name: str | None = None,
         is_default_branch: bool | str | None = None,
-        if_thread_busy: Literal["wait", "fail"] = "wait",
-        fail_on_tool_error: Literal["all", "any", "never"] = "all",
-        max_rows: int | str = 100,
+        if_thread_busy: IfThreadBusy = "wait",
+        fail_on_tool_error: FailOnToolError = "all",
+        max_rows: int | str = MAX_ROWS,
         max_xcom_bytes: int | str | None = None,
         details: bool | str = False,
         output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client.choices import EnvironmentOrSupported, SyncOutput, SyncSource
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
-from airflow_provider_platform.operators.branches import ENVIRONMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.run_kind import Ids
 
 DBT_SYNC_TIMEOUT = 3600.0
+IfSyncRunning = Literal["start", "follow", "fail", "skip"]
 
 
 def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
@@ -116,11 +117,11 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         "branch_name": arguments.optional_text,
         "ref": arguments.optional_text,
         "wait_for_completion": partial(arguments.boolean_or, choices=("if_supported",)),
-        "source": partial(arguments.optional_choice, choices=("git", "manifest")),
+        "source": partial(arguments.optional_choice, choices=get_args(SyncSource)),
         "manifest": arguments.mapping,
-        "output_mode": partial(arguments.optional_choice, choices=("branch", "files")),
-        "open_branch": partial(arguments.optional_choice, choices=ENVIRONMENTS),
-        "if_running": partial(arguments.choice, choices=("start", "follow", "fail", "skip")),
+        "output_mode": partial(arguments.optional_choice, choices=get_args(SyncOutput)),
+        "open_branch": partial(arguments.optional_choice, choices=get_args(EnvironmentOrSupported)),
+        "if_running": partial(arguments.choice, choices=get_args(IfSyncRunning)),
     }
 
     rules: ClassVar[Sequence[Rule]] = (
@@ -138,11 +139,11 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         branch_name: str | None = None,
         ref: str | None = None,
         wait_for_completion: bool | Literal["if_supported"] = "if_supported",
-        source: Literal["git", "manifest"] | None = None,
+        source: SyncSource | None = None,
         manifest: dict[str, Any] | None = None,
-        output_mode: Literal["branch", "files"] | None = None,
-        open_branch: Literal["staging", "dev_mode", "if_supported"] | None = None,
-        if_running: Literal["start", "follow", "fail", "skip"] = "start",
+        output_mode: SyncOutput | None = None,
+        open_branch: EnvironmentOrSupported | None = None,
+        if_running: IfSyncRunning = "start",
         timeout: float | timedelta = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,

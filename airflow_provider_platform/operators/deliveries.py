@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.deliveries import DeliveryRunKind, ScheduledTaskRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
-IF_RUNNING = ("follow", "fail", "skip")
 DELIVERY_TIMEOUT = 3900.0
 """The service ends a delivery that hangs after an hour."""
 TASK_TIMEOUT = 3600.0
@@ -70,7 +70,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
 
     checks: ClassVar[Checks] = {
         "delivery_id": _resource_id,
-        "if_running": partial(arguments.choice, choices=IF_RUNNING),
+        "if_running": partial(arguments.choice, choices=get_args(IfRunning)),
         "wait_for_completion": arguments.boolean,
     }
 
@@ -78,7 +78,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         self,
         *,
         delivery_id: int | str,
-        if_running: Literal["follow", "fail", "skip"] = "follow",
+        if_running: IfRunning = "follow",
         wait_for_completion: bool = True,
         timeout: float | timedelta = DELIVERY_TIMEOUT,
         multiple_outputs: bool = True,
@@ -150,7 +150,7 @@ class PlatformRunScheduledTaskOperator(DeploymentOperator, RemoteRunOperator):
 
     checks: ClassVar[Checks] = {
         "scheduled_task_id": _resource_id,
-        "if_running": partial(arguments.choice, choices=IF_RUNNING),
+        "if_running": partial(arguments.choice, choices=get_args(IfRunning)),
         "wait_for_completion": partial(arguments.boolean_or, choices=("if_supported",)),
     }
 
@@ -158,7 +158,7 @@ class PlatformRunScheduledTaskOperator(DeploymentOperator, RemoteRunOperator):
         self,
         *,
         scheduled_task_id: int | str,
-        if_running: Literal["follow", "fail", "skip"] = "follow",
+        if_running: IfRunning = "follow",
         wait_for_completion: bool | Literal["if_supported"] = "if_supported",
         timeout: float | timedelta = TASK_TIMEOUT,
         multiple_outputs: bool = True,

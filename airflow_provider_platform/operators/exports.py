@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client.choices import ExportFormat, ExportLayout
+from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
 from airflow_provider_platform.client.operations.rules import exactly_one
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.exports import ExportRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
-EXPORT_TIMEOUT = 300.0
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
 
 
@@ -79,14 +80,14 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     }
     checks: ClassVar[Checks] = {
         "output_path": check_output_path,
-        "format": partial(arguments.choice, choices=("png", "pdf")),
+        "format": partial(arguments.choice, choices=get_args(ExportFormat)),
         "dashboard_id": arguments.optional_id,
         "dashboard_public_id": arguments.optional_text,
         "filters": dashboard_settings,
         "time_grains": dashboard_settings,
         "member_switchers": dashboard_settings,
         "render_as": arguments.mapping,
-        "layout": partial(arguments.optional_choice, choices=("screenshot", "print")),
+        "layout": partial(arguments.optional_choice, choices=get_args(ExportLayout)),
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("dashboard_id", "dashboard_public_id"), exactly_one),
@@ -105,7 +106,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         member_switchers: Sequence[Any] | str | None = None,
         render_as: dict[str, Any] | str | None = None,
         layout: str | None = None,
-        timeout: float | timedelta = EXPORT_TIMEOUT,
+        timeout: float | timedelta = EXPORT_LIFETIME,
         **kwargs: Any,
     ) -> None:
         super().__init__(timeout=timeout, **kwargs)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client.choices import NotificationFormat
 from airflow_provider_platform.client.errors import (
     PlatformConflictError,
     PlatformNotFoundError,
@@ -117,7 +118,7 @@ SCHEDULE: dict[str, Check] = {
     **dict.fromkeys(PARTS, _part),
     "custom_cron": _custom_cron,
     "timezone": _timezone,
-    "notification_format": partial(arguments.optional_choice, choices=("png", "pdf")),
+    "notification_format": partial(arguments.optional_choice, choices=get_args(NotificationFormat)),
     "notification_enabled": arguments.optional_boolean,
     "notification_ai_summary": arguments.optional_boolean,
     "filters": dashboard_settings,
@@ -320,7 +321,7 @@ class PlatformCreateNotificationOperator(
     checks: ClassVar[Checks] = {
         "dashboard_id": arguments.optional_id,
         "dashboard_public_id": arguments.optional_text,
-        "if_exists": partial(arguments.choice, choices=("skip", "update", "fail")),
+        "if_exists": partial(arguments.choice, choices=get_args(IfExists)),
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("schedule_type",), required),

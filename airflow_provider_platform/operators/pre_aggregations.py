@@ -4,8 +4,10 @@ them."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client.choices import IfStartLost
+from airflow_provider_platform.client.defaults import MISSING_GRACE
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.run_kind import Ids
 
 BUILD_TIMEOUT = 7200.0
-MISSING_GRACE = 300.0
 
 
 def _names(name: str, value: Any) -> list[str] | None:
@@ -165,7 +166,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         "wait_for_completion": arguments.boolean,
         "verify_sql": arguments.or_none(one_query),
         "missing_grace": arguments.seconds,
-        "if_start_lost": partial(arguments.choice, choices=("fail", "repeat")),
+        "if_start_lost": partial(arguments.choice, choices=get_args(IfStartLost)),
     }
     rules: ClassVar[Sequence[Rule]] = ((("verify_sql", "wait_for_completion"), _is_waited_for),)
 
@@ -181,7 +182,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         wait_for_completion: bool = True,
         verify_sql: str | None = None,
         missing_grace: float | timedelta = MISSING_GRACE,
-        if_start_lost: Literal["fail", "repeat"] = "fail",
+        if_start_lost: IfStartLost = "fail",
         timeout: float | timedelta = BUILD_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client.choices import CacheMode, OnTruncated
+from airflow_provider_platform.client.defaults import MAX_ROWS, QUERY_TIMEOUT
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
     ResultTruncatedError,
@@ -47,10 +49,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.results.files.format_and_options import Output
     from airflow_provider_platform.results.files.save import SavedRows
 
-QUERY_TIMEOUT = 600.0
 LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
-CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
 
 
 def one_query(name: str, value: Any) -> str:
@@ -174,14 +174,14 @@ class PlatformQueryOperator(DeploymentOperator):
         "max_rows": partial(arguments.whole_number, minimum=0),
         "max_xcom_bytes": partial(arguments.or_none(arguments.whole_number), minimum=0),
         "types": arguments.column_types,
-        "on_truncated": partial(arguments.choice, choices=("warn", "fail")),
+        "on_truncated": partial(arguments.choice, choices=get_args(OnTruncated)),
         "default_row_limit": arguments.optional_id,
         "max_row_limit": arguments.optional_id,
         "page_by": column_names,
         "page_rows": partial(arguments.or_none(arguments.whole_number), minimum=2),
         "branch_name": arguments.optional_text,
         "timezone": arguments.optional_text,
-        "cache": partial(arguments.optional_choice, choices=CACHES),
+        "cache": partial(arguments.optional_choice, choices=get_args(CacheMode)),
         "deferrable": arguments.boolean,
         "timeout": arguments.seconds,
     }
@@ -199,7 +199,7 @@ class PlatformQueryOperator(DeploymentOperator):
         output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
         output_format: str | None = None,
         output_options: dict[str, Any] | None = None,
-        max_rows: int | str = 100,
+        max_rows: int | str = MAX_ROWS,
         max_xcom_bytes: int | str | None = None,
         types: str | dict[str, str] = "service",
         on_truncated: str = "warn",

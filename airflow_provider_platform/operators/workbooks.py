@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
@@ -169,7 +169,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         "allow_embed": arguments.optional_boolean,
         "config": arguments.mapping,
         "dashboard_id": arguments.optional_id,
-        "on_review_required": partial(arguments.choice, choices=("fail", "skip")),
+        "on_review_required": partial(arguments.choice, choices=get_args(OnReviewRequired)),
     }
 
     def __init__(

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat import errors
-from airflow_provider_platform.client.chat.failed_queries import ToolErrorRule, check_tools
+from airflow_provider_platform.client.chat.failed_queries import check_tools
 from airflow_provider_platform.client.chat.log_events import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import (
@@ -19,6 +19,7 @@ from airflow_provider_platform.client.chat.result import (
     without_details,
 )
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import ChatSuspendedError, PlatformError
 from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.client.known_secrets import KnownSecrets
@@ -46,6 +47,8 @@ from airflow_provider_platform.runs.run_kind import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
+
 PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""
 LATE_LOOK_SECONDS = 60.0
@@ -70,9 +73,9 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     session_settings: dict[str, Any] | None = None
     active_branch_name: str | None = None
     is_default_branch: bool | None = None
-    if_thread_busy: Literal["wait", "fail"] = "wait"
-    fail_on_tool_error: ToolErrorRule = "all"
-    max_rows: int = 100
+    if_thread_busy: IfThreadBusy = "wait"
+    fail_on_tool_error: FailOnToolError = "all"
+    max_rows: int = MAX_ROWS
     details: bool = False
 
     def idempotency_key(self, config: PlatformConfig) -> str:

@@ -10,7 +10,7 @@ that was ended, and the next try follows it further.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
@@ -18,7 +18,6 @@ from airflow_provider_platform.client.management.deliveries.run import DeliveryR
 from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
 from airflow_provider_platform.client.management.shared.runs_now import (
     FoundRun,
-    IfRunning,
     RunNowOutcome,
     RunsNow,
     already_running,
@@ -40,6 +39,9 @@ from airflow_provider_platform.runs.run_kind import (
     say,
     warn,
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.choices import IfRunning
 
 
 @dataclass(frozen=True)

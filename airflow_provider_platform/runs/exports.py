@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
 from airflow_provider_platform.client.errors import DashboardExportFailedError
 from airflow_provider_platform.client.management.exports.exports import (
     StartDashboardExportInput,
     start_dashboard_export,
 )
 from airflow_provider_platform.client.management.exports.run import (
-    LIFETIME,
     ExportOutcome,
     download,
     poll,
@@ -39,7 +39,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
 
     id_field = "job_id"
     outcome_class = ExportOutcome
-    lifetime = LIFETIME
+    lifetime = EXPORT_LIFETIME
 
     body: StartDashboardExportInput | None = None
     output_path: str = ""

@@ -13,11 +13,10 @@ another.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.pre_aggregation_builds import (
-    MISSING_GRACE,
     START_AGAIN,
     BuildOutcome,
     BuildProgress,
@@ -29,6 +28,7 @@ from airflow_provider_platform.client.data_api.pre_aggregation_builds import (
     wait_for_builds,
     wait_for_rows,
 )
+from airflow_provider_platform.client.defaults import MISSING_GRACE
 from airflow_provider_platform.client.errors import PlatformOutcomeUnknownError
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
@@ -41,6 +41,9 @@ from airflow_provider_platform.runs.run_kind import (
     say,
     warn,
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.choices import IfStartLost
 
 RECORDED_TOKENS = 1500
 """Tokens that the record of a task has room for: it holds 64 KB."""
@@ -61,7 +64,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
     wait_for_completion: bool = True
     verify_sql: str | None = None
     missing_grace: float = MISSING_GRACE
-    if_start_lost: Literal["fail", "repeat"] = "fail"
+    if_start_lost: IfStartLost = "fail"
     deployment_id: int | None = None
 
     def idempotency_key(self, config: PlatformConfig) -> str:

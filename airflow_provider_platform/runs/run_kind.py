@@ -18,6 +18,8 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -58,7 +60,7 @@ class RunEnvironment:
     clock: Clock
     secrets: KnownSecrets
     deadline: float
-    poll_interval: float = 5.0
+    poll_interval: float = POLL_INTERVAL
     timeout: float = 0.0
     in_triggerer: bool = False
     interrupted: Callable[[], bool] = _never

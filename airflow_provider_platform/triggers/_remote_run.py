@@ -15,6 +15,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
@@ -62,7 +63,7 @@ class RemoteRunTrigger(BaseTrigger):
         platform_conn_id: str,
         run: Ids,
         deadline: float,
-        poll_interval: float = 5.0,
+        poll_interval: float = POLL_INTERVAL,
         cancel_on_kill: bool = True,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

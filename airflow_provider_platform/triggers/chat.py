@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.defaults import MAX_ROWS, POLL_INTERVAL
 from airflow_provider_platform.client.errors import ChatSuspendedError
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
@@ -30,10 +31,10 @@ class PlatformChatTrigger(RemoteRunTrigger):
         platform_conn_id: str,
         run: Ids,
         session_settings: dict[str, Any] | None = None,
-        max_rows: int = 100,
+        max_rows: int = MAX_ROWS,
         details: bool = False,
         deadline: float,
-        poll_interval: float = 5.0,
+        poll_interval: float = POLL_INTERVAL,
         cancel_on_kill: bool = True,
     ) -> None:
         super().__init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
@@ -26,7 +27,7 @@ class PlatformBuildPreAggregationsTrigger(RemoteRunTrigger):
         deadline: float,
         missing_grace: float,
         verify_sql: str | None = None,
-        poll_interval: float = 5.0,
+        poll_interval: float = POLL_INTERVAL,
         cancel_on_kill: bool = True,
     ) -> None:
         super().__init__(

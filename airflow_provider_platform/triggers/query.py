@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.data_api.query import Cache, SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.choices import CacheMode
     from airflow_provider_platform.client.http.client import AsyncPlatformClient
     from airflow_provider_platform.runs.run_kind import Ids
 
@@ -31,7 +32,7 @@ class PlatformQueryTrigger(RemoteRunTrigger):
         deployment_id: int | None,
         branch_name: str | None = None,
         timezone: str | None = None,
-        cache: Cache | None = None,
+        cache: CacheMode | None = None,
         deadline: float,
     ) -> None:
         super().__init__(

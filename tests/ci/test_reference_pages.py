@@ -51,6 +51,14 @@ def test_a_page_has_every_parameter_with_its_default(maker: Any) -> None:
     assert "Not a template" in row
 
 
+def test_a_page_shows_the_words_of_a_named_type(maker: Any) -> None:
+    """The operator names `IfThreadBusy`, which says nothing to a reader of the page."""
+    [subject] = [one for one in maker.subjects() if one.name == "PlatformChatOperator"]
+    assert "| `if_thread_busy` | `Literal['wait', 'fail']` | `'wait'` |" in maker._parameters(
+        subject
+    )
+
+
 def test_undescribed_parameter_is_refused(maker: Any) -> None:
     from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 

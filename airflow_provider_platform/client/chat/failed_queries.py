@@ -6,18 +6,16 @@ decides.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED
+from airflow_provider_platform.client.choices import FailOnToolError
 from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.formats.branch_errors import branch_advice
 from airflow_provider_platform.client.formats.service_text import quote_service
 
-ToolErrorRule = Literal["all", "any", "never"]
-"""Which tool errors make a run fail: all queries failed, any tool call failed, or never."""
 
-
-def check_tools(result: dict[str, Any], rule: ToolErrorRule) -> None:
+def check_tools(result: dict[str, Any], rule: FailOnToolError) -> None:
     """Raise ChatToolError if the tool errors of a result, given as plain JSON (`as_plain`), make
     the run a failure under the rule.
 

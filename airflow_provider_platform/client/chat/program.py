@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from airflow_provider_platform.client.chat import errors
 from airflow_provider_platform.client.chat.busy_thread import is_busy
@@ -60,7 +60,9 @@ from airflow_provider_platform.client.chat.request import (
 )
 from airflow_provider_platform.client.chat.result import ChatResult
 from airflow_provider_platform.client.chat.thread import abort
+from airflow_provider_platform.client.choices import IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.defaults import MAX_ROWS, POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatRpcError,
@@ -125,10 +127,10 @@ class ChatLimits:
     whether the caller wants no more requests."""
 
     deadline: float
-    poll_interval: float = 5.0
+    poll_interval: float = POLL_INTERVAL
     idle_timeout: float = 120.0
     max_attempts: int = 5
-    if_thread_busy: Literal["wait", "fail"] = "wait"
+    if_thread_busy: IfThreadBusy = "wait"
     interrupted: Callable[[], bool] = _never
 
     @classmethod
@@ -162,7 +164,7 @@ class ChatCall:
         session_settings: dict[str, Any] | None = None,
         active_branch_name: str | None = None,
         is_default_branch: bool | None = None,
-        max_rows: int = 100,
+        max_rows: int = MAX_ROWS,
         details: bool = False,
     ) -> ChatCall:
         """Return a question that has not been sent. Raises PlatformInputError for a bad
@@ -194,7 +196,7 @@ class ChatCall:
         *,
         session_settings: dict[str, Any] | None = None,
         identity: dict[str, str] | None = None,
-        max_rows: int = 100,
+        max_rows: int = MAX_ROWS,
         details: bool = False,
     ) -> ChatCall:
         """Return a question that the service has accepted, named by its `ids`: it can be followed

@@ -58,7 +58,7 @@ from io import StringIO
 from typing import Any
 
 from airflow_provider_platform.client.chat.busy_thread import says_busy
-from airflow_provider_platform.client.chat.failed_queries import ToolErrorRule, check_tools
+from airflow_provider_platform.client.chat.failed_queries import check_tools
 from airflow_provider_platform.client.chat.framing import ChatLineParser, is_error, is_rpc_error
 from airflow_provider_platform.client.chat.log_events import (
     SHOWN_STAGES,
@@ -88,6 +88,8 @@ from airflow_provider_platform.client.chat.tool_calls import (
     ToolCall,
     read_tool_call,
 )
+from airflow_provider_platform.client.choices import FailOnToolError
+from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import read_plain_json, replace_surrogates
 from airflow_provider_platform.client.formats.ndjson import LineReader
@@ -597,7 +599,7 @@ class ChatRun:
     chat_id: str | None = None
     in_existing_thread: bool = False
     accepted: bool = False
-    max_rows: int = 100
+    max_rows: int = MAX_ROWS
     details: bool = False
 
     def __post_init__(self) -> None:
@@ -760,7 +762,7 @@ class ChatRun:
             return connection.closed_clean
         return not connection.streaming or self.passed_by
 
-    def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
+    def result(self, *, fail_on_tool_error: FailOnToolError = "all") -> ChatResult:
         """Return the result of a run that is over.
 
         Raises ChatNoAnswerError for a run without a final answer, and ChatToolError by the rule:

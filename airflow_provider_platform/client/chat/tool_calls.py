@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.formats.json_text import (
     finalize_numbers,
     read_json,
@@ -119,7 +120,7 @@ class ToolCall:
     name: str = ""
     input: Any = None
     result: Any = None
-    max_rows: int = 100
+    max_rows: int = MAX_ROWS
     parsed: _Result | None = None
 
     @property

@@ -38,6 +38,7 @@ from airflow_provider_platform.client.data_api.access import (
 )
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import CONTINUE_WAIT, SqlChunk
+from airflow_provider_platform.client.defaults import MISSING_GRACE
 from airflow_provider_platform.client.errors import (
     NoPreAggregationError,
     PlatformApiError,
@@ -93,8 +94,6 @@ LISTED_TABLES = 100
 """Tables that the outcome names."""
 JOBS_LIFETIME = 24 * 3600.0
 """Seconds from its start for which the service surely knows a job."""
-MISSING_GRACE = 300.0
-"""Seconds that tables may be missing while nothing moves, by default."""
 
 _START = RequestName("The start of the builds", f"POST /v1/{JOBS_PATH}")
 _STATUS = RequestName("The status of the builds", f"POST /v1/{JOBS_PATH}")

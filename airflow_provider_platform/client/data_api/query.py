@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, SecretStr
 
+from airflow_provider_platform.client.choices import CacheMode
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.access import (
     address_below,
@@ -52,15 +53,13 @@ SQL_IN_LOG = 2000
 REPEAT_PAUSE = 0.5
 """Seconds before a query that still runs is asked for again; the service itself waits longer."""
 
-Cache = Literal["stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache"]
-
 
 class SqlInput(InputModel):
     """A query; the service answers "Continue wait" while it runs, instead of staying silent."""
 
     query: str = Field(min_length=1)
     timezone: str | None = None
-    cache: Cache | None = None
+    cache: CacheMode | None = None
     throw_continue_wait: bool = True
 
 
@@ -87,7 +86,7 @@ class SqlQuery:
         branch_name: str | None = None,
         token: SecretStr | None = None,
         timezone: str | None = None,
-        cache: Cache | None = None,
+        cache: CacheMode | None = None,
     ) -> Self:
         """The query as it is sent. Raises PlatformInputError for a bad argument."""
         body = SqlInput.build(query=sql, timezone=timezone, cache=cache, throw_continue_wait=True)

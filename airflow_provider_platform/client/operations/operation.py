@@ -23,11 +23,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import WRAPPER_ASSIGNMENTS, cached_property
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from airflow_provider_platform.client.choices import Method
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformProtocolError,
@@ -50,10 +51,9 @@ from airflow_provider_platform.client.operations.secret_names import secrets_in
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 DeploymentId = int | str | None
 """A deployment; None is the one of the client's configuration."""
-METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
+METHODS: tuple[Method, ...] = get_args(Method)
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
 ADMINISTRATOR = "administrator of the account"

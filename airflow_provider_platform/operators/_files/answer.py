@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from airflow_provider_platform.client.choices import ChartFormat
+from airflow_provider_platform.client.defaults import QUERY_TIMEOUT
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._files.output import (
@@ -34,16 +36,14 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.results.files.format_and_options import Output
 
-PICTURES = ("png", "svg", "html")
-ROWS_TIMEOUT = 600.0
-"""Seconds until the first row of a query that is run again."""
+CHART_FORMATS = get_args(ChartFormat)
 
 
 def _pictures(name: str, value: Any) -> tuple[str, ...]:
     """Return formats of charts: a list, or one format. Raises PlatformInputError."""
-    given = [value] if isinstance(value, str) and value.strip() in PICTURES else value
+    given = [value] if isinstance(value, str) and value.strip() in CHART_FORMATS else value
     found = arguments.sequence(name, given) or []
-    return tuple(dict.fromkeys(arguments.choice(name, str(one), PICTURES) for one in found))
+    return tuple(dict.fromkeys(arguments.choice(name, str(one), CHART_FORMATS) for one in found))
 
 
 def _fonts_folder(name: str, value: Any) -> str | None:
@@ -191,7 +191,7 @@ class AnswerOutput:
         query = SqlQuery.build(
             sql,
             deployment_id=client.config.deployment_id,
-            deadline=client.clock() + ROWS_TIMEOUT,
+            deadline=client.clock() + QUERY_TIMEOUT,
             branch_name=branch_name,
             token=self._reading_token(client.config),
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from airflow_provider_platform.client.choices import RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._files.storage_paths import output_target
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 LISTED_FILES = 100
 """So many files a task's result lists; the manifest lists all."""
-optional_format = partial(arguments.optional_choice, choices=("parquet", "csv", "jsonl"))
+optional_format = partial(arguments.optional_choice, choices=get_args(RowFormat))
 
 
 def optional_options(name: str, value: Any) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
     PlatformError,
@@ -92,7 +93,7 @@ class RemoteRunOperator(PlatformOperator):
         self,
         *,
         deferrable: bool | None = None,
-        poll_interval: float | timedelta = 5.0,
+        poll_interval: float | timedelta = POLL_INTERVAL,
         timeout: float | timedelta,
         cancel_on_kill: bool = True,
         **kwargs: Any,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
+from airflow_provider_platform.client.choices import ChartFormat
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.charts.errors import ChartError
 from airflow_provider_platform.results.charts.fonts import FontFolder, unusual
@@ -19,7 +20,7 @@ from airflow_provider_platform.results.charts.safe_specification import Drawable
 if TYPE_CHECKING:
     import os
 
-FORMATS = ("png", "svg", "html")
+FORMATS: tuple[str, ...] = get_args(ChartFormat)
 
 
 class Pictures(dict[str, bytes]):

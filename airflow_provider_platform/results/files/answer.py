@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.charts import ChartError, ChartLimits, ChartRenderer
 from airflow_provider_platform.results.column_names import file_names
@@ -52,7 +53,7 @@ class AnswerFiles:
 
     folder: Any
     output: Output = PARQUET
-    max_rows: int = 100
+    max_rows: int = MAX_ROWS
     types: ColumnTypes = field(default_factory=ColumnTypes)
     charts: tuple[str, ...] = ()
     chart_fonts: str | None = None

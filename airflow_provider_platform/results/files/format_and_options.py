@@ -17,10 +17,11 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, get_args
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from airflow_provider_platform.client.choices import RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.input_values import read_boolean
 from airflow_provider_platform.client.operations.models import InputModel
@@ -28,8 +29,7 @@ from airflow_provider_platform.client.operations.models import InputModel
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Format = Literal["parquet", "csv", "jsonl"]
-FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")
+FORMATS: tuple[RowFormat, ...] = get_args(RowFormat)
 Compression = Literal["none", "gzip", "zstd", "snappy", "brotli", "lz4"]
 Quoting = Literal["minimal", "all", "nonnumeric"]
 OnExisting = Literal["overwrite", "fail", "skip"]
@@ -41,7 +41,7 @@ the data."""
 SPLIT_ROW_GROUP = 10_000
 """The same where files are split by size: a Parquet file grows by whole row groups."""
 
-_FORMATS: dict[str, Format] = {
+_FORMATS: dict[str, RowFormat] = {
     "parquet": "parquet",
     "pq": "parquet",
     "csv": "csv",
@@ -196,7 +196,7 @@ class Output:
     file. `manifest` says whether one is written for a single file: None for JSON Lines without
     rows."""
 
-    format: Format
+    format: RowFormat
     style: FileStyle = PLAIN
     layout: Layout | None = None
     on_existing: OnExisting = "overwrite"
@@ -235,7 +235,7 @@ class _Ending:
     """What the name of a file says of it."""
 
     text: str = ""
-    format: Format | None = None
+    format: RowFormat | None = None
     compression: Compression | None = None
     tabs: bool = False
 

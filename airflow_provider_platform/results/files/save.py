@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import ResultEmptyError
 from airflow_provider_platform.client.formats.json_text import db_safe
 from airflow_provider_platform.results.column_names import describe_renaming
@@ -19,7 +20,6 @@ from airflow_provider_platform.results.files.dataset import (
 )
 from airflow_provider_platform.results.files.format_and_options import (
     PARQUET,
-    Format,
     Output,
     RowWriter,
 )
@@ -36,6 +36,7 @@ from airflow_provider_platform.results.row_buffer import RowBuffer, no_full_coll
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from airflow_provider_platform.client.choices import RowFormat
     from airflow_provider_platform.results.columns import Column, ColumnTypes, Types
     from airflow_provider_platform.results.files.atomic import OutputFile
 
@@ -59,7 +60,7 @@ class SavedRows:
     row_count: int = 0
     first_rows: list[list[Any]] = field(default_factory=list)
     path: str | None = None
-    format: Format | None = None
+    format: RowFormat | None = None
     bytes: int | None = None
     sha256: str | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -75,7 +76,7 @@ def save_rows(
     path: Any = None,
     output: Output = PARQUET,
     types: Types | ColumnTypes = "service",
-    max_rows: int = 100,
+    max_rows: int = MAX_ROWS,
     writer: str = NOBODY,
     describe: Describe = dict,
 ) -> SavedRows:

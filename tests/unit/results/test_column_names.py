@@ -10,11 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.results.column_names import describe_renaming, file_names
-from airflow_provider_platform.results.files.format_and_options import FORMATS, Format, Output
+from airflow_provider_platform.results.files.format_and_options import FORMATS, Output
 from airflow_provider_platform.results.files.save import save_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from airflow_provider_platform.client.choices import RowFormat
 
 NAMES = st.lists(st.none() | st.text("aAbB_2é \0\n", max_size=4) | st.text(max_size=3), max_size=8)
 
@@ -62,7 +64,7 @@ def test_renaming_is_described_by_place_and_name() -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_readers_find_the_columns_that_the_result_names(kind: Format, tmp_path: Path) -> None:
+def test_readers_find_the_columns_that_the_result_names(kind: RowFormat, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     given = ["Total", "total", "", "total_2", "TOTAL", "new\nline", 'quo"te', "nul\0"]

@@ -17,9 +17,10 @@ Opening twice changes nothing: a staging environment stays on, and dev mode retu
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
+from airflow_provider_platform.client.choices import Environment
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
@@ -64,7 +65,6 @@ from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page, PageWalk
 from airflow_provider_platform.client.operations.program import Notify, Program, call
 
-Environment = Literal["staging", "dev_mode"]
 STAGING: Environment = "staging"
 DEV_MODE: Environment = "dev_mode"
 IF_SUPPORTED = "if_supported"

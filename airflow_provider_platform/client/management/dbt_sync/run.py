@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     DbtSyncCancelledError,
     DbtSyncFailedError,
@@ -65,7 +66,7 @@ class SyncLimits:
     poll comes within the first interval instead of at once."""
 
     deadline: float
-    poll_interval: float = 5.0
+    poll_interval: float = POLL_INTERVAL
     stagger_first_poll: bool = False
 
 

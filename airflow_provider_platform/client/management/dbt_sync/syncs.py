@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from airflow_provider_platform.client.choices import SyncOutput, SyncSource
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
@@ -41,9 +42,9 @@ class StartDbtSyncInput(InputModel):
 
     branch_name: str | None = Field(default=None, min_length=1)
     ref: str | None = Field(default=None, min_length=1)
-    source: Literal["git", "manifest"] | None = None
+    source: SyncSource | None = None
     manifest: dict[str, Any] | None = None
-    output: Literal["branch", "files"] | None = None
+    output: SyncOutput | None = None
 
     @model_validator(mode="after")
     def _manifest_belongs_to_its_source(self) -> Self:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from airflow_provider_platform.client.choices import ExportFormat, ExportLayout
 from airflow_provider_platform.client.management.account.user_attributes import UserAttributeInput
 from airflow_provider_platform.client.management.shared.dashboard_filters import (
     DashboardFilterInput,
@@ -47,14 +48,14 @@ class ExportSubjectInput(InputModel):
 class StartDashboardExportInput(InputModel):
     """What to render; `layout` `print` is a paginated PDF."""
 
-    format: Literal["png", "pdf"]
+    format: ExportFormat
     dashboard_id: int | None = None
     dashboard_public_id: str | None = None
     filters: list[DashboardFilterInput] | None = None
     time_grains: list[DashboardTimeGrainInput] | None = None
     member_switchers: list[DashboardMemberSwitcherInput] | None = None
     render_as: ExportSubjectInput | None = None
-    layout: Literal["screenshot", "print"] | None = None
+    layout: ExportLayout | None = None
 
     rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
 from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformApiError,
@@ -22,8 +23,6 @@ from airflow_provider_platform.client.polling.failure_budget import FailureBudge
 from airflow_provider_platform.client.polling.poll_interval import PollInterval
 from airflow_provider_platform.client.polling.poll_until import poll_until
 
-LIFETIME = 300.0
-"""Seconds from its start until the service drops an export and its file."""
 _MARKS = {"pdf": b"%PDF-", "png": b"\x89PNG\r\n\x1a\n"}
 """What a file of each format has among its first bytes."""
 _MARK_WITHIN = 1024
@@ -132,9 +131,9 @@ def download(deployment_id: int, job_id: str, file_format: str) -> Program[bytes
 
 def _gone(deployment_id: int, job_id: str) -> DashboardExportFailedError:
     return DashboardExportFailedError(
-        f"The service no longer has the dashboard export. It keeps an export for {LIFETIME:g} "
-        "seconds and only for the credential that started the export. Clear the task to start a "
-        "new export.",
+        "The service no longer has the dashboard export. It keeps an export for "
+        f"{EXPORT_LIFETIME:g} seconds and only for the credential that started the export. Clear "
+        "the task to start a new export.",
         where=_name(deployment_id, job_id),
     )
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from airflow_provider_platform.client.choices import NotificationFormat
 from airflow_provider_platform.client.formats.input_values import check_timezone
 from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
 from airflow_provider_platform.client.management.notifications.schedule_parts import (
@@ -43,7 +44,6 @@ from airflow_provider_platform.client.operations.rules import (
 )
 
 ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
-NotificationFormat = Literal["png", "pdf"]
 
 DEFAULT_TIMEZONE = "UTC"
 

@@ -20,8 +20,9 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
     PlatformAddressError,
@@ -44,8 +45,6 @@ from airflow_provider_platform.client.operations.program import Clock, Notify, P
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.poll_interval import PollInterval
 from airflow_provider_platform.client.polling.poll_until import poll_until
-
-IfRunning = Literal["follow", "fail", "skip"]
 
 LOOKS = 3
 """How often a start that was refused because of another run is sent, and that run is looked for."""

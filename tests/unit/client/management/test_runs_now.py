@@ -25,7 +25,6 @@ from airflow_provider_platform.client.management.shared.runs_now import (
     LOOKS,
     SUCCESS_GRACE,
     FoundRun,
-    IfRunning,
     RunNowOutcome,
     RunsBefore,
     StartedRunNow,
@@ -38,6 +37,7 @@ from airflow_provider_platform.client.management.shared.runs_now import RunNow a
 from airflow_provider_platform.client.operations.program import Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.choices import IfRunning
     from airflow_provider_platform.client.operations.operation import Operation
 
 T = TypeVar("T")

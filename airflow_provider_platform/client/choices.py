@@ -1,0 +1,41 @@
+"""The words that an argument accepts, if operators, programs and models all need them.
+
+Operators check their arguments while Airflow parses a DAG file, so this module imports only
+`typing`. Words that only one module uses are in that module.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+"""HTTP methods of the management API."""
+
+IfThreadBusy = Literal["wait", "fail"]
+FailOnToolError = Literal["all", "any", "never"]
+"""Which tool errors make a chat fail: all queries failed, any tool call failed, or never."""
+
+CacheMode = Literal["stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache"]
+"""How the data API uses its cache for a query."""
+OnTruncated = Literal["warn", "fail"]
+RowFormat = Literal["parquet", "csv", "jsonl"]
+"""Formats of files of rows."""
+ChartFormat = Literal["png", "svg", "html"]
+"""Formats in which this package draws a chart."""
+
+ExportFormat = Literal["png", "pdf"]
+ExportLayout = Literal["screenshot", "print"]
+NotificationFormat = Literal["png", "pdf"]
+
+SyncSource = Literal["git", "manifest"]
+SyncOutput = Literal["branch", "files"]
+Environment = Literal["staging", "dev_mode"]
+"""Where a branch is open."""
+EnvironmentOrSupported = Literal[Environment, "if_supported"]
+MergeTarget = Literal["default", "parent"]
+"""The branch into which a branch is merged: production, or the branch it was created from."""
+
+IfRunning = Literal["follow", "fail", "skip"]
+"""What to do if a delivery or a scheduled task is running already."""
+IfStartLost = Literal["fail", "repeat"]
+"""What a retry does if the response to the start of builds was lost."""
