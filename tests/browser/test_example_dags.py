@@ -12,7 +12,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE
+from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE, PARAMETERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 
     from tests.browser.demo_ui import DemoUi
 
-REQUIRED: dict[str, dict[str, Any]] = {
-    "model_to_production": {"delivery_id": 501, "workbook_id": 301, "dashboard_id": 501},
-    "nightly_pipeline": {"report_id": 101},
-    "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
-    "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
-    "reports_and_workbooks": {
-        "report": "Revenue by country",
-        "external_workbook_id": "monthly-sheet",
-        "workbook_id": 301,
-        "widget_id": "ai-1",
-    },
-    "sync_gate_publish": {"workbook_id": 301},
-    "waits_and_exports": {"dashboard_id": 501, "integration_id": 3, "consent_status": "active"},
-}
-"""Parameters without a default, since they name somebody's own resources."""
 CHANGED: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"question": "top 5 products", "channel": "#other"},
     "deliveries": {"delivery_id": 501, "scheduled_task_id": 602},
@@ -128,7 +113,7 @@ def test_run_with_the_defaults_of_the_form_succeeds(
     page: Page, demo_ui: DemoUi, dag_id: str
 ) -> None:
     dialog = opened_form(page, demo_ui, dag_id)
-    for name, value in REQUIRED.get(dag_id, {}).items():
+    for name, value in PARAMETERS.get(dag_id, {}).items():
         described = dialog.get_by_text(re.compile(rf"In the sandbox.* {re.escape(str(value))}\."))
         expect(described.first).to_be_visible()
         fill(page, dialog, name, value)

@@ -8,10 +8,10 @@ import pytest
 
 from airflow_provider_platform.sandbox.demo import __main__ as demo
 from airflow_provider_platform.sandbox.demo import dag_runs
-from airflow_provider_platform.sandbox.demo.checkout import CONF, UI_MODULE, dag_file, menu
+from airflow_provider_platform.sandbox.demo.checkout import DEMO_DAGS, UI_MODULE, dag_file, menu
 
 
-@pytest.mark.parametrize("dag_id", CONF)
+@pytest.mark.parametrize("dag_id", DEMO_DAGS)
 def test_demo_gives_every_parameter_that_has_no_default(dag_id: str, airflow_db: None) -> None:
     params = dag_runs.load_dag(dag_file(dag_id), dag_id).params
     given = demo._conf(dag_id)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.sandbox.demo.checkout import PARAMETERS
+
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
 PIPELINE = EXAMPLES / "nightly_pipeline.py"
-REPORT = {"report_id": 101}
+REPORT = PARAMETERS["nightly_pipeline"]
 
 # Ids, times and usage differ from run to run, by right.
 _DIFFERS = {
@@ -122,22 +124,9 @@ def test_a_task_that_reads_the_result_twice_gets_plain_json(
     assert re.search(r"Top 5", run.xcom("ask_agent", "answer"))
 
 
-MAIL = {"dashboard_id": 501, "email": "analyst@acme.example.com"}
-WORKBOOK = {
-    "report": "Revenue by country",
-    "external_workbook_id": "monthly-sheet",
-    "workbook_id": 301,
-    "widget_id": "ai-1",
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "conf"), [("notifications", MAIL), ("reports_and_workbooks", WORKBOOK)]
-)
-def test_other_example_dags_succeed(
-    platform_sandbox: Sandbox, run_dag: RunDag, name: str, conf: dict[str, Any]
-) -> None:
-    run = run_dag(EXAMPLES / f"{name}.py", conf=conf)
+@pytest.mark.parametrize("name", ["notifications", "reports_and_workbooks"])
+def test_other_example_dags_succeed(platform_sandbox: Sandbox, run_dag: RunDag, name: str) -> None:
+    run = run_dag(EXAMPLES / f"{name}.py", conf=PARAMETERS[name])
     assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
 
 
@@ -145,7 +134,10 @@ def test_running_the_notifications_example_twice_leaves_one_schedule(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     first, second = (
-        run_dag(EXAMPLES / "notifications.py", conf=MAIL | {"if_exists": if_exists})
+        run_dag(
+            EXAMPLES / "notifications.py",
+            conf=PARAMETERS["notifications"] | {"if_exists": if_exists},
+        )
         for if_exists in ("fail", "skip")
     )
     made = [run.xcom("create_weekly_mail")["id"] for run in (first, second)]

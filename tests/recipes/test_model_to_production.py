@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.sandbox.demo import dag_runs
-from airflow_provider_platform.sandbox.demo.checkout import CONF
+from airflow_provider_platform.sandbox.demo.checkout import PARAMETERS
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -54,7 +54,7 @@ def dag() -> DAG:
 
 
 def conf(folder: Path, **params: Any) -> dict[str, Any]:
-    return {**CONF[FILE.stem], "output_path": str(folder / "dashboard.pdf"), **params}
+    return {**PARAMETERS[FILE.stem], "output_path": str(folder / "dashboard.pdf"), **params}
 
 
 def changes(sandbox: Sandbox) -> list[tuple[str, str]]:

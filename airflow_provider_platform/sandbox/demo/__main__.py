@@ -23,12 +23,13 @@ from typing import Any
 from airflow_provider_platform.sandbox.demo.airflow_home import kept
 from airflow_provider_platform.sandbox.demo.airflow_log import Unfolded, read_line
 from airflow_provider_platform.sandbox.demo.checkout import (
-    CONF,
     DAG_ID,
     DEMO_COMMAND,
+    DEMO_DAGS,
     FOLDER,
     FRESH_COMMAND,
     HOME,
+    PARAMETERS,
     UI_COMMAND,
     dag_file,
     menu,
@@ -86,7 +87,11 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "dag", nargs="?", choices=CONF, default=DAG_ID, help=f"the DAG to run (default: {DAG_ID})"
+        "dag",
+        nargs="?",
+        choices=DEMO_DAGS,
+        default=DAG_ID,
+        help=f"the DAG to run (default: {DAG_ID})",
     )
     parser.add_argument(
         "--fresh", action="store_true", help="forget the runs and changes of earlier demos first"
@@ -137,7 +142,7 @@ def _run_dag(dag_id: str, connection: dict[str, Any]) -> FinishedRun:
 def _conf(dag_id: str) -> dict[str, Any]:
     """The parameters of the run; files go to the demo's folder."""
     files = FOLDER / "files"
-    conf = CONF[dag_id]
+    conf = PARAMETERS[dag_id]
     if dag_id != DAG_ID:
         return {**conf, "output_path": str(files / f"{dag_id}.pdf")}
     charts = ["png"] if _draws_charts() else []

@@ -27,12 +27,24 @@ UI_MODULE = "airflow_provider_platform.sandbox.demo.airflow_ui"
 UI_COMMAND = "make ui" if IN_CHECKOUT else f"python -m {UI_MODULE}"
 
 
-CONF: dict[str, dict[str, Any]] = {
+DEMO_DAGS = (DAG_ID, "model_to_production")
+"""The DAGs that the demo can run."""
+PARAMETERS: dict[str, dict[str, Any]] = {
     DAG_ID: {"report_id": 101},
+    "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
     "model_to_production": {"delivery_id": 501, "workbook_id": 301, "dashboard_id": 501},
+    "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
+    "reports_and_workbooks": {
+        "report": "Revenue by country",
+        "external_workbook_id": "monthly-sheet",
+        "workbook_id": 301,
+        "widget_id": "ai-1",
+    },
+    "sync_gate_publish": {"workbook_id": 301},
+    "waits_and_exports": {"dashboard_id": 501, "integration_id": 3, "consent_status": "active"},
 }
-"""The DAGs that the demo can run, and what the sandbox has for their parameters without a
-default."""
+"""What the sandbox has for the parameters of the example DAGs that have no default, because they
+name resources of the author's own account."""
 
 
 def dag_file(dag_id: str) -> Path:
@@ -43,9 +55,9 @@ def dag_file(dag_id: str) -> Path:
 def menu() -> str:
     """The DAGs that the demo can run, each with what it does: the first line of its file."""
     rows = []
-    for dag_id in CONF:
+    for dag_id in DEMO_DAGS:
         says = ast.get_docstring(ast.parse(dag_file(dag_id).read_text())) or ""
-        rows.append(f"  {dag_id:<{max(map(len, CONF))}}  {says.splitlines()[0]}")
+        rows.append(f"  {dag_id:<{max(map(len, DEMO_DAGS))}}  {says.splitlines()[0]}")
     return "\n".join(["The DAGs:", *rows])
 
 
