@@ -83,6 +83,19 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
+def streamed(*pieces: bytes, headers: bytes = b"", then: Answer | None = None) -> Answer:
+    """A chunked answer; what comes after its last piece instead of the last chunk, if anything."""
+
+    def respond(exchange: Exchange) -> None:
+        exchange.send(STREAM_HEAD % headers + b"".join(chunk(piece) for piece in pieces))
+        if then is None:
+            exchange.send(chunk(b""))
+        else:
+            then(exchange)
+
+    return respond
+
+
 @dataclass
 class Server:
     """What the server is to answer, in order, and what it was asked."""

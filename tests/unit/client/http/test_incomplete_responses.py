@@ -23,12 +23,11 @@ from airflow_provider_platform.client.management.exports.exports import download
 from airflow_provider_platform.client.management.reports.reports import delete_report
 from tests.unit.client.http.calls import GET, POST, Run, config_for, reading
 from tests.unit.client.http.http_server import (
-    STREAM_HEAD,
     Answer,
     Exchange,
     answer,
-    chunk,
     serving,
+    streamed,
 )
 from tests.unit.client.http.spoiled_tls import SpoilableTls
 from tests.unit.client.http.test_certificates import authority, bundle, certified
@@ -103,19 +102,6 @@ def rows_of(request: pytest.FixtureRequest) -> Callable[..., Any]:
         return request.param(config_for(server, data_api_url=server.url, **fields))
 
     return rows
-
-
-def streamed(*pieces: bytes, headers: bytes = b"", then: Answer | None = None) -> Answer:
-    """A chunked answer; what comes after its last piece instead of the last chunk, if anything."""
-
-    def respond(exchange: Exchange) -> None:
-        exchange.send(STREAM_HEAD % headers + b"".join(chunk(piece) for piece in pieces))
-        if then is None:
-            exchange.send(chunk(b""))
-        else:
-            then(exchange)
-
-    return respond
 
 
 def open_ended(body: bytes, headers: bytes = b"") -> Answer:

@@ -27,6 +27,7 @@ from tests.unit.client.http.http_server import (
     answer,
     chunk,
     serving,
+    streamed,
 )
 
 if TYPE_CHECKING:
@@ -35,22 +36,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.one_case_in(2)
 
 
-def streaming(*pieces: bytes, end: bytes = b"", encoding: bytes = b"") -> Answer:
-    def respond(exchange: Exchange) -> None:
-        exchange.send(STREAM_HEAD % encoding)
-        for piece in pieces:
-            exchange.send(chunk(piece))
-        exchange.send(end)
-
-    return respond
-
-
 def joined(pieces: list[bytes | None]) -> bytes:
     return b"".join(piece or b"" for piece in pieces)
 
 
 def test_stream_returns_all_pieces_until_its_end(run: Run) -> None:
-    with serving(streaming(b'{"a":1}\n', b'{"b', b'":2}\n', end=chunk(b""))) as server:
+    with serving(streamed(b'{"a":1}\n', b'{"b', b'":2}\n')) as server:
         pieces = run(config_for(server), reading({"input": "Ü?"}))
     assert joined(pieces) == b'{"a":1}\n{"b":2}\n'
     assert pieces[-1] == b""
@@ -86,7 +77,8 @@ def test_a_compressed_stream_comes_as_it_is_sent(run: Run) -> None:
 def test_broken_stream_is_a_transport_error(run: Run, encoding: bytes) -> None:
     piece = gzip.compress(b"one\n")[:-12] if encoding else b"one\n"
     broken = pytest.raises(PlatformTransportError, match="the connection broke")
-    with serving(streaming(piece, end=b"9\r\ncut", encoding=encoding)) as server, broken as caught:
+    cut = streamed(piece, headers=encoding, then=lambda exchange: exchange.send(b"9\r\ncut"))
+    with serving(cut) as server, broken as caught:
         run(config_for(server), reading({}))
     assert caught.value.processed is None
 
