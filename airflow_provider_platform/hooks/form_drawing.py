@@ -1,8 +1,10 @@
 """The connection type `platform` and its form, built from the table of the connection's fields.
 
-This module builds the provider metadata (from which Airflow 3.2 and later show the form) and the
-hook's form methods (Airflow 3.1 and 3.2). Airflow's API server loads this module to list the
-providers, so it imports only the standard library and the table.
+Airflow 3.2 and later show the form from the provider metadata, and do not call the hook's form
+methods. Airflow 3.1 calls these methods, and Airflow 3.0 calls them only if WTForms is installed.
+Without WTForms, Airflow 3.0 shows only the standard fields, with its own labels. This module builds
+both the metadata and what the methods return. Airflow's API server loads it to list the providers,
+so it imports only the standard library and the table.
 """
 
 from __future__ import annotations

@@ -804,14 +804,14 @@ class PlatformHook(BaseHook):
 
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
-        """Return the form's fields, for Airflow releases that ask the hook for them (3.1 and
-        3.2)."""
+        """Return the form's fields. Airflow 3.1 calls this, and Airflow 3.0 if WTForms is
+        installed. Later releases read the provider metadata."""
         return form_widgets()
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
         """Return which standard fields are hidden, and the labels of the others, for the same
-        releases."""
+        releases as `get_connection_form_widgets`."""
         return field_behaviour()
 
     def test_connection(self) -> tuple[bool, str]:

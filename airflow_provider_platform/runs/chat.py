@@ -20,7 +20,7 @@ from airflow_provider_platform.client.chat.result import (
 )
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.defaults import MAX_ROWS
-from airflow_provider_platform.client.errors import ChatSuspendedError, PlatformError
+from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.program import (
@@ -176,11 +176,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     ) -> Program[tuple[dict[str, Any] | None, Ids]]:
         if event["status"] == "suspended":
             if ids.get("resumed"):
-                raise ChatSuspendedError(
-                    "The run is still suspended although the same message was sent again. Clear "
-                    "the task to ask again.",
-                    where=f"chat {ids['chat_id']}, message {ids['message_id']}",
-                )
+                raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
             yield say("The run stays suspended. Sending its message once more.")
             call = self._call(env, ids)
             over = yield from call.ask(env.clock, until_end=False)

@@ -1,6 +1,10 @@
-"""The errors that a chat run ends with: what failed, what the service said, what to do next.
+"""The errors with which a chat run ends: what failed, what the service said, what to do next.
 
-Only the error of failed queries and tool calls is made elsewhere: `failed_queries.check_tools`.
+Two of them are made where the result is made, because this module needs the records: a run without
+a final answer (`ChatRun.result` in `records`), and failed queries and tool calls
+(`failed_queries.check_tools`). Errors that are not about a run are elsewhere, too: a thread that
+cannot be read (`thread`), a web page in place of a stream (`framing`), and the errors that the
+service sends (`client.http.api_errors`).
 """
 
 from __future__ import annotations
@@ -59,6 +63,15 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     advice = branch_advice(said)
     return ChatStreamError(
         f"The run failed at the service: {said}.{' ' + advice if advice else ''}", where=run
+    )
+
+
+def still_suspended(where: object) -> ChatSuspendedError:
+    """The run did not resume although its message was sent again."""
+    return ChatSuspendedError(
+        "The run is still suspended although the same message was sent again. Clear the task to "
+        "ask again.",
+        where=where,
     )
 
 
