@@ -109,7 +109,9 @@ def test_secrets_are_not_shown_and_survive_an_edit(
     )
 
 
-def test_an_untouched_field_means_its_default(page: Page, airflow_server: AirflowServer) -> None:
+def test_empty_field_of_the_form_means_its_default(
+    page: Page, airflow_server: AirflowServer
+) -> None:
     form = ConnectionPage(page, airflow_server.url)
     form.add("untouched")
     form.fill_standard(host="acme.example.com", password="form-token")
@@ -123,7 +125,7 @@ def test_an_untouched_field_means_its_default(page: Page, airflow_server: Airflo
     form.expect_shown({"verify_tls": True, "request_timeout": str(DEFAULTS["request_timeout"])})
 
 
-def test_test_button_reports_both_sides(
+def test_test_button_reports_both_apis(
     page: Page, airflow_server: AirflowServer, platform_sandbox: Sandbox
 ) -> None:
     form = ConnectionPage(page, airflow_server.url)

@@ -85,7 +85,7 @@ def test_link_to_a_deleted_branch_shows_a_notice(page: Page, demo_ui: DemoUi) ->
     expect(shown.get_by_role("cell", name="chart revenue by country")).to_be_visible()
 
 
-def test_no_link_of_the_demo_leads_nowhere(page: Page, demo_ui: DemoUi) -> None:
+def test_every_link_of_the_demo_opens_a_page(page: Page, demo_ui: DemoUi) -> None:
     found = {
         (task["task_id"], address)
         for task in demo_ui.tasks("nightly_pipeline", demo_ui.run_id)
@@ -102,7 +102,7 @@ PAGES = {"/", "/favicon.ico", "/robots.txt"}
 """What a browser opens of the sandbox, besides the pages below `/app`."""
 
 
-def test_pages_of_the_sandbox_are_no_requests_to_it(page: Page, demo_ui: DemoUi) -> None:
+def test_views_of_sandbox_pages_do_not_count_as_requests(page: Page, demo_ui: DemoUi) -> None:
     page.goto(demo_ui.sandbox)
     expect(page.get_by_role("heading", name="What was asked of this sandbox")).to_be_visible()
     page.get_by_role("link", name=re.compile("^[0-9a-f]{8}$")).first.click()

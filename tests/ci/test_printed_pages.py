@@ -96,7 +96,7 @@ def test_session_copies_what_the_second_terminal_prints(printed: Any, tmp_path: 
     assert (tmp_path / "dags" / "one.py").read_text() == "# dags/one.py\nprint(1)\n"
 
 
-def test_session_fails_where_a_printed_command_fails(printed: Any, tmp_path: Path) -> None:
+def test_session_fails_if_a_printed_command_fails(printed: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("## Try\n```sh\nfalse\n```\n```sh\ntouch reached\n```\n")
     script = printed.session(printed.blocks(page, "Try"))

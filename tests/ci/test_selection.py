@@ -45,7 +45,7 @@ def test_the_gate_runs_make_test_and_what_it_leaves_out() -> None:
     assert {"test", "test-rest"} <= set(commands)
 
 
-def test_make_test_runs_representatives_and_leaves_whole_folders_out() -> None:
+def test_make_test_runs_some_cases_and_leaves_out_whole_folders() -> None:
     quick = collected("-m", "not exhaustive")
     assert not [name for name in quick if name.startswith("tests/sandbox/")]
     cuts = [

@@ -17,7 +17,7 @@ def gate(folder: Path, *steps: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_gate_fails_where_one_of_two_steps_beside_each_other_fails(tmp_path: Path) -> None:
+def test_gate_fails_if_one_of_two_parallel_steps_fails(tmp_path: Path) -> None:
     status, printed = gate(
         tmp_path, 'beside "first" sh -c "echo broken; exit 3"', 'step "second" true', "joined"
     )
@@ -27,7 +27,7 @@ def test_gate_fails_where_one_of_two_steps_beside_each_other_fails(tmp_path: Pat
     assert "1 steps passed, 1 failed, 0 not run" in printed
 
 
-def test_gate_fails_where_a_step_is_killed(tmp_path: Path) -> None:
+def test_gate_fails_if_a_step_is_killed(tmp_path: Path) -> None:
     status, printed = gate(tmp_path, 'beside "killed" sh -c "kill -9 -$$"', "joined")
     assert status == 1
     assert "0 steps passed, 1 failed" in printed

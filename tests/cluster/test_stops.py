@@ -26,7 +26,7 @@ def first_is_stopped(state: SandboxState) -> bool:
 
 @MODES
 @pytest.mark.parametrize("state", ["failed", "success"])
-def test_marked_task_stops_its_run(
+def test_task_marked_as_ended_stops_its_run(
     ask: StartTask, sandbox: PatientControl, deferrable: bool, state: str
 ) -> None:
     sandbox.set_breakpoint("mid_stream")

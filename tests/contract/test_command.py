@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ("break", [], 1, "1 breaks, 1 additions"),
     ],
 )
-def test_the_command_fails_where_something_breaks(
+def test_command_fails_if_a_difference_is_a_break(
     change: str | None,
     options: list[str],
     status: int,
@@ -55,7 +55,7 @@ def test_the_command_fails_where_something_breaks(
     assert kinds == {None: [], "addition": ["addition"], "break": ["break", "addition"]}[change]
 
 
-def test_the_command_fails_where_there_are_findings(
+def test_command_fails_if_there_are_findings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "openapi.json"

@@ -134,7 +134,7 @@ def test_bare_array_is_compared_with_the_items_of_a_page() -> None:
     assert problems(against, list_things) == [("answer[].age", "not declared")]
 
 
-def test_recursive_schemas_come_to_an_end() -> None:
+def test_comparison_of_recursive_schemas_ends() -> None:
     node = {
         "type": "object",
         "properties": {"nodes": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}}},
@@ -154,7 +154,7 @@ def test_recursive_schemas_come_to_an_end() -> None:
     assert problems(against, get_node) == []
 
 
-def test_explained_differences_are_no_findings() -> None:
+def test_explained_differences_are_not_reported_as_findings() -> None:
     against = document(operationId="makeThing")
     differences = compare([create_thing], against)
     explanation = Explanation(

@@ -67,7 +67,7 @@ def test_snapshot_equals_the_scripts_output() -> None:
     assert SNAPSHOT.read_text(encoding="utf-8") == script["as_text"](facts)
 
 
-def test_the_snapshot_holds_no_prose() -> None:
+def test_snapshot_contains_no_prose() -> None:
     def texts(value: Any) -> list[str]:
         if isinstance(value, dict):
             return [*value, *(text for item in value.values() for text in texts(item))]
@@ -79,13 +79,13 @@ def test_the_snapshot_holds_no_prose() -> None:
     assert [text for text in found if " " in text] == []
 
 
-def test_every_declaration_holds_against_the_document(differences: list[Difference]) -> None:
+def test_every_declaration_agrees_with_the_document(differences: list[Difference]) -> None:
     findings, _ = sort_out(differences, known_explanations())
 
     assert not findings, "\n".join(map(str, findings))
 
 
-def test_every_explanation_is_still_needed(differences: list[Difference]) -> None:
+def test_every_explanation_explains_a_difference(differences: list[Difference]) -> None:
     if os.environ.get("PLATFORM_OPENAPI"):
         pytest.skip("the explanations are written for the document of the snapshot")
 

@@ -33,7 +33,7 @@ def test_start_of_a_task_is_recognized():
     assert read_line(line(logger="airflow.sdk.definitions.dag", event=event)).task_starting == "ask"
 
 
-def test_lines_that_are_no_log_records_are_passed_on():
+def test_lines_that_are_not_log_records_are_passed_on():
     for raw in ("printed by a task", "[1, 2]", '{"no": "event"}', ""):
         assert read_line(raw).text == raw
         assert read_line(raw).message is None

@@ -50,7 +50,7 @@ def test_missing_health_response_reports_only_the_api_server():
     assert parts.news(ALL_UP) == ["API server is up again"]
 
 
-def test_a_part_that_was_up_once_is_not_waited_for_again():
+def test_part_that_has_started_once_is_not_reported_as_missing():
     parts = AirflowParts(".demo")
     parts.news({"scheduler": UP, "sandbox": UP})
 

@@ -93,7 +93,7 @@ def test_mapped_tasks_are_listed_by_index(run_dag):
         run.task("halve")
 
 
-def test_a_run_has_its_configuration(run_dag):
+def test_dag_run_gets_its_configuration(run_dag):
     from airflow.sdk import DAG, task
 
     with DAG("configured", start_date=START, schedule=None) as dag:

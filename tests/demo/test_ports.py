@@ -15,7 +15,7 @@ def listening() -> socket.socket:
     return server
 
 
-def test_a_ui_that_is_started_again_has_the_port_of_the_last_one():
+def test_restarted_ui_has_the_same_port():
     with listening() as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as browser:
@@ -26,7 +26,7 @@ def test_a_ui_that_is_started_again_has_the_port_of_the_last_one():
     assert free_port(port) == port
 
 
-def test_a_port_that_another_server_has_is_not_taken():
+def test_ui_does_not_use_the_port_of_another_server():
     with listening() as server:
         taken = server.getsockname()[1]
 

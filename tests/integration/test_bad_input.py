@@ -130,7 +130,7 @@ def test_a_bad_argument_is_refused_after_rendering(
     assert not platform_sandbox.control.state().messages
 
 
-def test_a_branch_that_does_not_exist_does_not_end_green_with_an_apology(
+def test_question_about_an_unknown_branch_fails_the_task(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     with DAG("bad_branch", schedule=None) as dag:
@@ -141,7 +141,7 @@ def test_a_branch_that_does_not_exist_does_not_end_green_with_an_apology(
     assert "Bad branch" in failed.error
 
 
-def test_a_branch_that_does_not_exist_can_be_accepted(
+def test_task_with_fail_on_tool_error_never_succeeds_on_an_unknown_branch(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     with DAG("bad_branch_accepted", schedule=None) as dag:

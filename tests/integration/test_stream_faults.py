@@ -152,7 +152,9 @@ def test_a_stream_under_another_content_type_is_read(impatient: Sandbox, kind: s
 
 
 @pytest.mark.parametrize("shape", ["type_data", "role", "json"])
-def test_messages_in_every_form_confirm_an_answer(platform_sandbox: Sandbox, shape: str) -> None:
+def test_state_messages_in_every_form_confirm_an_answer(
+    platform_sandbox: Sandbox, shape: str
+) -> None:
     expected = undisturbed(platform_sandbox)
     platform_sandbox.control.set(message_shape=shape, history="none")
     platform_sandbox.control.fault("deltas_only")

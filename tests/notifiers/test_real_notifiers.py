@@ -132,7 +132,7 @@ def test_slack_webhook_gets_the_same_blocks(
     assert "Office" in said["text"]
 
 
-def test_a_webhook_that_refuses_leaves_the_task_alone_and_keeps_its_address(
+def test_refused_webhook_does_not_affect_the_task_or_show_its_address(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     receiver: Receiver,

@@ -98,7 +98,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_piece_imports_what_it_uses(piece: str) -> None:
+def test_code_of_a_page_imports_every_name_that_it_uses(piece: str) -> None:
     assert unbound(PIECES[piece]) == GIVEN.get(piece, set())
 
 
@@ -129,7 +129,9 @@ def test_first_dag_and_its_tests_pass(
         file.unlink()
 
 
-def test_dags_with_one_task_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+def test_dags_of_the_pages_with_one_task_succeed(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
     run("cluster.md 1")
     with DAG("regions", schedule=None) as regions:
         run("README.md 2")["ask_about"]("Spain")
@@ -137,7 +139,7 @@ def test_dags_with_one_task_run(platform_sandbox: Sandbox, run_dag: RunDag) -> N
     assert platform_sandbox.control.state().messages[0].text == "orders per month in Spain"
 
 
-def test_pieces_of_the_hook_page_run(platform_sandbox: Sandbox) -> None:
+def test_code_of_the_hook_page_runs(platform_sandbox: Sandbox) -> None:
     assert len(run("hook.md 1")["biggest_customers"].function()) == 5
     platform_sandbox.control.open_branch("nightly")
     queries = [{"sql": "SELECT id FROM orders"}]
@@ -150,7 +152,7 @@ def test_pieces_of_the_hook_page_run(platform_sandbox: Sandbox) -> None:
     assert run("hook.md 5")["workbook"].id == 301
 
 
-def test_pieces_of_the_management_api_page_run(platform_sandbox: Sandbox) -> None:
+def test_code_of_the_management_api_page_runs(platform_sandbox: Sandbox) -> None:
     assert isinstance(run("management_api.md 1")["stale_reports"].function(), list)
     assert run("management_api.md 2")["renamed"].title == "Revenue by country"
     with suppress(PlatformError):  # the sandbox has none of them
@@ -163,7 +165,7 @@ def test_pieces_of_the_management_api_page_run(platform_sandbox: Sandbox) -> Non
     assert run("operations.md 1")["report"].id == 101
 
 
-def test_pieces_of_the_results_page_run(
+def test_code_of_the_results_page_runs(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     tmp_path: Path,
@@ -199,7 +201,7 @@ def test_pieces_of_the_results_page_run(
     assert set(run("results.md 11", result=result)["pictures"]) == {"png", "html"}
 
 
-def test_pieces_about_file_options_run(
+def test_code_about_file_options_runs(
     platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
     with DAG("files", schedule=None) as files:
@@ -216,7 +218,7 @@ def test_pieces_about_file_options_run(
         assert parsed.task_ids == ["orders"]
 
 
-def test_pieces_about_large_datasets_run(
+def test_code_about_large_datasets_runs(
     platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
     """Of the sandbox's million events as many as make two pages."""
@@ -372,7 +374,7 @@ def test_files_of_the_ci_page_pass(
         file.unlink()
 
 
-def test_pieces_of_the_sql_page_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+def test_code_of_the_sql_page_runs(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     status = Param("delivered", type="string")
     with DAG("sql", schedule=None, params={"status": status}) as sql:
         run("sql.md 1")
@@ -402,7 +404,7 @@ class Recorder(BaseNotifier):
         self.sent.append((self.given, context["platform_answer"]["text"]))
 
 
-def test_pieces_about_messages_run(
+def test_code_about_messages_runs(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Recorder.sent.clear()
@@ -422,14 +424,14 @@ def test_pieces_about_messages_run(
     assert done.xcom("ask", "answer") in Recorder.sent[0][1]
 
 
-def test_piece_about_deadlines_runs() -> None:
+def test_code_about_deadlines_runs() -> None:
     reason = "before Airflow 3.1 there are no deadline alerts"
     pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
     alert = run("results.md 13")["deadline"]
     PlatformAnswerNotifier(**alert.callback.kwargs)
 
 
-def test_piece_about_assets_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_about_assets_runs(capsys: pytest.CaptureFixture[str]) -> None:
     downstream = run("results.md 14")["downstream"]()
     event = SimpleNamespace(extra={"path": "/data/orders.parquet", "row_count": 480})
 
@@ -454,6 +456,6 @@ def test_errors_that_the_page_on_failed_tasks_quotes_are_errors_of_the_package()
     assert {text for text in quoted if text.lower() not in source} == set()
 
 
-def test_every_piece_is_tried() -> None:
+def test_every_code_block_of_the_pages_is_run_by_a_test() -> None:
     named = set(re.findall(r'"([\w.]+\.md \d+)"', Path(__file__).read_text()))
     assert named == set(PIECES)

@@ -38,7 +38,7 @@ def run_page(name: str, run_dag: RunDag, folder: Path) -> FinishedRun:
 
 
 @pytest.mark.parametrize("name", sorted(PAGES.keys() - {"index"}))
-def test_the_pieces_of_a_page_are_a_dag_that_succeeds(
+def test_code_of_a_page_is_a_dag_that_succeeds(
     name: str, platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
     # What the page of pre-aggregations and the one on moving ask the reader to switch on.

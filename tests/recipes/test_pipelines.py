@@ -187,7 +187,7 @@ def test_tenant_of_july_continues_with_a_warning_on_an_open_branch(
 
 
 @asking_pipelines
-def test_retry_asks_again_where_the_branch_was_being_built(
+def test_retry_asks_again_if_the_branch_was_being_built(
     pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     """A tenant of July 2026 builds an open branch again after a sync and cannot report it."""
@@ -305,7 +305,7 @@ class TestMerge:
         ],
         ids=["nothing merged", "conflict", "deploy mode cli", "not allowed", "v0.3.0"],
     )
-    def test_nothing_is_published_where_nothing_is_merged(
+    def test_nothing_is_published_if_nothing_is_merged(
         self,
         pipeline: DAG,
         platform_sandbox: Sandbox,
@@ -323,7 +323,7 @@ class TestMerge:
         assert run.states["close_branch"] == "success"
         assert not answers(synced(run))
 
-    def test_nothing_is_published_where_production_does_not_build(
+    def test_nothing_is_published_if_production_does_not_build(
         self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
     ) -> None:
         control = platform_sandbox.control

@@ -231,7 +231,7 @@ def test_answer_that_is_not_one_number_stops_the_run(
     assert run.states["go_on"] == "upstream_failed"
 
 
-def test_a_broken_rule_fails_the_run_and_is_named(
+def test_broken_quality_rule_fails_the_run_and_is_named(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     assert run_dag(EXAMPLES / "quality_check.py").state == "success"

@@ -113,7 +113,7 @@ def test_a_selector_that_matches_nothing_is_refused(
     assert start(**selector) == []
 
 
-def test_a_table_is_scheduled_processed_missing_and_done(
+def test_table_is_first_scheduled_then_processing_then_missing_then_done(
     start: Any, statuses: Any, platform: Platform
 ) -> None:
     platform.control.set(jobs_queue_seconds=100, jobs_build_seconds=100, jobs_gap_seconds=100)
@@ -125,7 +125,7 @@ def test_a_table_is_scheduled_processed_missing_and_done(
     assert seen == [["scheduled"], ["processing"], ["missing_partition"], ["done"]]
 
 
-def test_a_failure_is_reported_once_and_missing_partition_from_then_on(
+def test_failure_is_reported_once_and_then_as_a_missing_partition(
     start: Any, statuses: Any, platform: Platform
 ) -> None:
     platform.control.set(
@@ -169,7 +169,7 @@ def test_tokens_are_forgotten_a_day_after_the_start_and_after_the_first_end_that
     assert statuses(["0" * 32]) == ["not_found"]
 
 
-def test_tokens_are_reported_as_an_object_too(start: Any, post: Any) -> None:
+def test_statuses_can_be_requested_as_an_object_by_token(start: Any, post: Any) -> None:
     [token] = start(cubes=["customers"])
     _, jobs = post({"action": "get", "tokens": [token], "resType": "object"})
     assert list(jobs) == [token]
@@ -193,9 +193,7 @@ def test_a_table_without_rows_is_done_and_hides_the_rows_of_its_cube(
     assert orders() == "480"
 
 
-def test_a_start_that_takes_long_asks_to_come_again(
-    start: Any, post: Any, platform: Platform
-) -> None:
+def test_slow_start_answers_continue_wait(start: Any, post: Any, platform: Platform) -> None:
     platform.control.set(jobs_start_seconds=100, query_wait=0)
     wanted = {"contexts": [CONTEXT], "timezones": ["UTC"], "cubes": ["customers"]}
     assert post({"action": "post", "selector": wanted}) == (200, {"error": "Continue wait"})

@@ -80,7 +80,7 @@ def test_types_are_declared_as_the_open_core_does(ask: Any) -> None:
     assert data["data"][0][1:] == ["747", "0.0000001"]
 
 
-def test_types_can_be_declared_by_their_words(ask: Any, platform: Platform) -> None:
+def test_setting_names_column_types_by_words(ask: Any, platform: Platform) -> None:
     platform.control.set(column_types="words")
     head, data = ask(TYPED)
     kinds = [column["column_type"] for column in head["schema"]]
@@ -124,7 +124,7 @@ def test_error_can_come_inside_a_response(ask: Any, platform: Platform) -> None:
     assert "error" in lines[-1]
 
 
-def test_bodies_are_checked(ask: Any) -> None:
+def test_invalid_sql_request_bodies_are_refused(ask: Any) -> None:
     for body in ({"limit": 5}, {"cache": "always"}, {"throwContinueWait": "yes"}):
         [answer] = ask("SELECT 1", **body)
         assert answer["status"] == 400
@@ -170,7 +170,7 @@ class TestLoad:
         _, both = load([BY_COUNTRY, BY_COUNTRY], queryType="multi")
         assert [one["data"] for one in both["results"]] == [top["data"]] * 2
 
-    def test_a_get_carries_the_query_as_json(self, load: Any) -> None:
+    def test_get_request_has_the_query_as_json(self, load: Any) -> None:
         assert load.get(BY_COUNTRY).json()["data"] == load(BY_COUNTRY)[1]["data"]
         assert load.get({"measure": []}).status_code == 400
 
@@ -261,7 +261,9 @@ class TestLoad:
             ),
         ],
     )
-    def test_a_bad_query_is_a_final_error(self, load: Any, query: Any, status: int) -> None:
+    def test_invalid_query_is_refused_without_continue_wait(
+        self, load: Any, query: Any, status: int
+    ) -> None:
         answered, body = load(query)
         assert (answered, set(body)) == (status, {"error"})
 

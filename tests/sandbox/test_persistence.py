@@ -81,7 +81,7 @@ def test_stored_data_of_another_version_is_ignored(tmp_path: Path) -> None:
         assert second.chat_api_key == first.chat_api_key
 
 
-def test_every_store_can_be_kept(tmp_path: Path) -> None:
+def test_data_of_every_resource_survives_a_restart(tmp_path: Path) -> None:
     """Each resource's samples too, so that none makes the whole memory unreadable."""
     with Sandbox(kept=tmp_path) as first:
         platform = Platform(first)

@@ -20,9 +20,9 @@ FOLDERS = (
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMED)))
-def test_named_file_exists(name: str) -> None:
+def test_file_that_the_architecture_page_names_exists(name: str) -> None:
     assert any((folder / name).exists() for folder in FOLDERS)
 
 
-def test_page_names_files() -> None:
+def test_architecture_page_names_many_files() -> None:
     assert len(set(NAMED)) > 40

@@ -26,16 +26,16 @@ FILES = sorted(set(re.findall(r"`([\w/]+\.py)`", PAGE.read_text())))
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_the_named_test_exists(name: str) -> None:
+def test_test_that_the_faults_page_names_exists(name: str) -> None:
     assert name in FUNCTIONS
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_named_file_exists(name: str) -> None:
+def test_file_that_the_faults_page_names_exists(name: str) -> None:
     assert (TESTS / name).is_file()
 
 
-def test_every_fault_names_its_proof() -> None:
+def test_every_fault_of_the_page_names_a_test() -> None:
     start = next(at for at, row in enumerate(ROWS) if row.startswith(FIRST_TABLE))
     faults = [
         row for row in ROWS[start:] if not re.match(r"\| (fault|what ends the task|---)", row)

@@ -51,7 +51,7 @@ def test_form_is_valid_for_the_installed_airflow() -> None:
 
 
 @pytest.mark.parametrize("floor", FLOORS)
-def test_every_module_of_a_floor_is_listed(floor: str) -> None:
+def test_metadata_lists_every_module_of_a_package(floor: str) -> None:
     [listed] = INFO[floor]
     there = {
         f"airflow_provider_platform.{floor}.{file.stem}"
@@ -95,7 +95,7 @@ def test_every_decorator_and_notifier_is_listed(floor: str) -> None:
     assert {path.rpartition(".")[0] for path in listed[floor]} == modules
 
 
-def test_every_class_with_a_link_has_a_listed_one() -> None:
+def test_metadata_lists_every_operator_link() -> None:
     from airflow_provider_platform.operators._base.operator import PlatformOperator
 
     links = {

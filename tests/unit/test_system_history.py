@@ -188,7 +188,7 @@ def test_changed_input_is_a_new_question(played: Played) -> None:
     assert played.broken() == {Rule.ASKED_AGAIN}
 
 
-def test_tasks_with_the_same_question_share_the_responsibility_for_it(played: Played) -> None:
+def test_two_tasks_may_ask_the_same_question_once_each(played: Played) -> None:
     for _ in range(2):
         played.task(played.ask())
     assert played.broken() == set()

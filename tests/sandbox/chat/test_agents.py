@@ -50,7 +50,9 @@ def test_a_thread_belongs_to_its_agent(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize("operation", ["stream-chat-state", "abort"])
-def test_a_deployment_refuses_an_api_key(platform: Platform, operation: str) -> None:
+def test_chat_address_of_a_deployment_refuses_an_api_key(
+    platform: Platform, operation: str
+) -> None:
     token(platform)
     body = {"chatId": "any", "sessionSettings": USER}
     response = call(platform, "deployments/1", platform.key, operation, **body)
@@ -58,7 +60,7 @@ def test_a_deployment_refuses_an_api_key(platform: Platform, operation: str) -> 
     assert response.json()["message"] == "agentId is required for Api-Key authentication"
 
 
-def test_a_deployment_takes_a_service_token(platform: Platform) -> None:
+def test_chat_address_of_a_deployment_accepts_a_service_token(platform: Platform) -> None:
     headers = token(platform)
     stream = records(ask(platform, "deployments/1", headers, messageId=MESSAGE).content)
     assert answer(stream)

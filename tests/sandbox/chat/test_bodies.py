@@ -45,7 +45,7 @@ IMAGE = {"mimeType": "image/png", "data": "aGVsbG8=", "name": "chart.png"}
         {"sessionSettings": {**USER, "userAttributes": [{"name": "country", "value": ""}]}},
     ],
 )
-def test_documented_fields_are_taken(platform: Platform, fields: dict[str, Any]) -> None:
+def test_documented_request_fields_are_accepted(platform: Platform, fields: dict[str, Any]) -> None:
     assert answer(platform.ask("orders per month", **fields))
 
 
@@ -68,7 +68,7 @@ def test_documented_fields_are_taken(platform: Platform, fields: dict[str, Any])
         ),
     ],
 )
-def test_documented_fields_are_checked(
+def test_documented_request_fields_are_validated(
     platform: Platform, fields: dict[str, Any], rule: str
 ) -> None:
     response = platform.chat(input="orders per month", **fields)
@@ -93,7 +93,7 @@ def test_a_request_with_a_service_token_needs_no_body(platform: Platform) -> Non
     assert ids(records(platform.http.post(url, headers=token).content))[0] == "__cutoff__"
 
 
-def test_development_mode_can_be_asked_for(platform: Platform) -> None:
+def test_request_in_development_mode_returns_the_agents_reasoning(platform: Platform) -> None:
     platform.control.set(development=False)
     shown = platform.ask("orders per month", isDevMode=True)
     hidden = platform.ask("orders per month")
@@ -101,7 +101,7 @@ def test_development_mode_can_be_asked_for(platform: Platform) -> None:
     assert not any(record.get("thinking") for record in hidden)
 
 
-def test_rows_can_be_texts(platform: Platform) -> None:
+def test_setting_sends_values_of_rows_as_strings(platform: Platform) -> None:
     """As the data API sends them: the documents leave open what the agent's rows hold."""
     question = "sql: SELECT country, SUM(amount), NULL FROM orders, customers GROUP BY 1 LIMIT 1"
     ((values,),) = (result["data"] for result in results(platform.ask(question)))

@@ -57,7 +57,7 @@ def test_sql_really_runs_and_the_answer_names_its_numbers(platform: Platform) ->
     assert results(literal)[0]["data"] == result["data"]
 
 
-def test_the_warehouse_is_the_same_everywhere(platform: Platform) -> None:
+def test_sample_warehouse_always_has_the_same_rows(platform: Platform) -> None:
     total = "sql: SELECT count(*), round(sum(amount), 2), min(ordered_at) FROM orders"
     assert results(platform.ask(total))[0]["data"] == [[480, 188182.6, "2025-01-02"]]
 
@@ -102,7 +102,7 @@ def test_settings_change_dialect_and_tool_names(platform: Platform) -> None:
     assert not any("thinking" in record for record in stream)
 
 
-def test_a_result_holds_at_most_100_rows_and_the_true_total(platform: Platform) -> None:
+def test_result_has_at_most_100_rows_and_the_true_total(platform: Platform) -> None:
     (result,) = results(platform.ask("list all orders"))
     assert (len(result["data"]), result["totalRows"]) == (100, 480)
 
@@ -134,7 +134,7 @@ def test_one_of_several_queries_may_fail(platform: Platform) -> None:
 @pytest.mark.parametrize(
     "sql", ["DELETE FROM orders", "PRAGMA table_info(orders)", "SELECT 1; SELECT 2"]
 )
-def test_only_single_reading_statements_run(platform: Platform, sql: str) -> None:
+def test_only_one_read_only_statement_is_run(platform: Platform, sql: str) -> None:
     assert "error" in results(platform.ask(f"sql: {sql}"))[0]
     assert results(platform.ask("sql: SELECT count(*) FROM orders"))[0]["data"] == [[480]]
 
@@ -158,7 +158,7 @@ def test_query_of_an_unknown_branch_fails(
     assert ("sorry" in (answer(stream) or "")) is not good
 
 
-def test_a_repeat_while_streaming_resubscribes_and_asks_once(platform: Platform) -> None:
+def test_repeated_message_on_a_streaming_thread_follows_its_run(platform: Platform) -> None:
     platform.control.set_breakpoint("before_final")
     body = {"input": "revenue by country", "messageId": MESSAGE}
     with platform.stream(**body) as first:
@@ -210,7 +210,7 @@ def test_setting_replay_decides_what_a_follow_up_repeats(
     assert len(platform.control.state().runs) == 1
 
 
-def test_a_repeat_on_a_free_thread_asks_twice(platform: Platform) -> None:
+def test_repeated_message_on_an_idle_thread_starts_a_second_run(platform: Platform) -> None:
     first = platform.ask("revenue by country", messageId=MESSAGE)
     platform.ask("revenue by country", messageId=MESSAGE, chatId=chat_id(first))
     platform.ask("revenue by country", messageId=MESSAGE)

@@ -32,7 +32,7 @@ def test_threads_end_with_their_ephemeral_user(
 @pytest.mark.parametrize(
     "settings", [{**USER, "isEphemeral": False}, {"internalId": "analyst@acme.example.com"}]
 )
-def test_threads_of_other_users_stay(platform: Platform, settings: dict[str, Any]) -> None:
+def test_threads_of_permanent_users_are_kept(platform: Platform, settings: dict[str, Any]) -> None:
     thread = chat_id(platform.ask("orders per month", sessionSettings=settings))
     platform.control.advance(10 * WEEK)
     assert answer(platform.ask("orders per month", chatId=thread, sessionSettings=settings))

@@ -295,7 +295,7 @@ def test_a_suspended_run_can_be_resumed_for_a_day(
     assert platform.control.state().messages[-1].outcome == outcome
 
 
-def test_a_suspended_run_gives_way_to_a_new_message(platform: Platform) -> None:
+def test_new_message_replaces_a_suspended_run(platform: Platform) -> None:
     platform.control.fault("suspend", after=5, resume="input")
     thread = chat_id(platform.ask("revenue by country", messageId=MESSAGE))
     assert answer(platform.ask("top 5 products", chatId=thread))
@@ -359,7 +359,7 @@ def test_fault_can_send_the_answer_only_in_the_state(platform: Platform) -> None
     assert "€" in stream[-2]["state"]["messages"][-1]["kwargs"]["content"]
 
 
-def test_spoiled_records_keep_their_answer(platform: Platform) -> None:
+def test_faults_in_records_do_not_change_the_answer(platform: Platform) -> None:
     plain = answer(platform.ask("revenue by country"))
     for parameters in (
         {"kind": "deltas_only"},

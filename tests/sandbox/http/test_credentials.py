@@ -32,7 +32,7 @@ def refused(response: httpx.Response) -> bool:
 
 
 @pytest.mark.parametrize("header", ["X-Service-Auth-Token", "X-Cube-Auth-Token"])
-def test_a_service_token_brings_its_identity(with_service_tokens: Platform, header: str) -> None:
+def test_service_token_identifies_its_user(with_service_tokens: Platform, header: str) -> None:
     platform = with_service_tokens
     token = platform.sandbox.service_token(externalId="Robot-7")
     response = ask(platform, {header: token}, sessionSettings={"whatever": True})
@@ -74,7 +74,7 @@ def test_service_tokens_are_off_until_the_deployment_switches_them_on(platform: 
     assert refused(ask(platform, {"X-Service-Auth-Token": platform.sandbox.service_token()}))
 
 
-def test_authorization_wins_over_a_token(platform: Platform) -> None:
+def test_authorization_header_takes_precedence_over_a_service_token(platform: Platform) -> None:
     both = {"X-Service-Auth-Token": platform.sandbox.service_token()}
     assert refused(ask(platform, {**both, "Authorization": "Api-Key wrong"}))
     good = ask(platform, {**both, **platform.key}, sessionSettings={"externalId": "by-key"})
@@ -89,13 +89,13 @@ def test_invalid_chat_keys_are_refused(platform: Platform, headers: dict[str, st
     assert refused(ask(platform, headers, sessionSettings=USER))
 
 
-def test_the_key_is_no_bearer_token(platform: Platform) -> None:
+def test_chat_key_is_not_accepted_as_a_bearer_token(platform: Platform) -> None:
     bearer = {"Authorization": f"Bearer {platform.sandbox.chat_api_key}"}
     assert refused(ask(platform, bearer, sessionSettings=USER))
 
 
 @pytest.mark.parametrize("scheme", ["Api-Key", "Basic", ""])
-def test_the_management_api_wants_a_bearer_token(platform: Platform, scheme: str) -> None:
+def test_management_api_accepts_only_a_bearer_token(platform: Platform, scheme: str) -> None:
     headers = {"Authorization": f"{scheme} {platform.sandbox.management_token}".strip()}
     url = f"{platform.sandbox.management_url}/v1/deployments"
     assert platform.http.get(url, headers=headers).status_code == 401

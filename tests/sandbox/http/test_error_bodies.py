@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         ("empty", None),
     ],
 )
-def test_the_form_of_errors_is_a_setting(
+def test_setting_sets_the_form_of_error_bodies(
     platform: Platform, form: str, expected: dict[str, Any] | None
 ) -> None:
     platform.control.set(error_body=form)
@@ -36,7 +36,9 @@ def test_error_text_joins_several_broken_rules(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize("required", [False, True])
-def test_a_front_end_may_want_the_length_of_a_body(platform: Platform, required: bool) -> None:
+def test_setting_decides_whether_a_content_length_is_required(
+    platform: Platform, required: bool
+) -> None:
     platform.control.set(length_required=required)
     url = urlsplit(platform.sandbox.url)
     lines = [

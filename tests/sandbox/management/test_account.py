@@ -21,7 +21,7 @@ INTEGRATION = {
 TOKENS = "deployments/1/environments/11/tokens"
 
 
-def test_caller_sees_only_the_own_oauth_tokens(platform: Platform) -> None:
+def test_caller_sees_only_their_own_oauth_tokens(platform: Platform) -> None:
     assert platform.call("GET", "user-oauth-tokens/3").json()["id"] == 1
     platform.control.set(caller=8)
     assert platform.call("GET", "user-oauth-tokens/3").json()["lastError"]["attempts"] == 3
@@ -99,7 +99,7 @@ def test_deployment_serves_settings_build_status_and_usage_token(platform: Platf
     assert (expired.status_code, "expired" in expired.json()["error"]) == (403, True)
 
 
-def test_environments_give_tokens(platform: Platform) -> None:
+def test_token_of_an_environment_can_be_created(platform: Platform) -> None:
     page = platform.call("GET", "deployments/1/environments").json()
     assert [one["type"] for one in page["items"]] == ["production", "staging"]
     assert page["items"][0]["id"] == "11"

@@ -145,7 +145,7 @@ class TestOpening:
         changed = platform.control.state().changed
         assert [one.id for one in changed("staging-environments", "disabled")] == ["nightly"]
 
-    def test_staging_is_for_shared_branches_only(self, platform: Platform) -> None:
+    def test_only_shared_branches_can_be_opened_in_staging(self, platform: Platform) -> None:
         fork = enter(platform, "dev")
         for name in ("main", fork):
             assert staging(platform, name).status_code == 400
@@ -192,7 +192,9 @@ class TestOpening:
 
 
 class TestDevelopmentMode:
-    def test_a_fork_answers_while_a_credential_is_on_it(self, platform: Platform) -> None:
+    def test_fork_serves_queries_only_while_a_credential_is_in_dev_mode(
+        self, platform: Platform
+    ) -> None:
         sync(platform, "nightly")
         fork = enter(platform, "nightly")
         assert fork.startswith("dev-")
@@ -208,7 +210,7 @@ class TestDevelopmentMode:
         assert refused(sql(platform, fork)) == (400, "Branch is not active")
         assert enter(platform, "nightly") == fork
 
-    def test_the_fork_is_found_by_its_parent(self, platform: Platform) -> None:
+    def test_dev_mode_reopens_the_fork_of_its_parent_branch(self, platform: Platform) -> None:
         platform.control.add_branch("one")
         platform.control.add_branch("two")
         first, second = enter(platform, "one"), enter(platform, "two")
@@ -274,7 +276,7 @@ class TestDevelopmentMode:
         platform.control.advance(601)
         assert refused(sql(platform, fork)) == (400, "Branch is not active")
 
-    def test_a_fork_that_is_entered_again_keeps_its_files_or_takes_its_parents(
+    def test_setting_decides_whether_a_reentered_fork_keeps_its_files(
         self, platform: Platform
     ) -> None:
         sync(platform, "nightly")
@@ -290,7 +292,7 @@ class TestDevelopmentMode:
         enter(platform, "nightly")
         assert status(platform, fork)["lastHash"] == branch_hash(platform, "nightly") != old
 
-    def test_commit_means_the_active_fork_and_takes_no_other_branch(
+    def test_commit_applies_to_the_active_fork_and_refuses_any_other_branch(
         self, platform: Platform
     ) -> None:
         assert build(platform, "POST", "commit", json={}).status_code == 400
@@ -303,7 +305,9 @@ class TestDevelopmentMode:
 
 
 class TestBuilds:
-    def test_a_build_takes_its_time(self, platform: Platform) -> None:
+    def test_branch_serves_queries_after_the_build_time_that_is_set(
+        self, platform: Platform
+    ) -> None:
         platform.control.set(build_delay=20, build_seconds=30)
         platform.control.add_branch("nightly")
         staging(platform, "nightly")
@@ -348,7 +352,7 @@ class TestBuilds:
         assert status(platform, fork)["status"] == "failed"
 
     @pytest.mark.parametrize("outcome", ["failed", "cancelled", "stopped", "none"])
-    def test_a_build_that_ends_otherwise_serves_nothing(
+    def test_branch_serves_no_queries_if_its_build_did_not_succeed(
         self, platform: Platform, outcome: str
     ) -> None:
         platform.control.set(build_outcome=outcome)
@@ -401,7 +405,7 @@ class TestBuilds:
         with pytest.raises(SandboxControlError, match="no branch gone in deployment 1"):
             platform.control.report_build("gone", "built")
 
-    def test_logs_take_the_declared_containers_only(self, platform: Platform) -> None:
+    def test_logs_accept_only_the_documented_containers(self, platform: Platform) -> None:
         assert platform.call("GET", "deployments/1/logs?container=INIT").json()["items"]
         assert platform.call("GET", "deployments/1/logs?pod=none").json()["items"] == []
         assert platform.call("GET", "deployments/1/logs?container=main").status_code == 400
@@ -480,7 +484,9 @@ class TestMerging:
         assert status(platform) == before
         assert branch_hash(platform, "main") != before["lastHash"]
 
-    def test_merge_without_changes_reports_it(self, platform: Platform) -> None:
+    def test_merge_without_changes_reports_that_nothing_was_merged(
+        self, platform: Platform
+    ) -> None:
         sync(platform, "nightly")
         keep = {"removeBranchAfterMerge": False}
         first = self.merge(platform, "nightly", **keep).json()
@@ -511,7 +517,7 @@ class TestMerging:
         assert [one.id for one in platform.control.state().changed("branches", "merged")] == [fork]
         assert status(platform)["branchName"] == "main"
 
-    def test_a_branch_is_named_by_its_id_too(self, platform: Platform) -> None:
+    def test_branch_can_be_named_by_its_id(self, platform: Platform) -> None:
         merged = build(platform, "POST", "merge", json={"branchId": 2, "deleteBranch": True})
         assert merged.json() == {"merged": True, "branchDeleted": True}
 
@@ -527,7 +533,9 @@ class TestMerging:
         direct = platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "main"})
         assert direct.status_code == 400
 
-    def test_a_role_for_other_branches_may_do_all_but_publish(self, platform: Platform) -> None:
+    def test_role_for_development_branches_may_not_change_production(
+        self, platform: Platform
+    ) -> None:
         platform.control.set(dev_branches_only=True)
         sync(platform, "nightly")
         assert enter(platform, "nightly")
@@ -540,7 +548,7 @@ class TestMerging:
 
 
 class TestDeleting:
-    def test_children_get_the_parent_and_a_second_deletion_is_refused(
+    def test_deletion_gives_child_branches_the_parent_and_cannot_be_repeated(
         self, platform: Platform
     ) -> None:
         sync(platform, "nightly")
@@ -556,14 +564,14 @@ class TestDeleting:
         main = build(platform, "DELETE", "branches", params={"branchName": "main"})
         assert main.status_code == 400
 
-    def test_an_open_branch_is_deleted_too(self, platform: Platform) -> None:
+    def test_open_branch_can_be_deleted(self, platform: Platform) -> None:
         platform.control.open_branch("nightly")
         assert build(platform, "DELETE", "branches", params={"branchName": "nightly"}).is_success
         assert refused(sql(platform, "nightly")) == (400, "Bad branch")
 
 
 class TestReleases:
-    def test_a_tenant_of_july_2026_starts_syncs_and_opens_nothing(self, platform: Platform) -> None:
+    def test_tenant_of_july_2026_starts_syncs_but_opens_no_branch(self, platform: Platform) -> None:
         platform.control.set(release="0.2.1")
         body = {"branchName": "nightly", "ref": "x", "source": "manifest", "output": "files"}
         assert platform.call("POST", "deployments/1/dbt-sync", json=body).status_code == 200
@@ -653,7 +661,7 @@ def test_invalid_data_model_requests_are_refused(
     assert words in str(response.json()["message"])
 
 
-def test_a_query_of_the_branch_is_the_query_of_its_stream(platform: Platform) -> None:
+def test_sql_on_a_fork_streams_records_as_on_production(platform: Platform) -> None:
     """The SQL route below a fork streams records as production's does."""
     fork = enter(platform, "dev")
     assert records(sql(platform, fork).content)[1:] == [{"data": [["1"]]}]

@@ -44,7 +44,7 @@ def test_without_a_pace_a_sync_is_over_before_the_next_request_is_read(platform:
     assert (run["branchName"], run["status"]) == ("one", "COMPLETED")
 
 
-def test_the_order_of_the_history_is_a_setting(platform: Platform) -> None:
+def test_setting_sets_the_order_of_the_history(platform: Platform) -> None:
     for name in ("one", "two", "three"):
         start(platform, branchName=name)
     assert history(platform) == ["three", "two", "one"]
@@ -52,7 +52,7 @@ def test_the_order_of_the_history_is_a_setting(platform: Platform) -> None:
     assert history(platform) == ["one", "two", "three"]
 
 
-def test_a_sync_can_be_unknown_right_after_its_start(platform: Platform) -> None:
+def test_setting_makes_a_sync_unknown_right_after_its_start(platform: Platform) -> None:
     platform.control.set(dbt_unknown=60)
     sync = start(platform, branchName="one")["syncJobId"]
     for path in (sync, f"{sync}/result", f"{sync}/logs"):
@@ -68,7 +68,7 @@ def test_a_sync_can_be_unknown_right_after_its_start(platform: Platform) -> None
     ("setting", "status"),
     [("stage", "INITIALIZING"), ("CANCELLED", "CANCELLED"), ("FAILED", "FAILED"), ("404", None)],
 )
-def test_the_status_after_a_cancel_is_a_setting(
+def test_setting_sets_the_status_after_a_cancellation(
     platform: Platform, setting: str, status: str | None
 ) -> None:
     platform.control.set(dbt_pace=600, dbt_cancelled_status=setting)
@@ -88,7 +88,7 @@ def test_the_status_after_a_cancel_is_a_setting(
     ("setting", "status", "body"),
     [("404", 404, None), ("null", 200, b"null"), ("empty", 200, b"{}")],
 )
-def test_the_result_can_come_later_than_the_end(
+def test_setting_delays_the_result_of_a_completed_sync(
     platform: Platform, setting: str, status: int, body: bytes | None
 ) -> None:
     platform.control.set(dbt_result_delay=20, dbt_no_result_yet=setting)
@@ -110,7 +110,7 @@ def test_older_tenant_drops_unknown_fields(platform: Platform) -> None:
     assert named["branchName"] in platform.control.branches()
 
 
-def test_a_manifest_comes_without_a_ref(platform: Platform) -> None:
+def test_manifest_with_a_ref_is_refused(platform: Platform) -> None:
     body = {"source": "manifest", "manifest": {"nodes": {}}}
     refused = platform.call("POST", BASE, json={**body, "ref": "main"})
     assert (refused.status_code, platform.control.state().syncs) == (400, [])

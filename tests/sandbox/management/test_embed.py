@@ -120,7 +120,7 @@ def test_invalid_sessions_are_refused(
 
 
 @pytest.mark.parametrize(("setting", "form", "other"), [("slash", "/", ""), ("plain", "", "/")])
-def test_a_tenant_is_deleted_at_one_form_of_its_path(
+def test_setting_decides_under_which_path_a_tenant_is_deleted(
     platform: Platform, setting: str, form: str, other: str
 ) -> None:
     platform.control.set(embed_tenant_path=setting)

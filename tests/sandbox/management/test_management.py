@@ -201,7 +201,7 @@ def test_app_config_and_oauth_tokens_are_served(platform: Platform) -> None:
     assert [token["status"] for token in tokens] == ["active", "expired"]
 
 
-def test_samples_can_be_changed(platform: Platform) -> None:
+def test_control_changes_a_sample(platform: Platform) -> None:
     platform.control.change("user-oauth-tokens", 2, status="active", lastError=None)
     assert platform.call("GET", "user-oauth-tokens").json()[1]["status"] == "active"
     platform.control.change("reports", 101, updatedAt="2026-11-20")

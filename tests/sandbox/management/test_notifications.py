@@ -76,7 +76,7 @@ def test_schedule_becomes_a_cron_expression(
     assert made["isEnabled"] is made["notificationEnabled"] is True
 
 
-def test_an_update_changes_what_is_given(platform: Platform) -> None:
+def test_update_changes_only_the_given_fields(platform: Platform) -> None:
     filters = [{"member": "orders.status", "operator": "equals", "value": "delivered"}]
     notification = create(platform, filters=filters)
     add(platform, notification["id"], ANALYST)
@@ -149,7 +149,7 @@ def test_recipients_are_added_and_removed_idempotently(platform: Platform) -> No
         ({"email": "a@b.example.com"}, "type is required"),
     ],
 )
-def test_one_bad_recipient_refuses_all(
+def test_one_invalid_recipient_refuses_the_whole_batch(
     platform: Platform, recipient: dict[str, Any], words: str
 ) -> None:
     path = f"{PATH}/{create(platform)['id']}/recipients"
@@ -226,7 +226,7 @@ def test_invalid_list_queries_are_refused(platform: Platform, query: str, words:
     assert words in str(response.json()["message"])
 
 
-def test_only_for_administrators_and_dashboards_that_exist(platform: Platform) -> None:
+def test_notification_needs_an_administrator_and_an_existing_dashboard(platform: Platform) -> None:
     for dashboard in ({"dashboardId": 601}, {"dashboardPublicId": "dash00000601"}):
         assert platform.call("POST", PATH, json={**DAILY, **dashboard}).status_code == 404
     platform.control.set(token_lacks=["Admin"])

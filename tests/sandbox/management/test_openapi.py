@@ -138,7 +138,7 @@ def test_body_without_a_json_content_type_is_refused(platform: Platform) -> None
     assert platform.http.post(chat, content=b"{}", headers=headers).status_code == 415
 
 
-def test_setting_lists_makes_paging_fail(platform: Platform) -> None:
+def test_setting_for_lists_can_stop_or_repeat_pages(platform: Platform) -> None:
     path = "deployments/1/reports"
     platform.control.set(lists="unpaged", page_size=2)
     page = platform.call("GET", path).json()

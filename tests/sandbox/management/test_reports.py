@@ -35,7 +35,7 @@ def test_report_list_can_be_filtered(platform: Platform) -> None:
     assert platform.call("GET", f"{PATH}/103").status_code == 404
 
 
-def test_sorted_by_last_view_the_list_has_no_cursor(platform: Platform) -> None:
+def test_report_list_sorted_by_last_view_has_no_cursor(platform: Platform) -> None:
     page = platform.call("GET", f"{PATH}?sortBy=lastViewedAt&sortDirection=DESC&limit=3").json()
     assert page["pageInfo"] is None
     assert page["count"] == 7
@@ -58,7 +58,7 @@ def test_report_has_the_described_fields(platform: Platform) -> None:
     assert "Revenue by country" in file["content"]
 
 
-def test_creating_is_not_idempotent_without_a_public_id(platform: Platform) -> None:
+def test_creating_a_report_twice_without_a_public_id_makes_two(platform: Platform) -> None:
     body = {"name": "Daily", "sqlQuery": "SELECT 1", "jsonQuery": "{}", "folderId": 13}
     ids = [create(platform, **body)["id"] for _ in range(2)]
     assert [entry.id for entry in platform.control.state().changed("reports")] == ids
@@ -69,7 +69,7 @@ def test_creating_is_not_idempotent_without_a_public_id(platform: Platform) -> N
     assert again.status_code == 400
 
 
-def test_an_update_is_partial_and_versioned(platform: Platform) -> None:
+def test_update_changes_only_the_given_fields_and_checks_the_version(platform: Platform) -> None:
     path = f"{PATH}/101"
     before = platform.call("GET", path).json()
     body = {"title": "Revenue", "folderId": None, "expectedVersion": before["version"]}
@@ -134,7 +134,7 @@ def test_placements_are_refreshed_corrected_and_listed(platform: Platform) -> No
     assert page["pageInfo"]["hasNextPage"] is True
 
 
-def test_a_document_can_hold_too_much(platform: Platform) -> None:
+def test_document_with_too_many_placements_cannot_be_listed(platform: Platform) -> None:
     crowd = [{"workbookId": "full", "resultLocation": f"A{n}"} for n in range(2001)]
     platform.control.change("reports", 101, externalWorkbookPlacements=crowd)
     assert platform.call("GET", "external-documents/full/placements").status_code == 422

@@ -19,7 +19,7 @@ def get(platform: Platform, path: str, **parameters: Any) -> Any:
     return response.json()
 
 
-def test_a_delivery_runs_and_then_has_succeeded(platform: Platform) -> None:
+def test_delivery_is_running_until_it_has_succeeded(platform: Platform) -> None:
     platform.control.set(delivery_seconds=60, delivery_success_delay=5)
     started = platform.call("POST", f"{DELIVERIES}/501/runs")
     assert started.status_code == 202
@@ -38,7 +38,7 @@ def test_a_delivery_runs_and_then_has_succeeded(platform: Platform) -> None:
     assert row["id"] == run_id
 
 
-def test_a_run_that_failed_leaves_the_last_success(platform: Platform) -> None:
+def test_failed_run_does_not_change_the_last_success(platform: Platform) -> None:
     platform.call("POST", f"{DELIVERIES}/501/runs")
     before = get(platform, f"{DELIVERIES}/501")["lastSuccessAt"]
     platform.control.advance(10)

@@ -46,7 +46,7 @@ def test_creating_is_not_idempotent_and_limited(platform: Platform) -> None:
     assert platform.call("POST", f"{PATH}/301/duplicate").status_code == 400
 
 
-def test_an_update_is_partial_and_answers_nothing(platform: Platform) -> None:
+def test_update_changes_only_the_given_fields_and_returns_no_body(platform: Platform) -> None:
     response = platform.call("PUT", f"{PATH}/301", json={"name": "Sales", "folderId": None})
     assert (response.status_code, response.content) == (200, b"")
     workbook = get(platform, 301)
@@ -54,7 +54,7 @@ def test_an_update_is_partial_and_answers_nothing(platform: Platform) -> None:
     assert workbook["slug"] == "sales-overview"
 
 
-def test_a_slug_is_taken_over_only_on_demand(platform: Platform) -> None:
+def test_slug_of_another_workbook_is_taken_only_with_slug_takeover(platform: Platform) -> None:
     refused = platform.call("PUT", f"{PATH}/302", json={"slug": " Sales-Overview "})
     assert refused.status_code == 409
     assert "belongs to another" in refused.json()["message"]
@@ -141,7 +141,7 @@ def test_embed_access_of_a_workbook_can_be_changed(platform: Platform) -> None:
     assert platform.call("PUT", path, json=nobody).json()["allEmbedUsers"]["enabled"] is False
 
 
-def test_deleting_takes_the_dashboard_along(platform: Platform) -> None:
+def test_deleting_a_workbook_deletes_its_dashboard(platform: Platform) -> None:
     response = platform.call("DELETE", f"{PATH}/301")
     assert (response.status_code, response.content) == (200, b"")
     assert platform.call("DELETE", f"{PATH}/301").status_code == 404

@@ -62,7 +62,7 @@ def test_a_failed_query_says_why(platform: Platform) -> None:
     assert text.count("no such column: missing") == 2  # the service, and the agent who repeats it
 
 
-def test_turns_follow_each_other(platform: Platform) -> None:
+def test_page_shows_the_turns_of_a_thread_in_order(platform: Platform) -> None:
     platform.ask("revenue by country")
     chat_id = platform.control.state().runs[0].chat_id
     platform.ask("and by product?", chatId=chat_id)

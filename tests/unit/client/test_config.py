@@ -210,7 +210,7 @@ def test_any_text_is_an_address_or_refused(text: str) -> None:
     assert "/../" not in url
 
 
-def test_one_side_may_be_left_empty() -> None:
+def test_configuration_may_have_only_one_api() -> None:
     management = PlatformConfig.build(**MANAGEMENT, chat_url="", chat_api_key=None)
     assert (management.management_url, management.chat_url) == (HOST, None)
     chat = PlatformConfig.build(**CHATTING, host="", management_token=None)
@@ -601,7 +601,7 @@ def test_api_key_needs_session_settings() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "a.b", "a.b.c", jwt([1]), jwt("x"), "\u00e9.\u00e9.\u00e9"])
-def test_text_that_is_no_jwt_has_no_claims(token: str) -> None:
+def test_text_that_is_not_a_jwt_has_no_claims(token: str) -> None:
     assert unverified_claims(token) is None
 
 

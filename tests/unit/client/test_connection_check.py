@@ -131,7 +131,7 @@ class TestManagement:
         assert report.ok
         assert "The token cannot list deployments" in report.message
 
-    def test_a_web_page_everywhere_is_a_wrong_address(self) -> None:
+    def test_check_reports_web_pages_as_a_wrong_address(self) -> None:
         page = PlatformAddressError("HTML instead of JSON")
         [report] = Service({"/v1/deployments": page, "/v1/app-config": page}).check(**MANAGEMENT)
         assert not report.ok
@@ -153,14 +153,14 @@ class TestManagement:
         assert (report.ok, report.message) == (False, "what went wrong")
         assert len(service.effects) == 1
 
-    def test_each_call_is_made_once(self) -> None:
+    def test_check_sends_each_call_once(self) -> None:
         service = Service({"/v1/deployments": {"items": []}})
         service.check(**MANAGEMENT)
         assert all(effect.once for effect in service.effects if isinstance(effect, Call))
 
 
 class TestChat:
-    def test_the_request_has_no_input_and_a_thread_of_its_own(self) -> None:
+    def test_check_of_a_chat_sends_no_input_and_a_new_chat_id(self) -> None:
         first, second = Service(stream=status(404, "Thread")), Service(stream=status(404, "Thread"))
         [report] = first.check(**CHAT, **SETTINGS)
         second.check(**CHAT, **SETTINGS)
@@ -176,7 +176,7 @@ class TestChat:
         assert report.ok
         assert isinstance(service.effects[-1], CloseStream)
 
-    def test_a_refused_credential_is_an_rpc_error_under_200(self) -> None:
+    def test_check_fails_if_a_json_rpc_error_refuses_the_credential(self) -> None:
         line = record(jsonrpc="2.0", id=None, error={"code": -32001, "message": "Unauthorized"})
         [report] = Service(stream=[line[:9], line[9:]]).check(**CHAT, **SETTINGS)
         assert not report.ok
@@ -186,11 +186,11 @@ class TestChat:
     @pytest.mark.parametrize(
         "said", ["Chat thread 1 not found", "Thread not found", "Agent 1 has no such thread"]
     )
-    def test_a_thread_that_is_not_found_proves_the_credential(self, said: str) -> None:
+    def test_check_passes_if_the_thread_is_not_found(self, said: str) -> None:
         [report] = Service(stream=status(404, said)).check(**CHAT, **SETTINGS)
         assert (report.ok, report.message) == (True, "The API key is accepted.")
 
-    def test_a_thread_that_is_not_found_in_a_line(self) -> None:
+    def test_check_passes_if_a_stream_says_that_the_thread_is_not_found(self) -> None:
         service = Service(stream=[record(error="Thread not found")])
         [report] = service.check(**CHAT, **SETTINGS)
         assert report.ok
@@ -204,7 +204,7 @@ class TestChat:
             status(404, None, html=True),
         ],
     )
-    def test_an_agent_that_is_not_found(self, error: Exception) -> None:
+    def test_check_fails_if_the_agent_or_path_is_not_found(self, error: Exception) -> None:
         [report] = Service(stream=error).check(**CHAT, **SETTINGS)
         assert not report.ok
         assert "Copy Chat address (chat_url)" in report.message
@@ -243,12 +243,12 @@ class TestChat:
             ([None], "no answer within 20 seconds"),
         ],
     )
-    def test_other_answers_are_failures(self, stream: list[bytes | None], words: str) -> None:
+    def test_check_fails_for_any_other_answer(self, stream: list[bytes | None], words: str) -> None:
         [report] = Service(stream=stream).check(**CHAT, **SETTINGS)
         assert not report.ok
         assert words in report.message
 
-    def test_blank_lines_do_not_keep_the_test_waiting(self) -> None:
+    def test_check_ends_although_blank_lines_keep_coming(self) -> None:
         def dribble(service: Service, seconds: float) -> bytes:
             service.now += 1.0
             assert service.now < NOW + 10 * LONGEST_WAIT
@@ -268,13 +268,13 @@ class TestChat:
         assert report.ok
         assert "Session settings (session_settings) is empty" in report.message
 
-    def test_check_reads_403_to_an_abort_as_an_answer_about_the_thread(self) -> None:
+    def test_check_passes_if_the_abort_is_answered_with_403(self) -> None:
         [report] = Service(stream=status(403, "not the owner")).check(**CHAT)
         assert report.ok
 
 
 class TestSummary:
-    def test_one_line_for_each_side_and_the_one_that_does_not_work_first(self) -> None:
+    def test_report_has_one_line_for_each_api_and_failures_first(self) -> None:
         good = SideReport("management", "https://acme.example.com/api", True, "Fine.")
         bad = SideReport("chat", "https://ai.example.com/chat", False, "Broken.")
         assert summary([good]) == (
@@ -296,7 +296,7 @@ class TestServiceToken:
         defaults: dict[str, Any] = {"iat": None, "exp": NOW + 7 * 86400}
         return service_token("secret", **{**defaults, **claims})
 
-    def test_a_good_token_gives_no_warning(self) -> None:
+    def test_valid_service_token_causes_no_warning(self) -> None:
         assert token_warnings(self.token(), NOW) == []
         assert token_warnings(self.token(exp=None), NOW) == []
         assert token_warnings(self.token(externalId=None, sub="user"), NOW) == []
@@ -390,7 +390,7 @@ class TestOverHttp:
             ({"host": "http://127.0.0.1:9"}, "no connection could be made"),
         ],
     )
-    def test_side_that_does_not_work_is_reported(
+    def test_check_reports_the_api_that_does_not_work(
         self, platform_sandbox: Sandbox, changes: dict[str, Any], words: str
     ) -> None:
         ok, message = self.check(platform_sandbox, **changes)
@@ -415,7 +415,9 @@ class TestOverHttp:
         assert not ok
         assert words in message
 
-    def test_an_agent_that_does_not_exist(self, platform_sandbox: Sandbox) -> None:
+    def test_check_of_a_sandbox_fails_if_the_agent_does_not_exist(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         ok, message = self.check(
             platform_sandbox, chat_url=platform_sandbox.chat_url.replace("/agents/1/", "/agents/9/")
         )
@@ -438,7 +440,9 @@ class TestOverHttp:
         assert not ok
         assert "a redirect to https://elsewhere.example.com/login" in message
 
-    def test_a_token_that_may_not_see_deployments(self, platform_sandbox: Sandbox) -> None:
+    def test_check_without_a_default_deployment_passes_if_the_token_may_not_list_them(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         platform_sandbox.control.fault(
             "status", status=403, path="/v1/deployments", message="Not for this key", count=None
         )
@@ -466,7 +470,7 @@ def test_address_as_the_admin_area_shows_it_reaches_the_agent(
     assert ok, message
 
 
-def test_address_of_a_deployment_takes_no_api_key(platform_sandbox: Sandbox) -> None:
+def test_address_of_a_deployment_refuses_an_api_key(platform_sandbox: Sandbox) -> None:
     info = platform_sandbox.control.info()
     config = PlatformConfig.build(
         chat_url=platform_sandbox.chat_url.replace("/agents/", "/deployments/"),

@@ -82,7 +82,7 @@ def test_every_error_class_has_a_docstring() -> None:
 
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
-def test_an_error_survives_json(kind: type[PlatformError]) -> None:
+def test_error_read_from_json_equals_the_original(kind: type[PlatformError]) -> None:
     error = kind(
         "It failed.", where="chat 1", status=503, operation="op", field="host", extra={"a": [1]}
     )
@@ -130,7 +130,7 @@ def test_no_error_of_the_package_begins_with_a_value_other_than_what_failed() ->
             )
 
 
-def test_false_survives_and_none_is_left_out() -> None:
+def test_payload_of_an_error_has_false_but_not_none() -> None:
     assert PlatformTransportError("x", processed=False).to_payload()["details"] == {
         "processed": False
     }
@@ -149,7 +149,7 @@ def test_false_survives_and_none_is_left_out() -> None:
         {"type": ["PlatformApiError"], "message": 7, "details": 7},
     ],
 )
-def test_odd_payloads_are_errors_too(payload: Any) -> None:
+def test_any_payload_becomes_an_error(payload: Any) -> None:
     error = from_payload(payload)
     assert isinstance(error, PlatformError)
     assert str(error)
@@ -176,7 +176,7 @@ def test_each_status_has_its_error_class(status: int, name: str) -> None:
     assert issubclass(error_for_status(status), PlatformApiError)
 
 
-def test_a_refused_status_is_no_server_error() -> None:
+def test_client_error_status_is_not_a_server_error() -> None:
     assert not issubclass(PlatformBadRequestError, PlatformServerError)
 
 

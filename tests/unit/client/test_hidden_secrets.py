@@ -89,7 +89,7 @@ def test_secret_is_hidden_if_the_quote_is_cut(length: int) -> None:
     assert error.details == {"said": "***"}
 
 
-def test_fewer_than_eight_characters_of_a_secret_stay() -> None:
+def test_error_may_show_fewer_than_eight_characters_of_a_secret() -> None:
     error = PlatformError("error of plat-7 in plat-7f, see plat-7")
     Redactor(["plat-7f3a9c"]).error(error)
     assert str(error) == "error of plat-7 in plat-7f, see plat-7"
@@ -337,7 +337,9 @@ def test_short_sent_secret_is_hidden(platform_sandbox: Sandbox, config: Platform
     assert "hunter2" not in str(caught.value)
 
 
-def test_texts_that_are_not_secrets_stay(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
+def test_text_that_only_resembles_a_secret_is_shown(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
     said = "refused: nextToken must be shorter, token: 5"
     platform_sandbox.control.fault("status", status=400, message=said, api="management")
     with PlatformClient(config) as client, pytest.raises(PlatformBadRequestError) as caught:

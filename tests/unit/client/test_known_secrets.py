@@ -225,7 +225,7 @@ def test_share_sets_how_much_of_a_secret_must_appear() -> None:
     assert redactor.text("sk-live_9f8Akq") == "***"
 
 
-def test_fewer_than_eight_characters_are_no_secret() -> None:
+def test_fewer_than_eight_characters_of_a_secret_are_not_hidden() -> None:
     text = "sk-live is the prefix of 9f8Akq7 and xyz1234"
     assert Redactor([LIVE]).text(text) == text
 
@@ -266,7 +266,7 @@ def test_empty_list_of_secrets_changes_no_text() -> None:
     assert Redactor([]).text("all is well…") == "all is well…"
 
 
-def test_json_is_redacted_in_every_depth_and_kept_where_there_is_nothing() -> None:
+def test_json_is_redacted_at_every_depth_and_unchanged_without_secrets() -> None:
     secrets = KnownSecrets(["key-of-the-tests"])
     value = {"a": [{"b": "a key-of-the-tests"}, 1, None], "c": "fine"}
     assert secrets.redact(value) == {"a": [{"b": "a ***"}, 1, None], "c": "fine"}

@@ -218,7 +218,7 @@ def test_plain_http_to_this_machine_by_scheme_and_port() -> None:
         ({"extra": "[" * 100_000}, "extra", "JSON object"),
     ],
 )
-def test_refusals_name_the_field_and_no_value(
+def test_errors_about_a_connection_name_the_field_but_not_the_value(
     fields: dict[str, Any], field: str, words: str
 ) -> None:
     with pytest.raises(PlatformConfigError) as caught:
@@ -282,7 +282,7 @@ def test_unknown_extra_is_ignored_with_a_warning(
         ({"conn_type": "platform", "host": "acme.example.com"}, "Management token (password) is"),
     ],
 )
-def test_refusals_name_the_connection(
+def test_errors_about_a_connection_name_its_id(
     monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], words: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_NIGHTLY", json.dumps(connection))

@@ -50,7 +50,7 @@ def test_table_has_the_added_fields_behind_its_own() -> None:
     assert fields_of(MoreFields)[: len(FIELDS)] == FIELDS
 
 
-def test_added_field_is_drawn_in_the_form() -> None:
+def test_added_field_is_in_the_form() -> None:
     drawn = connection_type(fields_of(MoreFields))["conn-fields"]
     assert drawn["audit_token"] == {
         "label": "Audit token",
@@ -97,7 +97,7 @@ def test_added_secret_is_masked_everywhere() -> None:
         ({"audit_shear": SECRET}, "audit_shear is not a known field."),
     ],
 )
-def test_added_field_is_refused_in_words_without_its_value(
+def test_error_about_an_added_field_does_not_show_its_value(
     given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PlatformConfigError) as caught:
@@ -107,7 +107,7 @@ def test_added_field_is_refused_in_words_without_its_value(
     assert SECRET not in repr(caught.value) + json.dumps(caught.value.to_payload())
 
 
-def test_added_field_is_missed_on_the_page() -> None:
+def test_field_without_a_row_on_the_page_is_found() -> None:
     assert undocumented(TEXT, fields_of(MoreFields)) == ["audit_token", "audit_share"]
     page = f"{TEXT}\n| Audit token (`audit_token`) | | Where calls are recorded |\n"
     assert undocumented(page, ADDED) == ["audit_share"]

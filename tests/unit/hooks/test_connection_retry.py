@@ -125,7 +125,7 @@ def test_trigger_starts_although_airflow_fails_for_a_moment(
     assert event.payload["status"] == "success"
 
 
-def test_a_sensors_trigger_starts_although_airflow_falters(
+def test_sensor_trigger_starts_although_airflow_fails_for_a_moment(
     platform_sandbox: Sandbox, outage: Outage
 ) -> None:
     sensor = PlatformReportSensor(task_id="wait", report_id=999, timeout=0.1, deferrable=True)
@@ -135,7 +135,7 @@ def test_a_sensors_trigger_starts_although_airflow_falters(
     assert event.payload["status"] == "timeout"
 
 
-def test_a_connection_that_was_never_read_fails_at_once(
+def test_connection_that_cannot_be_read_at_first_fails_at_once(
     platform_sandbox: Sandbox, outage: Outage
 ) -> None:
     outage(*undefined(1))

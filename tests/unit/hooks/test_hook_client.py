@@ -251,7 +251,7 @@ def test_hook_works_while_a_loop_runs_in_its_thread(platform_sandbox: Sandbox) -
     assert asyncio.run(cell()) == 1
 
 
-def test_wrong_work_is_refused_before_anything_is_sent(platform_sandbox: Sandbox) -> None:
+def test_run_refuses_anything_but_operations_and_programs(platform_sandbox: Sandbox) -> None:
     def operation() -> None:
         """No operation."""
 
@@ -272,7 +272,7 @@ def test_wrong_work_is_refused_before_anything_is_sent(platform_sandbox: Sandbox
     assert statuses(platform_sandbox) == []
 
 
-def test_list_is_read_on_an_event_loop_as_without_one(platform_sandbox: Sandbox) -> None:
+def test_list_has_the_same_items_with_and_without_an_event_loop(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(page_size=1)
     listing = list_reports(query=ReportsQuery(first=1))
 
@@ -314,7 +314,7 @@ def test_hook_methods_have_type_hints_that_can_be_evaluated() -> None:
         get_type_hints(method)
 
 
-def test_null_of_the_author_moves_a_workbook_out_of_its_folder(platform_sandbox: Sandbox) -> None:
+def test_folder_id_none_moves_a_workbook_out_of_its_folder(platform_sandbox: Sandbox) -> None:
     with PlatformHook() as hook:
         folder = next(iter(hook.list_folders())).id
         hook.update_workbook(301, folder_id=folder)

@@ -102,7 +102,7 @@ def test_data_token_is_masked(hook: PlatformHook, platform_sandbox: Sandbox) -> 
         next(hook.run_sql("SELECT 1"))
 
 
-def test_a_call_survives_a_log_that_cannot_be_masked(
+def test_call_succeeds_although_the_log_cannot_be_masked(
     hook: PlatformHook,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

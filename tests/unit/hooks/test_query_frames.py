@@ -358,7 +358,7 @@ def test_invalid_frame_arguments_are_refused_on_an_event_loop() -> None:
             asyncio.run(refused)
 
 
-def test_the_garbage_collector_is_as_before() -> None:
+def test_frame_leaves_the_settings_of_the_garbage_collector_unchanged() -> None:
     before = gc.get_threshold()
     received().to_arrow()
     with pytest.raises(ResultValueError):

@@ -86,7 +86,7 @@ def test_connection_or_call_sets_the_owner_of_a_thread(
 
 
 @pytest.mark.parametrize("chat_id", ["", None])
-def test_a_thread_must_be_named(platform_sandbox: Sandbox, chat_id: Any) -> None:
+def test_read_thread_refuses_an_empty_chat_id(platform_sandbox: Sandbox, chat_id: Any) -> None:
     with pytest.raises(PlatformInputError):
         PlatformHook().read_thread(chat_id)
     assert platform_sandbox.control.state().requests == []
@@ -98,7 +98,7 @@ def test_refused_key_raises_its_error(platform_sandbox: Sandbox) -> None:
         PlatformHook().read_thread("a-thread")
 
 
-def test_rows_are_bounded(platform_sandbox: Sandbox) -> None:
+def test_max_rows_limits_the_rows_of_a_thread(platform_sandbox: Sandbox) -> None:
     hook = PlatformHook()
     chat_id = hook.chat(QUESTION).chat_id
     [query] = hook.read_thread(chat_id, max_rows=2).turns[0].queries

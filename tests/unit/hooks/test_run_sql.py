@@ -80,7 +80,7 @@ def test_parameters_are_checked_before_anything_is_sent(
     assert queries(platform_sandbox) == sent
 
 
-def test_arun_sql_returns_the_same_rows(hook: PlatformHook) -> None:
+def test_arun_sql_returns_the_same_rows_as_run_sql(hook: PlatformHook) -> None:
     async def read() -> tuple[int, int]:
         rows = hook.arun_sql(SQL)
         columns = await rows.columns()
@@ -129,7 +129,7 @@ def test_run_sql_reads_rows_in_pages(hook: PlatformHook, platform_sandbox: Sandb
         hook.run_sql(SQL, page_by=["id"])
 
 
-def test_time_out_holds_for_each_page(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_timeout_applies_to_each_page(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     """The second page waits for the service, which holds each query back for a while."""
     platform_sandbox.control.set(data_max_rows=300, query_wait=0.1)
     rows = hook.run_sql("SELECT id FROM orders", page_by=["id"], timeout=1.0)
@@ -141,7 +141,7 @@ def test_time_out_holds_for_each_page(hook: PlatformHook, platform_sandbox: Sand
 
 @pytest.mark.parametrize("name", ["default_row_limit", "max_row_limit", "page_rows"])
 @pytest.mark.parametrize("value", [0, -1, True, "20000", 2.5])
-def test_row_limit_that_is_no_number_of_rows_is_refused(
+def test_row_limit_that_is_not_a_positive_integer_is_refused(
     name: str, value: Any, hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:
     with pytest.raises(PlatformInputError, match=f"{name} must be a whole number, 1 or more"):
@@ -164,7 +164,9 @@ def test_a_query_that_still_runs_is_asked_for_again(
     assert queries(platform_sandbox) == 3
 
 
-def test_a_deadline_is_kept(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+def test_query_without_rows_until_its_timeout_fails(
+    hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
     platform_sandbox.control.fault("continue_wait", api="data", count=None)
     with pytest.raises(PlatformDeadlineError):
         next(hook.run_sql(SQL, timeout=1.0))

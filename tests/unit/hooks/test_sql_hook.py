@@ -205,7 +205,7 @@ def test_rows_that_may_be_missing_are_reported(
         PlatformSqlHook(on_truncated="fail").get_first(sql)
 
 
-def test_extras_of_the_connection_are_not_keywords(
+def test_extras_of_the_connection_are_not_passed_as_keywords(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert platform_sandbox

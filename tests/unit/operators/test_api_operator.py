@@ -76,7 +76,7 @@ class TestReading:
 
 
 class TestWriting:
-    def test_a_post_is_made(self, platform_sandbox: Sandbox) -> None:
+    def test_post_sends_its_body(self, platform_sandbox: Sandbox) -> None:
         found = call(method="post", path=WORKBOOKS, body='{"name": "Nightly"}')
         assert found["name"] == "Nightly"
 
@@ -112,13 +112,13 @@ class TestWriting:
         platform_sandbox.control.fault("status", **fault)
         assert call(method="POST", path=WORKBOOKS, body={"name": "Nightly"})["id"]
 
-    def test_another_input_is_another_call(self, platform_sandbox: Sandbox) -> None:
+    def test_call_with_other_input_is_sent_again(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         call(tries, method="POST", path=WORKBOOKS, body={"name": "Nightly"})
         call(tries, method="POST", path=WORKBOOKS, body={"name": "Weekly"})
         assert posts(platform_sandbox) == 2
 
-    def test_a_put_is_repeated(self, platform_sandbox: Sandbox) -> None:
+    def test_put_with_a_lost_response_is_repeated(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.fault("lost_response", method="PUT")
         path = f"{WORKBOOKS}/by-slug/nightly"
         assert call(method="PUT", path=path, body={"name": "Nightly"})["slug"] == "nightly"
@@ -182,7 +182,7 @@ def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     assert caught.value.field == field
 
 
-def test_call_in_another_deployment_is_another_call() -> None:
+def test_call_in_another_deployment_is_sent_again() -> None:
     """A retry must not take the answer of the call that the connection's earlier deployment got."""
     operator = PlatformApiOperator(
         task_id="x", method="POST", path="/v1/deployments/{deploymentId}/folders", body={}

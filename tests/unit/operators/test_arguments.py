@@ -26,7 +26,7 @@ def test_argument_that_renders_to_nothing_counts_as_absent(value: Any) -> None:
 
 
 @given(st.integers(min_value=1, max_value=10**9))
-def test_a_rendered_number_is_the_number(value: int) -> None:
+def test_rendered_number_is_converted_to_a_number(value: int) -> None:
     assert arguments.whole_number("x", str(value), minimum=1) == value
 
 
@@ -66,7 +66,7 @@ def test_value_that_is_not_a_positive_integer_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "effective_value"), [("True", True), ("false", False), (" 1 ", True)]
 )
-def test_a_rendered_boolean_is_the_boolean(value: str, effective_value: bool) -> None:
+def test_rendered_boolean_is_converted_to_a_boolean(value: str, effective_value: bool) -> None:
     assert arguments.boolean("x", value) is effective_value
 
 
@@ -258,7 +258,7 @@ def test_error_shows_no_content_of_an_object(value: Any) -> None:
     assert "not-a-setting" not in said
 
 
-def test_an_error_of_a_decorated_task_names_it() -> None:
+def test_error_of_a_decorated_task_names_the_task() -> None:
     from airflow.sdk import task
 
     @task.platform_chat(max_rows=-1)

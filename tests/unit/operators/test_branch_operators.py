@@ -112,7 +112,7 @@ def branch(control: SandboxControl) -> None:
 class TestOpen:
     @both_modes
     @both_ways
-    def test_an_opened_branch_answers_under_the_returned_name(
+    def test_opened_branch_can_be_queried_under_the_returned_name(
         self, environment: str, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_delay=0.2, build_seconds=0.2)
@@ -269,7 +269,7 @@ class TestClose:
         assert not answers(BRANCH)
 
     @pytest.mark.parametrize("name", [None, "", "None"])
-    def test_a_branch_that_was_never_opened_is_no_failure(self, name: Any) -> None:
+    def test_closing_a_branch_that_was_never_opened_succeeds(self, name: Any) -> None:
         assert close(branch_name=name)["closed"] is False
 
     def test_the_dev_mode_of_another_branch_stays_open(self, control: SandboxControl) -> None:
@@ -278,13 +278,15 @@ class TestClose:
         assert close(branch_name=BRANCH, environment="dev_mode")["closed"] is False
         assert answers(theirs["branch_name"])
 
-    def test_a_tenant_that_can_open_nothing_has_nothing_to_close(
+    def test_close_succeeds_on_a_tenant_that_cannot_open_branches(
         self, control: SandboxControl
     ) -> None:
         control.set(release="0.2.1")
         assert close(branch_name=BRANCH)["closed"] is False
 
-    def test_a_real_failure_fails_the_task(self, control: SandboxControl) -> None:
+    def test_missing_permission_to_close_a_branch_fails_the_task(
+        self, control: SandboxControl
+    ) -> None:
         control.set(token_lacks=["SchemaUpdate"])
         with pytest.raises(AirflowFailException, match="SchemaUpdate"):
             close(branch_name=BRANCH)
@@ -350,7 +352,7 @@ class TestSync:
 
     @both_modes
     @pytest.mark.parametrize("open_branch", [*WAYS, "if_supported"])
-    def test_the_synced_branch_answers_under_the_returned_name(
+    def test_synced_branch_can_be_queried_under_the_returned_name(
         self, open_branch: Any, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_delay=0.1, build_seconds=0.2)
@@ -429,7 +431,7 @@ class TestSync:
         assert answers(found["active_branch_name"])
         assert len(control.state().syncs) == 1
 
-    def test_a_late_event_of_the_sync_does_not_end_the_wait_for_the_build(
+    def test_late_event_of_the_sync_does_not_end_the_wait_for_the_build(
         self, control: SandboxControl
     ) -> None:
         control.set(build_seconds=0.2)

@@ -358,7 +358,7 @@ def test_long_chart_specification_fails_a_task_that_needs_the_chart(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel confines on Linux")
-def test_charts_are_left_out_where_the_drawing_process_cannot_be_confined(
+def test_charts_are_left_out_if_the_drawing_process_cannot_be_confined(
     platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("vl_convert")
@@ -548,7 +548,7 @@ def test_invalid_output_arguments_are_refused(arguments: dict[str, Any], said: s
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
-def test_options_hold_for_the_files_of_queries(
+def test_output_options_apply_to_the_files_of_queries(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     for compression, name in (("gzip", "query-1.csv.gz"), ("none", "query-1.csv")):
@@ -598,7 +598,7 @@ def test_rows_of_a_chat_have_the_types_of_their_columns(
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
-def test_types_hold_for_all_rows_of_a_chat(
+def test_types_apply_to_all_rows_of_a_chat(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
@@ -614,7 +614,7 @@ def test_types_hold_for_all_rows_of_a_chat(
 
 
 @pytest.mark.usefixtures("platform_sandbox")
-def test_strict_types_fail_a_chat_with_a_misfit(tmp_path: Path) -> None:
+def test_strict_types_fail_a_chat_if_a_value_does_not_fit(tmp_path: Path) -> None:
     for path in ({}, {"output_path": str(tmp_path)}):
         with pytest.raises(AirflowFailException, match="row 1, column 'paid_at'"):
             ask(types={"paid_at": "int64", "*": "strict"}, **path)

@@ -109,7 +109,7 @@ def test_a_task_that_completes_is_returned_with_its_run(control: SandboxControl)
 
 
 @pytest.mark.parametrize("ends", ["states", "finished"])
-def test_the_end_of_a_delivery_is_judged_by_its_error_and_its_last_success(
+def test_delivery_fails_if_it_ends_with_an_error_or_without_a_new_success(
     ends: str, control: SandboxControl
 ) -> None:
     control.set(delivery_ends=ends)
@@ -121,7 +121,9 @@ def test_the_end_of_a_delivery_is_judged_by_its_error_and_its_last_success(
     assert "Clear the cells" in str(caught.value)
 
 
-def test_an_end_without_error_and_without_success_is_a_failure(control: SandboxControl) -> None:
+def test_delivery_that_ends_without_error_and_without_success_fails(
+    control: SandboxControl,
+) -> None:
     deliver().execute(TaskTries().context())
     control.advance(5)
     control.set(delivery_outcome="unreported")
@@ -224,9 +226,7 @@ def test_run_is_found_and_followed_after_a_lost_response(
 
 
 @BOTH
-def test_a_start_that_never_arrived_is_sent_by_the_retry(
-    make: Any, control: SandboxControl
-) -> None:
+def test_retry_sends_a_start_that_never_arrived(make: Any, control: SandboxControl) -> None:
     tries = TaskTries()
     control.fault("status", **RUNS, status=500)
     with pytest.raises(PlatformTransportError, match=r"no new run\. A retry starts a run"):
@@ -253,7 +253,7 @@ def test_a_retry_finds_the_run_of_a_try_that_was_lost_at_the_start(
 
 
 @BOTH
-def test_a_lost_start_that_nothing_names_is_unknown_and_not_repeated(
+def test_lost_start_without_a_trace_has_an_unknown_outcome_and_is_not_repeated(
     make: Any, control: SandboxControl
 ) -> None:
     start_elsewhere(make)
@@ -365,7 +365,9 @@ def test_error_names_a_wrong_delivery_id(control: SandboxControl) -> None:
     assert starts(control) == 0
 
 
-def test_a_wrong_deployment_keeps_the_error_of_the_service(control: SandboxControl) -> None:
+def test_unknown_deployment_is_reported_with_the_error_of_the_service(
+    control: SandboxControl,
+) -> None:
     for make in KINDS.values():
         with pytest.raises(AirflowFailException, match="Deployment 9 not found"):
             make(deployment_id=9).execute(TaskTries().context())
@@ -442,7 +444,7 @@ def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     assert caught.value.field == field
 
 
-def test_an_id_with_a_slash_names_no_other_path(
+def test_slash_in_an_id_does_not_change_the_path(
     control: SandboxControl, platform_sandbox: Sandbox
 ) -> None:
     with pytest.raises(AirflowFailException):

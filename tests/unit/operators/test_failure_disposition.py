@@ -48,7 +48,7 @@ FAILED = FailureDisposition("failed", stop=False)
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, PlatformError) else "",
 )
-def test_some_errors_decide_the_disposition_alone(
+def test_disposition_of_some_errors_depends_on_nothing_else(
     error: PlatformError,
     disposition: FailureDisposition,
     submitted: bool,

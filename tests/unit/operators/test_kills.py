@@ -155,7 +155,9 @@ def test_sync_started_after_the_kill_is_cancelled(control: SandboxControl, task:
     control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])
 
 
-def test_kill_stops_nothing_after_the_try(control: SandboxControl, task_state: TaskState) -> None:
+def test_on_kill_after_a_successful_try_aborts_nothing(
+    control: SandboxControl, task_state: TaskState
+) -> None:
     operator = chat()
     operator.execute(TaskTries().context())
     operator.on_kill()
@@ -164,7 +166,7 @@ def test_kill_stops_nothing_after_the_try(control: SandboxControl, task_state: T
 
 
 @pytest.mark.parametrize("branch", [None, "no-such-branch"], ids=["success", "failure"])
-def test_kill_after_the_end_of_a_try_stops_nothing(
+def test_on_kill_after_the_end_of_a_try_sends_no_request(
     control: SandboxControl, branch: str | None
 ) -> None:
     """The same operator may be asked by another run of the process."""

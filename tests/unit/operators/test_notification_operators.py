@@ -110,7 +110,7 @@ class TestCreate:
         assert create().execute(TaskTries().context())["id"] == first["id"]
         assert created(platform_sandbox) == [first["id"]]
 
-    def test_a_setting_stored_with_another_value_is_warned_of(
+    def test_setting_stored_with_another_value_causes_a_warning(
         self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> None:
         task = create(filters=[{"member": "orders.region", "operator": "equals", "value": ["EU"]}])
@@ -154,7 +154,7 @@ class TestCreate:
         assert f"Several notifications match ({second} (isEnabled is false" in said
         assert "is not sent to anybody" not in said
 
-    def test_a_public_id_is_not_enough_where_the_tenant_lists_all_dashboards(
+    def test_public_id_does_not_match_if_the_tenant_lists_all_dashboards(
         self, platform_sandbox: Sandbox
     ) -> None:
         create().execute(TaskTries().context())
@@ -178,7 +178,7 @@ class TestCreate:
             {"schedule_type": "WEEKLY", "day_of_week": 1},
         ],
     )
-    def test_another_schedule_is_created(
+    def test_notification_with_another_schedule_is_created(
         self, other: dict[str, Any], platform_sandbox: Sandbox
     ) -> None:
         create().execute(TaskTries().context())
@@ -204,7 +204,7 @@ class TestCreate:
         assert "may not support" not in caplog.text
 
     @pytest.mark.parametrize("cron", ["@daily", "30 6 L * *", "30 6 * * FRI#2", "0 30 6 * * *"])
-    def test_the_service_decides_whether_it_knows_a_cron_that_is_not_plain(
+    def test_unusual_cron_expression_is_left_to_the_service(
         self, cron: str, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
     ) -> None:
         custom = {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": cron}
@@ -382,7 +382,7 @@ def test_rendered_texts_become_typed_values(platform_sandbox: Sandbox) -> None:
 
 
 class TestUpdateAndDelete:
-    def test_update_changes_only_what_is_given(self, platform_sandbox: Sandbox) -> None:
+    def test_update_sends_only_the_given_arguments(self, platform_sandbox: Sandbox) -> None:
         first = create().execute(TaskTries().context())
         update = PlatformUpdateNotificationOperator(
             task_id="update", notification_id=first["id"], is_enabled="false", hour=8

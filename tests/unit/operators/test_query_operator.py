@@ -389,7 +389,7 @@ def test_keys_that_do_not_name_each_row_fail_without_a_file(
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
-def test_query_without_pages_is_refused_before_anything_is_sent(
+def test_query_that_cannot_be_paged_is_refused_before_anything_is_sent(
     deferrable: bool, platform_sandbox: Sandbox
 ) -> None:
     refused = "page_by cannot be used: the query has ORDER BY. Remove it"
@@ -699,7 +699,7 @@ def test_existing_files_are_kept_without_running_the_query(
 
 @pytest.mark.parametrize("layout", [{}, FOLDER], ids=["file", "folder"])
 @pytest.mark.parametrize("on_existing", ["fail", "skip"])
-def test_retry_does_not_take_its_own_file_for_that_of_another(
+def test_retry_overwrites_its_own_file_whatever_on_existing_says(
     on_existing: str, layout: dict[str, Any], orders: Any, tmp_path: Path
 ) -> None:
     path = str(tmp_path / ("orders" if layout else "orders.csv"))
@@ -712,7 +712,9 @@ def test_retry_does_not_take_its_own_file_for_that_of_another(
         assert (manifest["truncated"], manifest["sql"]) == (False, "SELECT 1 AS a, 2 AS b")
 
 
-def test_file_without_a_manifest_counts_as_foreign(orders: Any, tmp_path: Path) -> None:
+def test_file_without_a_manifest_counts_as_a_file_of_another_run(
+    orders: Any, tmp_path: Path
+) -> None:
     (tmp_path / "orders.csv").write_text("by hand")
     with pytest.raises(AirflowSkipException):
         orders(options={"on_existing": "skip"})

@@ -403,7 +403,7 @@ def test_run_whose_id_airflow_could_not_store_is_stopped(
 
 
 @pytest.mark.parametrize("accepted", [False, True])
-def test_run_in_a_thread_of_the_first_record_is_left_to_the_retry(
+def test_run_in_a_given_thread_is_left_to_the_retry_that_can_find_it(
     control: SandboxControl, task: Any, task_state: TaskState, accepted: bool
 ) -> None:
     """In a given thread the retry finds the message by the record of its submission; it may do so

@@ -43,7 +43,7 @@ def test_renaming_keeps_the_first_name_and_never_takes_the_name_of_another_colum
 
 @given(NAMES)
 @example(["a_2", "a", "a"])
-def test_names_differ_by_more_than_case_and_stay_when_they_are_named_again(
+def test_column_names_differ_by_more_than_case_and_renaming_is_idempotent(
     names: list[str | None],
 ) -> None:
     written = file_names(names)
@@ -64,7 +64,9 @@ def test_renaming_is_described_by_place_and_name() -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_readers_find_the_columns_that_the_result_names(kind: RowFormat, tmp_path: Path) -> None:
+def test_file_readers_find_every_column_by_its_name_in_the_result(
+    kind: RowFormat, tmp_path: Path
+) -> None:
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     given = ["Total", "total", "", "total_2", "TOTAL", "new\nline", 'quo"te', "nul\0"]

@@ -165,7 +165,7 @@ def test_value_that_does_not_fit_makes_its_column_text(kind: str, value: Any) ->
 
 
 @pytest.mark.parametrize("at", [0, 1, PIECE_ROWS, 2 * PIECE_ROWS + 5])
-def test_late_misfit_gives_back_all_earlier_values_as_they_were_sent(at: int) -> None:
+def test_late_value_that_does_not_fit_restores_the_earlier_values_as_strings(at: int) -> None:
     sent = ["747", "1.50", "1e3"] * PIECE_ROWS
     sent[at] = "n/a"
     column, plain = read_one("Double", sent)
@@ -186,7 +186,7 @@ def test_one_decimal_makes_an_int32_column_decimal(at: int) -> None:
 
 
 @pytest.mark.parametrize("first", ["decimal", "word"])
-def test_int32_with_decimals_and_words_is_text(first: str) -> None:
+def test_int32_column_with_decimals_and_words_becomes_text(first: str) -> None:
     sent = ["12"] * (2 * PIECE_ROWS)
     sent[PIECE_ROWS + 1 if first == "decimal" else 1] = "12.5"
     sent[1 if first == "decimal" else PIECE_ROWS + 1] = "twelve"
@@ -322,7 +322,7 @@ def test_bad_types_are_refused(types: Any, said: str) -> None:
     ),
     pieces=st.lists(st.integers(0, 3), max_size=4),
 )  # fmt: skip
-def test_all_forms_of_a_value_mean_the_same(
+def test_value_is_the_same_in_every_form_that_the_service_sends(
     kind: str, values: list[Any], pieces: list[int]
 ) -> None:
     """Values, plain JSON, texts and JSON texts say the same, whatever came, and in what pieces."""

@@ -359,7 +359,7 @@ EVERY = settings(
 @pytest.mark.parametrize(("ending", "program"), READERS)
 @EVERY
 @given(data=st.data())
-def test_programs_read_the_sent_values_from_a_file(
+def test_readers_of_a_file_get_the_values_that_were_sent(
     ending: str, program: str, data: st.DataObject, tmp_path: Path
 ) -> None:
     unreadable = UNREADABLE.get((ending, program), ())
@@ -377,7 +377,7 @@ def test_frame_has_the_sent_values(kind: str, sent: Sent) -> None:
     check(FRAMES[kind](sent), sent)
 
 
-def test_a_csv_row_of_one_missing_value_is_no_empty_line(tmp_path: Path) -> None:
+def test_csv_row_with_one_missing_value_is_not_an_empty_line(tmp_path: Path) -> None:
     sent = Sent([("n", SHAPES["int64"])], [[1, None, 3]])
     path, _ = saved(sent, tmp_path, "csv")
     assert path.read_bytes() == b'n\n1\n""\n3\n'

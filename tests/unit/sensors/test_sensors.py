@@ -54,7 +54,7 @@ class TestNotification:
         assert poke(PlatformNotificationSensor, notification_id=str(number))["id"] == number
         assert poke(PlatformNotificationSensor, dashboard_id=502) is None
 
-    def test_notification_sensor_waits_for_the_wanted_switch(
+    def test_notification_sensor_waits_until_the_notification_is_switched_on_or_off(
         self, platform_sandbox: Sandbox
     ) -> None:
         number = PlatformHook().create_notification(**DAILY).id

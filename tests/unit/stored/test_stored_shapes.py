@@ -238,7 +238,7 @@ def test_stored_errors_keep_names_and_arguments() -> None:
     [*SHAPES["runs"].values(), *SHAPES["waits"].values()],
     ids=[*SHAPES["runs"], *SHAPES["waits"]],
 )
-def test_a_stored_trigger_can_be_made(example: dict[str, Any]) -> None:
+def test_stored_trigger_can_be_created_from_its_arguments(example: dict[str, Any]) -> None:
     path, arguments = example["trigger"]
     module, _, name = path.rpartition(".")
     trigger = getattr(import_module(module), name)(**arguments)

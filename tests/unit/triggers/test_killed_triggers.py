@@ -66,7 +66,7 @@ def kill(trigger: RemoteRunTrigger, monkeypatch: pytest.MonkeyPatch, state: str 
 
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("state", ENDED)
-def test_the_run_of_a_task_that_has_ended_is_stopped(
+def test_killed_trigger_stops_the_run_of_an_ended_task(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str, given: bool
 ) -> None:
     control = platform_sandbox.control
@@ -76,7 +76,7 @@ def test_the_run_of_a_task_that_has_ended_is_stopped(
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_the_run_of_a_task_that_is_deferred_is_left_alone(
+def test_killed_trigger_leaves_the_run_of_a_deferred_task_alone(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, given: bool
 ) -> None:
     control = platform_sandbox.control

@@ -76,7 +76,7 @@ def test_any_pieces_of_an_error_on_several_lines_are_the_same_error(
     assert run.connection.error == RPC["error"]
 
 
-def test_an_error_that_is_cut_between_its_lines_is_a_broken_connection() -> None:
+def test_error_cut_between_its_lines_counts_as_a_broken_connection() -> None:
     lines = json.dumps(RPC, indent=2).encode().splitlines(keepends=True)
     for count in range(1, len(lines)):
         assert feed(new_run(), *lines[:count]) is Verdict.BROKEN
@@ -142,7 +142,7 @@ def test_poll_recognizes_a_busy_thread(body: str, last: str) -> None:
         {"id": "a", "role": "assistant", "error": WORDS},
     ],
 )
-def test_a_record_that_quotes_the_busy_words_is_a_record(record: Any) -> None:
+def test_record_that_quotes_a_busy_message_is_not_a_refusal(record: Any) -> None:
     assert feed(new_run(), cutoff(), echo(), record) is Verdict.BROKEN
     cut = json.dumps(record).encode()[:-1]
     assert feed(new_run(), cutoff(), echo(), cut) is Verdict.BROKEN
@@ -203,6 +203,6 @@ def test_a_stream_after_a_byte_order_mark_is_read() -> None:
     assert run.result().answer == ANSWER
 
 
-def test_a_cut_record_after_a_byte_order_mark_that_quotes_the_busy_words_is_broken() -> None:
+def test_cut_record_with_a_byte_order_mark_that_quotes_a_busy_message_is_broken() -> None:
     cut = json.dumps(final(f"It says: {WORDS}")).encode()[:-1]
     assert feed(new_run(), encode(cutoff(), echo()), codecs.BOM_UTF8 + cut) is Verdict.BROKEN

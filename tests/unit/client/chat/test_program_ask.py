@@ -225,7 +225,7 @@ def test_outcome_needs_a_full_stream_if_the_service_names_no_thread() -> None:
     assert call.result() == {**EXPECTED, "chat_id": ""}
 
 
-def test_a_thread_that_shows_nothing_leaves_a_lost_prompt_to_a_later_search() -> None:
+def test_retry_looks_for_a_prompt_that_its_thread_does_not_show() -> None:
     """The try that sent it may not take it for dead: a retry may read more in the thread."""
     service = PlayedService(scripted=[[cutoff()]] * 9)
     with pytest.raises(PlatformTransportError, match="A retry looks for the message"):

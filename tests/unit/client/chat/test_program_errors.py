@@ -41,7 +41,9 @@ RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unaut
     ],
 )
 @pytest.mark.parametrize("asking", [True, False])
-def test_refusals_are_raised_at_once(status: int, error: type[PlatformError], asking: bool) -> None:
+def test_http_error_of_a_chat_request_is_raised_without_a_repeat(
+    status: int, error: type[PlatformError], asking: bool
+) -> None:
     service = PlayedService(faults=[Fault("refuse", status=status)])
     call = new_call(service) if asking else accepted_call(service)
     with pytest.raises(error, match="Try later"):

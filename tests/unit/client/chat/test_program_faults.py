@@ -77,7 +77,7 @@ def check_asked_once(service: PlayedService) -> None:
 
 @settings(max_examples=examples(80))
 @given(service=service_of(), thread=st.booleans(), busy=st.sampled_from([0, 0, 8]), data=st.data())
-def test_any_faults_lead_to_one_question_and_one_answer(
+def test_question_is_asked_once_and_answered_under_any_faults(
     service: PlayedService, thread: bool, busy: int, data: st.DataObject
 ) -> None:
     if thread:
@@ -99,7 +99,7 @@ def test_any_faults_lead_to_one_question_and_one_answer(
 
 @settings(max_examples=examples(40))
 @given(service=service_of(replay=st.just("none")))
-def test_a_live_stream_without_replay_gives_the_answer(service: PlayedService) -> None:
+def test_live_stream_without_a_replay_has_the_answer(service: PlayedService) -> None:
     """What is lost between two connections is read once more; where that breaks too, the answer
     is still the run's own."""
     call = new_call(service, thread=True, deadline=NOON + 10**6)
@@ -115,7 +115,7 @@ def test_a_live_stream_without_replay_gives_the_answer(service: PlayedService) -
 
 @settings(max_examples=examples(40))
 @given(service=service_of(history=st.just(False), follow_up=st.just("state")), thread=st.booleans())
-def test_a_thread_without_replay_gives_the_answer_of_its_state(
+def test_answer_comes_from_the_state_if_the_thread_is_not_replayed(
     service: PlayedService, thread: bool
 ) -> None:
     """What was streamed until the connection broke may be half an answer: it is not taken for
@@ -166,7 +166,7 @@ def test_a_suspended_run_continues(service: PlayedService, thread: bool) -> None
     limits=st.tuples(st.integers(1, 300), st.integers(1, 100)),
     thread=st.booleans(),
 )
-def test_no_wait_goes_beyond_its_deadline(
+def test_no_wait_exceeds_its_deadline(
     service: PlayedService, faults: list[Fault], limits: tuple[int, int], thread: bool
 ) -> None:
     """By one silence at most, whatever happens; and no run is ever asked for twice."""

@@ -48,7 +48,7 @@ from tests.unit.client.fakes.streams import (
 
 @pytest.mark.parametrize("follow_up", ["subscribe", "state"])
 @pytest.mark.parametrize("replay", ["before", "after"])
-def test_following_from_any_moment_gives_the_whole_result(follow_up: Any, replay: Any) -> None:
+def test_following_from_any_moment_returns_the_complete_result(follow_up: Any, replay: Any) -> None:
     for waited in range(0, 30, 4):
         service = PlayedService(earlier=(EARLIER,), follow_up=follow_up, replay=replay)
         call = accepted_call(service, thread=True)
@@ -218,7 +218,7 @@ def test_search_of_a_lost_message_ends_at_a_retry_after_beyond_the_deadline() ->
     assert sum(service.sleeps) < 60
 
 
-def test_a_busy_answer_while_following_means_that_something_streams() -> None:
+def test_refusal_of_a_busy_thread_while_following_counts_as_streaming() -> None:
     busy = Fault("refuse", status=400, body=b'{"message": "Streaming for thread is in progress"}')
     service = PlayedService(faults=[busy] * 8)
     assert accepted_call(service).follow() is True
@@ -268,7 +268,7 @@ def test_run_that_never_resumes_raises_suspended_error() -> None:
     assert service.now < NOON + 60
 
 
-def test_a_suspended_thread_that_claims_to_stream_does_not_wait_for_ever() -> None:
+def test_wait_for_a_suspended_thread_that_reports_streaming_ends() -> None:
     sent = [Turn().records()[0], cutoff(streaming=True), suspended()]
     service = PlayedService(scripted=[sent] * 9)
     with pytest.raises(ChatSuspendedError):
@@ -314,7 +314,7 @@ def test_poll_of_an_unreachable_service_raises_a_retryable_error(fault: Fault) -
     assert len(service.bodies) == 6
 
 
-def test_poll_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
+def test_poll_ends_if_retry_after_exceeds_its_deadline() -> None:
     service = PlayedService(faults=[Fault("refuse", status=503, retry_after="900")])
     with pytest.raises(PlatformServerError):
         look(service, accepted_call(service), deadline=NOON + 60)
@@ -331,7 +331,9 @@ def test_poll_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
         ([cutoff(), BUSY], False),
     ],
 )
-def test_a_run_without_an_end_is_not_over(sent: list[Record], over: bool) -> None:
+def test_poll_that_shows_no_end_says_that_the_run_is_not_over(
+    sent: list[Record], over: bool
+) -> None:
     service = PlayedService(scripted=[sent] * 9)
     assert look(service, accepted_call(service, thread=True)) is over
 
@@ -399,7 +401,7 @@ SILENT_MARK = cutoff(streaming=None)
     [Fault("close"), Fault("reset", len(encode(SILENT_MARK))), Fault("refuse", status=502)],
     ids=lambda fault: fault.kind,
 )
-def test_failed_reads_do_not_count_as_reports_of_the_thread(fault: Fault) -> None:
+def test_failed_reads_do_not_count_as_polls_of_an_idle_thread(fault: Fault) -> None:
     """An outage after two looks at a thread that did not stream leaves the run alone."""
     marks = [[SILENT_MARK]] * 9
     service = PlayedService(scripted=marks, faults=[Fault("none")] * 2 + [fault] * 9)

@@ -92,7 +92,7 @@ def test_a_thread_that_streams_is_asked_again_unless_the_answer_is_whole() -> No
     assert feed(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
 
 
-def test_a_run_that_a_later_turn_follows_is_not_the_one_that_streams() -> None:
+def test_streaming_thread_with_a_later_turn_does_not_stream_our_run() -> None:
     run = given_thread(accepted=True)
     sent = [echo(), tool("SqlApi"), echo("1732512999999-message"), cutoff(streaming=True), state()]
     assert feed(run, *sent, submits=False) is Verdict.OVER
@@ -104,7 +104,7 @@ LATER = echo("1732512999999-message")
 
 
 @pytest.mark.parametrize("rest", [[], [aborted()], [{"id": "__suspended__"}]])
-def test_a_run_that_is_answered_and_followed_by_a_later_turn_is_over(rest: list[Record]) -> None:
+def test_answered_run_is_over_if_a_later_turn_follows_it(rest: list[Record]) -> None:
     """Whatever becomes of the later turn: what ends it says nothing of ours."""
     run = given_thread(accepted=True)
     sent = [echo(), final(ANSWER), LATER, *rest, cutoff()]
@@ -113,6 +113,6 @@ def test_a_run_that_is_answered_and_followed_by_a_later_turn_is_over(rest: list[
 
 
 @pytest.mark.parametrize("sent", [tool("SqlApi"), final("Half", isInProcess=True)])
-def test_a_run_without_an_answer_is_not_over_by_a_later_turn_alone(sent: Record) -> None:
+def test_later_turn_alone_does_not_end_a_run_without_an_answer(sent: Record) -> None:
     run = given_thread(accepted=True)
     assert feed(run, echo(), sent, LATER, cutoff(), submits=False) is Verdict.BROKEN

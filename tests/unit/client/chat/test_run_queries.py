@@ -43,11 +43,11 @@ def test_a_query_is_known_by_the_end_of_the_tools_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["serviceMeta", "cubeMeta", "SqlApiHelper", "sqlapi", "", None])
-def test_other_tools_are_no_queries(name: Any) -> None:
+def test_calls_of_other_tools_are_not_queries(name: Any) -> None:
     assert result_of(tool(name, {}, query_result([[1]])), final("Done.")).queries == []
 
 
-def test_a_tool_call_replaces_even_where_it_says_that_it_is_a_delta() -> None:
+def test_record_with_a_tool_call_always_replaces_the_earlier_record() -> None:
     begun = tool("cubeSqlApi", {"queryTitle": "Orders"})
     done = tool("cubeSqlApi", {"queryTitle": "Orders"}, query_result([[1]]), isDelta=True)
     [query] = result_of(begun, done, done, final("Done.")).queries
@@ -156,7 +156,7 @@ def test_run_whose_every_query_has_an_empty_error_fails() -> None:
 
 
 @pytest.mark.parametrize("result", [[1, 2], True, 7])
-def test_a_result_that_is_no_text_is_quoted_as_json(result: Any) -> None:
+def test_failed_result_that_is_not_a_string_is_quoted_as_json(result: Any) -> None:
     call = {"name": "SqlApi", "result": result}
     [query] = result_of({**tool("SqlApi"), "toolCall": call}, final("Sorry.")).queries
     assert query.error == f"The result is not a JSON object: {json.dumps(result)}"
@@ -168,7 +168,7 @@ def test_error_of_a_run_whose_queries_all_failed_quotes_a_query() -> None:
         result_of(plain, final("Sorry."), rule="all")
 
 
-def test_plain_words_of_other_tools_are_no_failure() -> None:
+def test_plain_text_from_another_tool_is_not_a_failure() -> None:
     assert result_of(tool("Meta", {}, "found it"), final("Done."), rule="any").tool_errors == []
 
 
@@ -271,7 +271,7 @@ def test_fail_on_tool_error_decides_which_failed_queries_fail_the_run() -> None:
         assert not fails("never", *calls)
 
 
-def test_the_first_error_is_in_the_message() -> None:
+def test_error_of_failed_queries_quotes_the_first_error() -> None:
     result = ChatResult("So.", CHAT_ID, MESSAGE_ID, [Query(error="one"), Query(error="two")])
     with pytest.raises(ChatToolError, match=r"Every query of the run failed: one\. The agent.*So"):
         check_tools(as_plain(result), "all")
@@ -376,7 +376,7 @@ def test_a_query_without_a_result_in_the_messages_is_unfinished() -> None:
     assert [(query.sql, query.error) for query in result.queries] == [("SELECT 1", UNFINISHED)]
 
 
-def test_records_go_before_messages_that_hold_no_more_queries() -> None:
+def test_queries_of_records_take_precedence_over_those_of_the_state_messages() -> None:
     run = new_run()
     known = sql_tool("SELECT 1", [["from the record"]], "tool-1")
     feed(run, cutoff(), echo(), known, clean=False)
@@ -385,7 +385,7 @@ def test_records_go_before_messages_that_hold_no_more_queries() -> None:
     assert query.rows == [["from the record"]]
 
 
-def test_a_run_that_one_connection_sent_whole_uses_no_query_of_the_messages() -> None:
+def test_completely_received_run_ignores_queries_in_the_state_messages() -> None:
     run = new_run()
     assert feed(run, cutoff(), echo(), final(ANSWER), state([HUMAN, *BOTH, SAID])) is Verdict.OVER
     assert run.result().queries == []

@@ -76,7 +76,7 @@ def test_the_last_final_record_is_the_last_one_received_whatever_its_sequence_nu
     assert result_of(low, high).answer == "First."
 
 
-def test_a_final_record_without_words_is_no_answer() -> None:
+def test_final_record_without_text_is_not_an_answer() -> None:
     assert result_of(final("Yes."), final(" \n", record_id="b")).answer == "Yes."
     with pytest.raises(ChatNoAnswerError, match=f"nothing.*chat {CHAT_ID}, message {MESSAGE_ID}"):
         result_of(final(""))
@@ -90,12 +90,12 @@ def test_user_records_and_tool_records_are_not_answers() -> None:
         result_of({**tool("serviceMeta", result={}), "graphPath": ["final"], "content": "x"})
 
 
-def test_a_run_that_has_not_ended_has_no_result_of_its_own() -> None:
+def test_broken_stream_before_the_final_record_gives_no_answer() -> None:
     run = new_run()
     assert feed(run, cutoff(), echo(), final("Half an ans", isInProcess=True)) is Verdict.BROKEN
 
 
-def test_words_of_the_agent_are_quoted_as_one_line() -> None:
+def test_error_quotes_the_agents_text_in_one_line() -> None:
     sent = final("line one\n::group::two", graphPath=["agent"])
     with pytest.raises(ChatNoAnswerError) as caught:
         result_of(sent)
@@ -174,7 +174,7 @@ def test_replay_with_missing_records_is_not_the_complete_run() -> None:
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_our_id_makes_a_message_ours_whatever_its_words(given: bool) -> None:
+def test_message_with_our_id_is_ours_whatever_its_text(given: bool) -> None:
     run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
     sent = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
     assert feed(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
@@ -209,7 +209,7 @@ OLD = [serialized("HumanMessage", "Old?"), serialized("AIMessage", "An old answe
         ["HumanMessage", 7, {"id": "HumanMessage"}, {"id": [], "kwargs": 1}],
     ],
 )
-def test_messages_of_other_turns_and_unfinished_ones_are_no_answer(messages: Any) -> None:
+def test_messages_of_other_turns_and_unfinished_messages_are_not_answers(messages: Any) -> None:
     run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
     assert feed(run, cutoff(), echo(), state(messages)) is Verdict.OVER
     with pytest.raises(ChatNoAnswerError):
@@ -223,7 +223,7 @@ def test_streamed_answer_takes_precedence_over_the_messages() -> None:
     assert run.result().answer == "Streamed."
 
 
-def test_an_earlier_turn_never_leaks() -> None:
+def test_result_contains_nothing_of_an_earlier_turn() -> None:
     """Not its answer, not its queries, in any record."""
     earlier = Turn(prompt="Old?", message_id=EARLIER_ID, answer="An old answer.", name="old-")
     own = echo()
@@ -280,7 +280,7 @@ def test_a_thought_that_comes_in_pieces_is_reported_once_and_cut() -> None:
     assert repeated == []
 
 
-def test_details_are_in_the_result_where_they_are_asked_for() -> None:
+def test_details_are_in_the_result_if_they_are_requested() -> None:
     cubes = [{"name": "orders", "members": []}]
     searched = {"searchQuery": "revenue", "cubes": cubes, "padding": "x" * 70_000}
     sent = [

@@ -228,7 +228,7 @@ def test_lost_deltas_with_the_same_sort_are_read_from_the_state() -> None:
     assert run.result().answer == ANSWER
 
 
-def test_early_break_of_a_replay_loses_no_known_records() -> None:
+def test_replay_that_breaks_early_does_not_lose_known_records() -> None:
     turn = Turn()
     records = turn.records()
     run = new_run()
@@ -240,7 +240,7 @@ def test_early_break_of_a_replay_loses_no_known_records() -> None:
     assert run.result().queries[0].rows == EXPECTED["queries"][0]["rows"]
 
 
-def test_a_received_answer_stays_when_the_thread_is_replayed_without_it() -> None:
+def test_received_answer_is_kept_if_a_replay_of_the_thread_lacks_it() -> None:
     turn = Turn()
     run = new_run()
     feed(run, cutoff(), *turn.records(), clean=False)
@@ -350,9 +350,7 @@ def test_the_messages_of_the_state_may_complete_an_answer_that_broke_off(
 
 @pytest.mark.parametrize("replay", ["before", "after"])
 @pytest.mark.parametrize("messages", [[], None])
-def test_a_final_record_that_is_in_process_at_the_end_is_no_answer_yet(
-    messages: Any, replay: str
-) -> None:
+def test_final_record_that_is_still_in_process_is_not_an_answer(messages: Any, replay: str) -> None:
     """However live the connection was: the thread may have kept half of it."""
     own = Turn(closing=False).records()
     mark = cutoff(streaming=True)

@@ -78,7 +78,7 @@ def test_equal_text_does_not_identify_the_question_in_a_given_thread() -> None:
     assert not run.accepted
 
 
-def test_a_message_of_another_client_is_not_ours_whatever_its_words() -> None:
+def test_message_of_another_client_is_not_ours_whatever_its_text() -> None:
     run = given_thread()
     assert feed(run, cutoff(), echo(EARLIER_ID), final(ANSWER), state()) is Verdict.ABSENT
 
@@ -161,14 +161,14 @@ def test_objects_that_are_not_errors_are_ignored(record: Record) -> None:
     assert feed(new_run(), cutoff(), echo(), record, final(ANSWER), state()) is Verdict.OVER
 
 
-def test_busy_accepts_nothing_although_it_names_the_thread() -> None:
+def test_refusal_of_a_busy_thread_does_not_count_as_acceptance() -> None:
     run = given_thread()
     assert feed(run, *EARLIER_TURN, cutoff(streaming=True), BUSY) is Verdict.BUSY
     assert not run.accepted
     assert run.chat_id == CHAT_ID
 
 
-def test_nothing_counts_after_the_end() -> None:
+def test_records_after_the_state_record_do_not_change_the_result() -> None:
     run = new_run()
     late = final("Too late.", record_id="late")
     sent = [cutoff(), echo(), final(ANSWER), state(), late, {"error": "late"}, aborted()]
@@ -190,7 +190,7 @@ def test_nothing_counts_after_the_end() -> None:
         None,
     ],
 )
-def test_unknown_kinds_are_passed_over(unknown: Any) -> None:
+def test_unknown_kinds_of_records_are_ignored(unknown: Any) -> None:
     run = new_run()
     feed(run, cutoff(), unknown)
     assert not run.accepted

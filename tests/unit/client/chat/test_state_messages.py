@@ -119,7 +119,7 @@ def test_question_is_read_from_every_form(message: Record) -> None:
     assert read.humans == (("", PROMPT),)
 
 
-def test_a_tools_result_in_the_name_of_the_user_is_no_question() -> None:
+def test_tool_result_with_the_role_of_the_user_is_not_a_question() -> None:
     call = {"type": "tool_use", "id": "call-1", "name": "serviceSqlApi", "input": {}}
     sent = [
         {"role": "user", "content": PROMPT},
@@ -156,7 +156,7 @@ JSON = st.recursive(
 
 
 @given(messages=st.lists(JSON, max_size=4) | JSON)
-def test_nothing_in_a_conversation_breaks_its_reader(messages: Any) -> None:
+def test_any_conversation_is_read_without_an_error(messages: Any) -> None:
     read = read_messages(messages)
     assert read is None or all(isinstance(one.text, str) for one in read.messages)
 

@@ -75,7 +75,7 @@ def test_a_rotated_key_is_read_again_before_an_existing_thread_is_stopped(refusa
     assert service.aborts == [{"chatId": CHAT_ID}]
 
 
-def test_a_key_that_stays_refused_stops_nothing() -> None:
+def test_stop_aborts_nothing_if_the_new_key_is_refused_too() -> None:
     service = PlayedService(scripted=[[RPC], [RPC]], reloads=[True, True])
     call = accepted_call(service, thread=True)
     with pytest.raises(ChatRpcError):
@@ -220,7 +220,7 @@ def test_a_thread_that_is_busy_by_its_error_status_is_left_alone() -> None:
     assert service.aborts == []
 
 
-def test_the_messages_of_the_state_show_the_latest_question_too() -> None:
+def test_latest_question_is_found_in_the_state_messages_too() -> None:
     messages = [serialized("HumanMessage", "Other?"), serialized("HumanMessage", PROMPT)]
     service = PlayedService(scripted=[[cutoff(streaming=True), state(messages)]])
     assert stop(service, given_thread()) is True
@@ -249,7 +249,7 @@ def test_a_thread_that_cannot_be_read_is_left_alone(fault: Fault) -> None:
     assert service.now <= NOON + SECONDS + 1
 
 
-def test_refusals_are_passed_on() -> None:
+def test_stop_raises_the_refusal_of_its_read() -> None:
     missing = PlayedService(faults=[Fault("refuse", status=404)])
     with pytest.raises(PlatformNotFoundError):
         stop(missing, given_thread())

@@ -87,7 +87,7 @@ def test_dropped_rows_do_not_count_towards_the_text_limit() -> None:
     assert run.result().queries[-1].total_rows == 100
 
 
-def test_the_limit_is_64_mb() -> None:
+def test_text_limit_is_64_mb() -> None:
     assert REAL_LIMIT == 64 * 2**20
 
 

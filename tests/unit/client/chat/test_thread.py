@@ -112,7 +112,7 @@ def test_live_stream_is_closed_after_live_seconds() -> None:
     assert service.now <= NOON + 2.0 + LIVE_SECONDS + 0.1
 
 
-def test_a_final_record_in_process_is_an_answer_only_where_the_messages_complete_it() -> None:
+def test_final_record_in_process_is_an_answer_only_if_the_messages_complete_it() -> None:
     half = final(ANSWER[:9], isInProcess=True)
     complete = thread_of(echo(), half, cutoff(), state(Turn().messages()))
     assert complete.turns[0].answer == ANSWER
@@ -120,7 +120,7 @@ def test_a_final_record_in_process_is_an_answer_only_where_the_messages_complete
         assert thread_of(echo(), half, cutoff(), state(messages)).turns[0].answer is None
 
 
-def test_a_stopped_turn_has_no_answer_and_does_not_take_the_next_one() -> None:
+def test_stopped_turn_has_no_answer_and_not_the_answer_of_the_next_turn() -> None:
     stopped = [echo(EARLIER_ID, "Old?"), final("", graphPath=["agent"])]
     thread = thread_of(*stopped, *Turn().records(), cutoff(), state())
     assert [turn.answer for turn in thread.turns] == [None, ANSWER]
@@ -158,7 +158,7 @@ def test_rows_beyond_the_limit_are_not_kept() -> None:
     assert (len(query.rows), query.total_rows, query.truncated) == (1, 3, True)
 
 
-def test_details_are_kept_and_shown_where_they_are_asked_for() -> None:
+def test_details_of_a_thread_are_kept_if_they_are_requested() -> None:
     thread = thread_of(*Turn().records(), cutoff(), state())
     [turn] = thread.turns
     assert turn.searches[0].cubes == [{"name": "orders"}]

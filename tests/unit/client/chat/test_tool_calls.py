@@ -85,7 +85,7 @@ def test_chart_specification_beyond_the_limit_is_left_out_with_a_reason(as_text:
     assert "and the limit is 4,194,304" in query.chart_error
 
 
-def test_lone_surrogate_in_an_object_does_not_stop_the_parser() -> None:
+def test_tool_call_with_a_lone_surrogate_is_parsed() -> None:
     call = read_tool_call(
         {"name": "cubeSqlApi", "input": {"a": "\ud800"}, "result": {"vegaSpec": {"a": "\ud800"}}},
         None,

@@ -48,7 +48,7 @@ def test_bound_integers_and_booleans_are_read_unchanged(number: int, flag: bool)
 
 
 @given(st.integers(-(10**9), 10**9))
-def test_a_negative_number_after_a_minus_begins_no_comment(number: int) -> None:
+def test_negative_number_after_a_minus_does_not_begin_a_comment(number: int) -> None:
     assert rows("SELECT 5-%s+1, 1 AS last", [number]) == [[5 - number + 1, 1]]
 
 

@@ -342,7 +342,7 @@ def test_a_token_that_the_answer_leaves_out_is_not_found() -> None:
         wait(jobs(a="done"))
 
 
-def test_an_object_by_token_is_read_as_well() -> None:
+def test_statuses_in_an_object_by_token_are_read() -> None:
     answer = {"a": {"table": "t_a", "status": "done"}, "b": {"table": "t_b", "status": "done"}}
     assert wait(answer) == BuildOutcome(2, ["t_a", "t_b"])
 

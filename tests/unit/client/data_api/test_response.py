@@ -80,7 +80,7 @@ def test_a_last_line_without_its_end_counts_if_it_is_whole() -> None:
 
 
 @pytest.mark.parametrize("cut", [b"", b'{"data": [["Ber'])
-def test_a_response_that_is_cut_is_no_result(cut: bytes) -> None:
+def test_cut_response_raises_a_transport_error(cut: bytes) -> None:
     with pytest.raises(PlatformTransportError):
         read(lines(SCHEMA) if cut else b"", cut)
 
@@ -125,7 +125,7 @@ def test_a_line_of_another_shape_is_refused(line: Any) -> None:
         read(lines(SCHEMA, line))
 
 
-def test_rows_beside_the_columns_are_rows() -> None:
+def test_rows_in_the_same_line_as_the_columns_are_read() -> None:
     columns, *chunks = read(lines({**SCHEMA, "data": ROWS}, {"data": ROWS}))
     assert isinstance(columns, SqlColumns)
     assert chunks == [SqlChunk([*ROWS, *ROWS])]
@@ -139,7 +139,7 @@ def test_response_may_repeat_its_columns_but_not_change_them() -> None:
             read(lines(SCHEMA, {"data": ROWS}, {"schema": other}, {"data": []}))
 
 
-def test_names_of_columns_can_be_written() -> None:
+def test_column_names_are_sanitized() -> None:
     (columns,) = read(lines({"schema": [{"name": "\ud83d"}, {"name": None}, "n"]}))
     assert isinstance(columns, SqlColumns)
     assert [column["name"] for column in columns.columns] == ["\ufffd", "", ""]

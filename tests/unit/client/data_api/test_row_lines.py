@@ -187,7 +187,7 @@ def test_rows_after_a_part_that_fails_are_not_read() -> None:
     )
 
 
-def test_an_error_beside_rows_in_one_line_ends_the_query() -> None:
+def test_error_in_the_same_line_as_rows_ends_the_query() -> None:
     line = {"data": [["a", "b"]] * 20, "error": "the warehouse is gone"}
     found, error = outcome([SCHEMA + json.dumps(line).encode()], 30)
     assert found == line["data"]
@@ -263,7 +263,7 @@ def test_a_line_that_never_ends_is_refused_within_its_limit(
     assert sum(map(len, taken)) <= 3000 + 200 + step
 
 
-def test_search_continues_where_the_last_search_of_the_line_ended() -> None:
+def test_no_part_of_a_line_is_searched_twice() -> None:
     """Each search begins where the one before it has ended."""
     texts = {
         "quick": b'{"data":[["' + b"],[" * 4000,
@@ -303,7 +303,7 @@ def test_short_lines_are_not_divided() -> None:
 
 
 @given(text=st.lists(st.sampled_from(["a", "\\\\", '\\"', "é", "],["]), max_size=9).map("".join))
-def test_quotes_that_are_escaped_do_not_count(text: str) -> None:
+def test_escaped_quotes_do_not_end_a_string(text: str) -> None:
     assert not row_lines._has_odd_quotes(f'"{text}"'.encode())
     assert row_lines._has_odd_quotes(f'["a","{text}'.encode())
 

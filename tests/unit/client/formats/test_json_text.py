@@ -157,6 +157,6 @@ def test_both_parsers_refuse_the_same_depth(depth: int, beside: str, brackets: s
         *('{"a": 1, "b": 2, "a": 3}', '"\\ud83d\\ude00"', '"\\ud83dx"', '"\x7f"', "1_0", "\u0661"),
     ],
 )
-def test_both_parsers_read_odd_texts_the_same(text: str) -> None:
+def test_both_parsers_read_unusual_texts_the_same(text: str) -> None:
     for form in (text, text.encode()):
         assert outcome(read_json, form) == outcome(_read_again, form)

@@ -20,7 +20,7 @@ def built(web_links: object) -> PlatformConfig:
 
 
 @given(st.text(min_size=1))
-def test_an_id_is_one_segment_whatever_it_holds(chat_id: str) -> None:
+def test_id_in_a_link_is_always_one_path_segment(chat_id: str) -> None:
     pattern = "https://acme.example.com/chats/{chat_id}?tab=1"
     try:
         address = fill(pattern, {"chat_id": chat_id})
@@ -65,7 +65,7 @@ def test_a_pattern_that_cannot_be_filled_is_refused(given: object, rule: str) ->
         check_patterns(given)
 
 
-def test_the_connection_names_the_field() -> None:
+def test_error_about_a_link_pattern_names_the_connection_field() -> None:
     with pytest.raises(PlatformConfigError, match="unknown key 'chat'") as refused:
         built('{"chat": "https://acme.example.com"}')
     assert refused.value.field == "web_links"

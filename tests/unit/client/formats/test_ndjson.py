@@ -69,7 +69,7 @@ def test_only_line_feeds_end_lines() -> None:
     assert read_all([line.encode() + b"\n"]) == [(json.loads(line), 1)]
 
 
-def test_a_line_is_given_out_when_it_is_whole() -> None:
+def test_line_is_returned_when_it_is_complete() -> None:
     reader = LineReader()
     assert reader.feed('{"a": "é'.encode()[:-1]) == []
     assert reader.feed(b'\xa9"}') == []
@@ -100,7 +100,7 @@ def test_every_line_comes_once_and_a_long_line_is_refused(data: bytes, places: l
 @pytest.mark.parametrize(
     ("piece", "active"), [(b"", False), (b"\n", False), (b" \r\n\n", False), (b"{", True)]
 )
-def test_blank_lines_are_silence(piece: bytes, active: bool) -> None:
+def test_blank_lines_do_not_count_as_activity(piece: bytes, active: bool) -> None:
     reader = LineReader()
     assert reader.feed(piece) == []
     assert reader.active is active
@@ -175,7 +175,7 @@ def test_nan_and_infinity_become_none() -> None:
     ]
 
 
-def test_nesting_that_is_deep_but_bearable_is_read() -> None:
+def test_json_nested_up_to_the_limit_is_read() -> None:
     value: Any = 1
     for _ in range(MAX_DEPTH):
         value = [value]

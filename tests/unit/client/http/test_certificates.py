@@ -65,7 +65,7 @@ def test_the_systems_authorities_are_trusted(
         assert run(config_for(server), GET) == [1]
 
 
-def test_an_authority_that_was_exchanged_is_read_again(
+def test_replaced_certificate_authority_is_read_again(
     run: Run, authority: trustme.CA, bundle: Path
 ) -> None:
     following = trustme.CA()

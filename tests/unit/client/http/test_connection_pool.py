@@ -104,7 +104,7 @@ def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
     assert len(server.connections) == 1
 
 
-def test_cookies_of_the_service_come_back_to_it_alone(run: Run) -> None:
+def test_cookies_are_sent_only_to_the_service_that_set_them(run: Run) -> None:
     """By these cookies a load balancer knows which server a wait belongs to."""
     seen: list[list[bytes]] = []
 
@@ -132,7 +132,7 @@ def setting_cookies(*cookies: str, body: bytes = b"[1]", status: str = "200 OK")
     return lambda *_: whole
 
 
-def test_the_log_of_the_http_library_shows_no_header_that_may_hold_a_secret(
+def test_log_of_the_http_library_shows_no_header_that_may_contain_a_secret(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -174,7 +174,7 @@ def test_a_name_that_is_added_to_the_list_makes_its_cookie_a_secret(
         run(config_for(server), calls(GET))
 
 
-def test_cookies_of_a_load_balancer_are_no_secrets(run: Run) -> None:
+def test_cookies_of_a_load_balancer_are_not_secrets(run: Run) -> None:
     body = f'{{"error": "way {SESSION}"}}'.encode()
     with (
         keeping(setting_cookies(f"AWSALB={SESSION}", body=body, status="400 Bad")) as server,
@@ -183,7 +183,7 @@ def test_cookies_of_a_load_balancer_are_no_secrets(run: Run) -> None:
         run(config_for(server), calls(GET))
 
 
-def test_a_connection_that_the_service_closed_in_order_is_replaced(run: Run) -> None:
+def test_properly_closed_connection_is_replaced(run: Run) -> None:
     with keeping() as server:
         run(config_for(server), calls(GET, POST, GET, pause=server.close_all))
         assert server.requests == ["GET /api/v1/x", "POST /api/v1/x", "GET /api/v1/x"]
@@ -268,7 +268,7 @@ def test_only_a_repeatable_stream_survives_a_connection_that_closes_at_reuse(
     assert len(server.requests) == (3 if repeatable else 2)
 
 
-def test_one_client_has_many_calls_under_way() -> None:
+def test_one_client_makes_many_calls_at_once() -> None:
     async def run(config: Any) -> list[Any]:
         async with AsyncPlatformClient(config) as client:
             return await asyncio.gather(*(client.run(GET) for _ in range(30)))

@@ -45,7 +45,7 @@ def test_management_request_has_encoded_path_query_and_body(run: Run) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_body_that_is_absent_has_a_length(method: str) -> None:
+def test_request_without_a_body_has_a_content_length(method: str) -> None:
     with serving(answer()) as server:
         run_sync(config_for(server), raw_operation(method, "/v1/x"))
     assert server.requests[0].headers["content-length"] == "0"
@@ -83,7 +83,7 @@ def test_a_chat_request_carries_exactly_one_credential(
 
 
 @pytest.mark.parametrize("body", [{"a": float("nan")}, {"a": object()}, {"a": "\ud800"}])
-def test_a_body_that_json_cannot_carry_is_not_sent(run: Run, body: Any) -> None:
+def test_body_that_json_cannot_represent_is_not_sent(run: Run, body: Any) -> None:
     with serving() as server:
         with pytest.raises(PlatformInputError, match="nothing was sent"):
             run(config_for(server), raw_operation("POST", "/v1/x", body=body))
@@ -92,7 +92,7 @@ def test_a_body_that_json_cannot_carry_is_not_sent(run: Run, body: Any) -> None:
     assert server.requests == []
 
 
-def test_number_that_json_lacks_is_refused_in_a_free_form_field_too(run: Run) -> None:
+def test_nan_and_infinity_are_refused_in_free_form_fields_too(run: Run) -> None:
     with serving() as server:
         for changed in ({"meta": {"share": float("nan")}}, {"meta": {"most": float("inf")}}):
             with pytest.raises(PlatformInputError, match="nothing was sent"):

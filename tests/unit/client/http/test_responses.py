@@ -234,7 +234,7 @@ def test_a_web_page_is_not_quoted() -> None:
     assert service_message(b"<p>canary</p>", HTML) == "an HTML page"
 
 
-def test_plain_words_under_the_content_type_of_a_web_page_are_quoted() -> None:
+def test_plain_text_under_the_content_type_of_a_web_page_is_quoted() -> None:
     assert service_message(b"The thread is busy", HTML) == "The thread is busy"
 
 
@@ -305,7 +305,7 @@ def test_refused_chats_name_the_plan(status: int) -> None:
     "said",
     ["Chat thread t1 not found", "The caller does not own this thread", "The token has expired"],
 )
-def test_refused_chat_does_not_name_the_plan_where_the_service_names_another_reason(
+def test_refused_chat_does_not_name_the_plan_if_the_service_names_another_reason(
     status: int, said: str
 ) -> None:
     body = json.dumps({"error": said}).encode()
@@ -349,7 +349,7 @@ def test_account_with_too_many_users_is_a_final_error_of_its_own(status: int, sa
 @pytest.mark.parametrize(
     "said", ["User rate limit exceeded", "10,000 tokens per user", "Too many requests", "users"]
 )
-def test_other_limits_are_no_limit_of_users(said: str) -> None:
+def test_another_limit_is_not_reported_as_the_limit_of_users(said: str) -> None:
     body = json.dumps({"error": said}).encode()
     with pytest.raises(PlatformRateLimitError):
         check_stream_start(CHAT_STREAM, 429, JSON, body, now=NOON)

@@ -31,7 +31,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     return monkeypatch
 
 
-def test_system_proxies_do_not_hold_for_this_machine(
+def test_system_proxies_are_not_used_for_this_machine(
     run: Run, environment: pytest.MonkeyPatch
 ) -> None:
     for name in PROXY_VARIABLES[:3]:
@@ -41,7 +41,7 @@ def test_system_proxies_do_not_hold_for_this_machine(
 
 
 @pytest.mark.parametrize("scheme", ["http://", ""])
-def test_system_proxies_hold_for_others(
+def test_system_proxies_are_used_for_other_hosts(
     run: Run, environment: pytest.MonkeyPatch, scheme: str
 ) -> None:
     config = config_for("http://platform.test", allow_http=True, max_attempts=1)

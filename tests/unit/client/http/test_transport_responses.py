@@ -95,7 +95,7 @@ def test_broken_response_is_repeated_only_for_a_repeatable_call(run: Run, broken
     assert len(server.requests) == 1
 
 
-def test_an_error_without_a_connection_names_the_address(run: Run) -> None:
+def test_error_names_the_address_if_no_connection_could_be_made(run: Run) -> None:
     url = f"http://127.0.0.1:{closed_port()}"
     with pytest.raises(PlatformTransportError) as caught:
         run(config_for(url, max_attempts=2), POST)
@@ -111,7 +111,7 @@ def test_server_without_tls_names_ca_bundle(run: Run) -> None:
     assert caught.value.processed is False
 
 
-def test_a_time_out_is_for_the_whole_answer(run: Run) -> None:
+def test_timeout_applies_to_the_whole_response(run: Run) -> None:
     """Bytes that come one by one do not prolong it."""
 
     def dribble(exchange: Exchange) -> None:
@@ -128,7 +128,7 @@ def test_a_time_out_is_for_the_whole_answer(run: Run) -> None:
         gone.set()
 
 
-def test_a_time_out_ends_with_the_deadline(run: Run) -> None:
+def test_timeout_ends_at_the_deadline(run: Run) -> None:
     def silence(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
@@ -193,7 +193,7 @@ def test_call_is_sent_max_attempts_times_and_a_single_call_once(run: Run) -> Non
         assert len(server.requests) == 4
 
 
-def test_a_repeated_delete_that_finds_nothing_is_done(run: Run) -> None:
+def test_repeated_delete_that_finds_nothing_succeeds(run: Run) -> None:
     with serving(answer(502), answer(404), answer(404)) as server:
         assert run(config_for(server), DELETE) is None
         with pytest.raises(PlatformNotFoundError):

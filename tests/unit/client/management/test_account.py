@@ -80,7 +80,7 @@ def test_the_app_config_has_the_described_fields() -> None:
     assert config.to_json() == sent
 
 
-def test_an_empty_app_config_is_fine() -> None:
+def test_empty_app_config_is_accepted() -> None:
     assert get_app_config().read({}).app_theme is None
 
 

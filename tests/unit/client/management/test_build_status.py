@@ -147,7 +147,7 @@ class TestErrorText:
             waiting(tenant, opened=True)
         assert ACTIVATION_GRACE <= tenant.now - NOON < ACTIVATION_GRACE + 2 * INTERVAL
 
-    def test_any_other_text_is_shown_and_waited_through(self) -> None:
+    def test_wait_continues_and_shows_any_other_error_text(self) -> None:
         tenant = tenant_with({"status": "building", "errorText": "yesterday's failure"}, BUILT)
         assert waiting(tenant).status == "built"
         assert "yesterday's failure" in lines(tenant)[0]
@@ -199,7 +199,7 @@ class TestCommit:
         assert waiting(tenant, hash="new").hash == "new"
         assert "of commit old" in lines(tenant)[0]
 
-    def test_the_failure_of_another_commit_is_waited_through(self) -> None:
+    def test_wait_continues_after_the_failed_build_of_another_commit(self) -> None:
         tenant = tenant_with({"status": "failed", **self.OLD}, {**BUILT, **self.NEW})
         assert waiting(tenant, hash="new").hash == "new"
 
@@ -338,7 +338,7 @@ class TestCondition:
         )
         assert self.seen(tenant, branch_name=None)["branch_name"] == "main"
 
-    def test_the_branch_in_dev_mode_is_not_taken_for_production(self) -> None:
+    def test_branch_in_dev_mode_is_not_mistaken_for_production(self) -> None:
         tenant = tenant_with(
             BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]}
         )

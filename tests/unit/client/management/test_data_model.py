@@ -44,7 +44,7 @@ def test_a_branch_is_made_from_another() -> None:
     }
 
 
-def test_a_model_that_does_not_compile_is_an_answer() -> None:
+def test_validation_of_an_invalid_model_returns_its_errors() -> None:
     operation = validate_data_model(deployment_id=7, query=ValidateQuery.build(dev_mode=True))
 
     answer = operation.read(
@@ -90,7 +90,7 @@ def test_merging_and_staging_send_the_described_bodies() -> None:
 @pytest.mark.parametrize(
     "given", ["delete_branch", "remove_branch_after_merge", "removeBranchAfterMerge"]
 )
-def test_both_merges_call_it_delete_branch(given: str) -> None:
+def test_both_merge_operations_send_the_flag_delete_branch(given: str) -> None:
     known: dict[str, Any] = {"message": "m", "branch_name": "b"}
     body = MergeToDefaultBranchRequest.build(**known, **{given: True})
     assert body.delete_branch is True

@@ -66,7 +66,7 @@ def test_a_manifest_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch
         StartDbtSyncInput.build(source="manifest", manifest={"nodes": "x" * 100})
 
 
-def test_the_described_answer_of_a_start() -> None:
+def test_start_of_a_sync_has_the_described_answer() -> None:
     answer = {"branchName": "nightly", "syncJobId": "job-1", "workflowId": "flow-1"}
 
     started = start_dbt_sync(deployment_id=7).read(answer)

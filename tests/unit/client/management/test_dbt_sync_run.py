@@ -90,13 +90,13 @@ class TestWait:
         assert waiting(tenant, seconds=30.0, interval=60.0).result is not None
 
     @pytest.mark.parametrize("stuck", ["PARSING", "RUNNING", "NOBODY_KNOWS"])
-    def test_a_cancellation_shows_in_the_history(self, stuck: str) -> None:
+    def test_cancelled_sync_is_found_in_the_history(self, stuck: str) -> None:
         tenant = under_way((0.0, stuck), cancelled_after=100.0)
         with pytest.raises(DbtSyncCancelledError):
             waiting(tenant)
         assert tenant.now - NOON < 100.0 + 30.0 + 10.0
 
-    def test_the_history_is_read_every_half_minute_while_nothing_moves(self) -> None:
+    def test_history_is_read_every_half_minute_while_the_status_does_not_change(self) -> None:
         tenant = under_way((0.0, "RUNNING"))
         with pytest.raises(PlatformDeadlineError):
             waiting(tenant, seconds=600.0)
@@ -104,7 +104,7 @@ class TestWait:
         gaps = [later - sooner for sooner, later in pairwise(times)]
         assert max(gaps) < 30.0 + 10.0
 
-    def test_the_history_is_left_alone_while_the_status_moves(self) -> None:
+    def test_history_is_not_read_while_the_status_changes(self) -> None:
         stages = [(20.0, f"STAGE_{number}") for number in range(10)]
         tenant = under_way(*stages, (0.0, "COMPLETED"))
         waiting(tenant)
@@ -115,7 +115,7 @@ class TestWait:
         tenant.faults["listDbtSyncs"] = [DOWN, NO_ANSWER, PlatformProtocolError("odd")]
         assert waiting(tenant).result is not None
 
-    def test_status_may_be_unknown_right_after_the_start(self) -> None:
+    def test_wait_tolerates_an_unknown_sync_right_after_the_start(self) -> None:
         tenant = under_way((0.0, "COMPLETED"))
         tenant.faults["getDbtSyncStatus"] = [NOT_FOUND] * 10
         assert waiting(tenant) is not None
@@ -168,7 +168,7 @@ class TestWait:
             waiting(tenant)
 
     @pytest.mark.parametrize("after", [0.0, 5.0, 20.0])
-    def test_a_result_may_lag_behind_the_end(self, after: float) -> None:
+    def test_wait_continues_until_a_late_result_arrives(self, after: float) -> None:
         assert waiting(under_way((0.0, "COMPLETED"), result_after=after)).result is not None
 
     @pytest.mark.parametrize(
@@ -258,7 +258,9 @@ class TestStart:
         assert len(tenant.calls) == 1
 
     @pytest.mark.parametrize("known", [None, []])
-    def test_without_a_history_the_outcome_is_unknown(self, known: list[str] | None) -> None:
+    def test_lost_start_without_a_history_has_an_unknown_outcome(
+        self, known: list[str] | None
+    ) -> None:
         tenant = PlayedTenant(history=False, lost=True, faults={"startDbtSync": [NO_ANSWER]})
         with pytest.raises(PlatformOutcomeUnknownError, match="A sync may be running"):
             self.started(tenant, known)
@@ -270,7 +272,7 @@ class TestStart:
         assert tenant.deadlines == [NOON + 2, NOON + 2]
 
     @pytest.mark.parametrize("branch", [{}, [], True, 7], ids=repr)
-    def test_odd_fields_of_the_one_that_is_found_pass(self, branch: Any) -> None:
+    def test_started_sync_is_found_although_its_other_fields_are_unusual(self, branch: Any) -> None:
         odd = {"syncJobId": "new", "branchName": branch, "workflowId": branch}
         odd["startedAt"] = at(NOON + 1)
         nameless = {"syncJobId": "", "status": "RUNNING"}
@@ -296,7 +298,7 @@ class TestStart:
         ],
         ids=["known", "another branch", "a push", "another source"],
     )
-    def test_syncs_of_others_are_not_taken_for_ours(self, other: dict[str, Any]) -> None:
+    def test_sync_of_another_client_is_not_found_as_ours(self, other: dict[str, Any]) -> None:
         tenant = PlayedTenant(others=[{**other, "status": "RUNNING", "startedAt": at(NOON)}])
         assert tenant.run(find_started(1, BODY, known=["older"], submitted_at=NOON)) is None
 
@@ -352,7 +354,9 @@ class TestRef:
             ("Feature", None),
         ],
     )
-    def test_a_ref_in_the_name_of_the_branch_was_kept(self, ref: str, branch: str | None) -> None:
+    def test_ref_was_kept_if_the_branch_name_contains_it(
+        self, ref: str, branch: str | None
+    ) -> None:
         assert not drops_ref(ref, StartDbtSyncInput.build(ref=ref), branch)
 
     @pytest.mark.parametrize(
@@ -364,7 +368,9 @@ class TestRef:
             ("1700000000", "dbt-sync/main-1700000000-abcdef1"),
         ],
     )
-    def test_a_ref_that_is_not_in_the_name_was_dropped(self, ref: str, branch: str) -> None:
+    def test_ref_was_dropped_if_the_branch_name_does_not_contain_it(
+        self, ref: str, branch: str
+    ) -> None:
         assert drops_ref(ref, StartDbtSyncInput.build(ref=ref), branch)
         named = StartDbtSyncInput.build(ref=ref, branch_name="dbt-sync/main-1700000000-abcdef1")
         assert not drops_ref(ref, named, branch)

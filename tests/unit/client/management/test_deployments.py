@@ -35,7 +35,7 @@ def test_deployment_has_the_described_fields() -> None:
     assert deployment.creation_step == "new"
 
 
-def test_several_creation_steps_can_be_asked_for() -> None:
+def test_deployment_query_accepts_several_creation_steps() -> None:
     query = DeploymentsQuery.build(creation_step=["ready", "demo"])
 
     assert list_deployments(query=query).query == {"creationStep": ["ready", "demo"]}

@@ -147,7 +147,7 @@ def test_embed_access_without_one_target_is_refused(given: dict[str, Any]) -> No
         UpdateEmbedAccessInput.build(**given)
 
 
-def test_patching_is_not_repeated() -> None:
+def test_patch_request_is_not_repeated() -> None:
     operation = update_dashboard_embedding(
         public_id="pub-1", body=UpdateDashboardEmbeddingInput.build(allow_embed=False)
     )
@@ -156,7 +156,7 @@ def test_patching_is_not_repeated() -> None:
     assert not operation.repeatable
 
 
-def test_members_are_named_by_one_id() -> None:
+def test_group_member_needs_exactly_one_id() -> None:
     body = EmbedGroupMembersInput.build(members=[{"embedUserId": 1}, {"externalId": "u"}])
 
     operation = add_embed_group_members(embed_tenant_name="acme", group_id=5, body=body)

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.management.exports.exports import (
 )
 
 
-def test_the_body_of_a_start() -> None:
+def test_start_of_an_export_has_the_described_body() -> None:
     body = StartDashboardExportInput.build(
         format="pdf",
         dashboard_public_id="pub-1",
@@ -57,7 +57,7 @@ def test_exports_that_the_service_would_refuse_are_refused(given: dict[str, Any]
         StartDashboardExportInput.build(**given)
 
 
-def test_an_unknown_status_passes() -> None:
+def test_unknown_export_status_is_accepted() -> None:
     status = get_dashboard_export(deployment_id=7, job_id="j").read(
         {"status": "queued", "progress": "12.5"}
     )

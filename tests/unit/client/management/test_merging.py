@@ -97,7 +97,7 @@ class TestPlan:
             planned(tenant(), checked_hash="b0")
         assert planned(tenant(), checked_hash="b1").source_hash == "b1"
 
-    def test_service_that_names_no_commit_of_the_branch_is_believed(self) -> None:
+    def test_branch_is_merged_if_the_service_does_not_name_its_commit(self) -> None:
         played = tenant(commits={"main": "m1"})
         assert planned(played, checked_hash="b1").source_hash is None
 
@@ -142,7 +142,7 @@ class TestSend:
         with pytest.raises(BranchNotMergedError, match=r"merged nothing.*mark this task"):
             sent(played, merge)
 
-    def test_nothing_merged_is_no_failure_if_production_is_at_the_commit(self) -> None:
+    def test_merge_of_nothing_succeeds_if_production_is_at_the_commit(self) -> None:
         played = tenant(fast_forward=True)
         merge = planned(played)
         sent(played, merge)  # by somebody else
@@ -163,7 +163,7 @@ class TestSend:
         with pytest.raises(BranchNotFoundError, match="deleted the branch a moment ago"):
             sent(played, merge)
 
-    def test_refusal_by_the_parent_does_not_blame_the_setting_of_production(self) -> None:
+    def test_error_about_a_merge_into_the_parent_does_not_name_the_production_setting(self) -> None:
         played = tenant(
             settings={"deployBranchMergeAllowed": False},
             branches={BRANCH: "staging", "staging": "main"},
@@ -199,7 +199,7 @@ class TestLostAnswer:
         assert len(bodies(played)) == (1 if fast_forward or delete else 2)
 
     @pytest.mark.parametrize("error", [NO_ANSWER, DOWN])
-    def test_merge_that_production_does_not_hold_is_left_to_a_retry(
+    def test_merge_that_did_not_reach_production_is_left_to_a_retry(
         self, error: PlatformError
     ) -> None:
         played = tenant(faults={"mergeToDefaultBranch": [error]})
@@ -257,7 +257,9 @@ class TestLostAnswer:
         with pytest.raises(PlatformOutcomeUnknownError, match=f"{words}commit y"):
             judge_lost(merge, branches, delete_branch=False)
 
-    def test_error_in_doubt_names_the_branch_and_its_requests_keep_to_the_deadline(self) -> None:
+    def test_error_of_a_merge_in_doubt_names_the_branch_and_its_requests_have_the_deadline(
+        self,
+    ) -> None:
         played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
         with pytest.raises(PlatformTransportError, match=rf"branch {BRANCH}, deployment 1"):
             sent(played, planned(played), deadline=NOON + 60)
@@ -290,7 +292,7 @@ class TestBuild:
         )
 
     @pytest.mark.parametrize("fast_forward", [True, False])
-    def test_build_of_the_previous_model_is_waited_through(self, fast_forward: bool) -> None:
+    def test_wait_continues_after_the_build_of_the_previous_model(self, fast_forward: bool) -> None:
         played = tenant(fast_forward=fast_forward)
         merge = sent(played, planned(played))
         commit = played.commits["main"]
@@ -301,14 +303,14 @@ class TestBuild:
         assert found == Build("built", commit, "production")
         assert len(played.times("buildStatus")) == 4
 
-    def test_failed_build_of_the_previous_model_is_waited_through(self) -> None:
+    def test_wait_continues_after_a_failed_build_of_the_previous_model(self) -> None:
         played = tenant()
         merge = sent(played, planned(played))
         old = {"status": "failed", "lastHash": "m1", "errorText": "of yesterday"}
         built = {"status": "built", "lastHash": "m1+b1"}
         assert self.waited(played, merge, old, built).hash == "m1+b1"
 
-    def test_build_of_a_commit_just_before_the_merge_is_waited_through(self) -> None:
+    def test_wait_continues_after_the_build_of_a_commit_before_the_merge(self) -> None:
         played = tenant()
         merge = planned(played)
         played.commits["main"] = "theirs"
@@ -338,14 +340,14 @@ class TestBuild:
         with pytest.raises(PlatformDeadlineError, match=r"is merged.*does not merge again"):
             self.waited(played, merge, {"status": "building", "lastHash": "m1+b1"}, seconds=60)
 
-    def test_merge_without_a_commit_of_its_own_is_taken_after_the_grace_time(self) -> None:
+    def test_merge_without_a_new_commit_counts_as_built_after_the_grace_time(self) -> None:
         played = tenant()
         merge = planned(played).answered(NOON, merged=True)  # and production did not move
         found = self.waited(played, merge, {"status": "built", "lastHash": "m1"})
         assert found.hash == "m1"
         assert played.now - NOON > ACTIVATION_GRACE
 
-    def test_built_production_that_is_at_the_commit_already_is_not_waited_for(self) -> None:
+    def test_wait_ends_at_once_if_production_is_already_built_from_the_commit(self) -> None:
         played = tenant(fast_forward=True)
         merge = planned(played)
         sent(played, merge)  # by somebody else
@@ -354,7 +356,7 @@ class TestBuild:
         assert self.waited(played, merge, {"status": "built", "lastHash": "b1"}).hash == "b1"
         assert len(played.times("buildStatus")) == 1
 
-    def test_build_of_the_model_before_is_waited_through_if_nothing_was_merged(self) -> None:
+    def test_wait_continues_after_an_earlier_build_if_nothing_was_merged(self) -> None:
         played = tenant(fast_forward=True)
         merge = planned(played)
         sent(played, merge)  # by somebody else
@@ -395,7 +397,7 @@ class TestBuild:
         played.commits = {BRANCH: "b1"} if listed else {}
         assert self.waited(played, merge, {"status": "built", "lastHash": "m1+b1"}).hash == "m1+b1"
 
-    def test_service_that_names_no_commits_is_believed(self) -> None:
+    def test_build_counts_if_the_service_names_no_commits(self) -> None:
         played = tenant()
         merge = sent(played, planned(played))
         assert self.waited(played, merge, {"status": "built"}).status == "built"

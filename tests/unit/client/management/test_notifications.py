@@ -449,7 +449,7 @@ def test_removing_stops_at_the_first_error() -> None:
         (remove_recipients, {"type": "USER", "id": 1}),
     ],
 )
-def test_a_bad_recipient_is_found_before_anything_is_sent(program: Any, good: Any) -> None:
+def test_invalid_recipient_is_refused_before_anything_is_sent(program: Any, good: Any) -> None:
     with pytest.raises(PlatformInputError) as raised:
         next(program(7, 4, [*([good] * 1000), {"type": "USER"}]))
     assert str(raised.value.field).startswith("recipients.1000")
@@ -458,7 +458,7 @@ def test_a_bad_recipient_is_found_before_anything_is_sent(program: Any, good: An
         next(program(7, 4, []))
 
 
-def test_fields_of_a_later_release_are_joined_too() -> None:
+def test_results_of_batches_are_joined_with_unknown_fields() -> None:
     program = add_recipients(7, 4, people(1001))
     effect = next(program)
     answers = [

@@ -154,7 +154,9 @@ class TestOpen:
     @pytest.mark.parametrize(
         "error", [FORBIDDEN, PlatformBadRequestError("not a shared branch", status=400)]
     )
-    def test_a_refusal_is_not_taken_for_a_missing_operation(self, error: PlatformError) -> None:
+    def test_refused_request_is_not_reported_as_a_missing_operation(
+        self, error: PlatformError
+    ) -> None:
         tenant = PlayedBranches(faults={"setBranchStagingEnvironment": [error]})
         with pytest.raises(type(error)):
             opened(tenant, "if_supported")
@@ -184,7 +186,7 @@ class TestOpen:
             (get_build_status(deployment_id=1), "DeploymentRead"),
         ],
     )
-    def test_a_403_names_the_missing_permission(self, operation: Any, permission: str) -> None:
+    def test_error_403_names_the_missing_permission(self, operation: Any, permission: str) -> None:
         error = management_error(operation, 403, {}, b"{}", now=0.0)
         assert permission in error.message
         assert set_branch_staging_environment.permission == start_dev_mode.permission
@@ -262,7 +264,7 @@ class TestClose:
         ],
     )
     @pytest.mark.parametrize("error", [FORBIDDEN, PlatformServerError("down", status=503)])
-    def test_a_real_failure_is_not_hidden(
+    def test_failure_to_close_a_branch_is_raised(
         self, environment: str, operation: str, error: PlatformError
     ) -> None:
         tenant = PlayedBranches(faults={operation: [error]})
@@ -325,7 +327,7 @@ class TestAddress:
         assert found == f"https://data.example.com/dev-mode/{FORK}/cubejs-api"
 
     @pytest.mark.parametrize("ending", ["/cubejs-api", "/cubejs-api/v1"])
-    def test_the_connections_data_api_may_stand_below_a_path(self, ending: str) -> None:
+    def test_data_api_of_the_connection_may_have_a_path_before_it(self, ending: str) -> None:
         """As the address of a deployment may: what is built is the same with both."""
         root = f"{HOST}/deployments/1"
         expected = address(PlayedBranches(deployment_url=root), FORK)
@@ -348,7 +350,7 @@ class TestAddress:
         tenant = PlayedBranches(faults={"getDeployment": [FORBIDDEN]})
         assert tenant.run(find_opened_address(fork, 1, config)) is None
 
-    def test_a_query_without_the_management_api_goes_beside_the_data_api(self) -> None:
+    def test_query_without_the_management_api_is_sent_next_to_the_data_api(self) -> None:
         config = PlatformConfig.build(
             chat_url=f"{HOST}/agents/1/chat",
             chat_api_key="k",

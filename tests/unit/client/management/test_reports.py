@@ -63,7 +63,7 @@ def test_a_report_has_the_described_fields() -> None:
     assert report.to_json() == sent
 
 
-def test_snapshot_says_how_gaps_are_filled() -> None:
+def test_report_snapshot_has_the_described_fields() -> None:
     snapshot = ReportSnapshot.model_validate(
         {
             "id": 1,
@@ -196,7 +196,7 @@ def test_bad_reports_are_refused(given: dict[str, Any]) -> None:
         CreateReportInput.build(**given)
 
 
-def test_updating_can_expect_a_version() -> None:
+def test_update_can_name_the_expected_version() -> None:
     body = UpdateReportInput.build(name="New", expected_version=4)
 
     assert body.to_json() == {"name": "New", "expectedVersion": 4}
@@ -209,14 +209,14 @@ def test_deletion_returns_none() -> None:
 
 
 @pytest.mark.parametrize("report_id", ["", "  ", "..", ".", None])
-def test_a_report_must_be_named(report_id: Any) -> None:
+def test_report_without_a_valid_id_is_not_requested(report_id: Any) -> None:
     with pytest.raises(PlatformInputError) as raised:
         get_report(deployment_id=7, report_id=report_id)
 
     assert raised.value.field == "report_id"
 
 
-def test_a_report_id_stays_one_segment() -> None:
+def test_report_id_is_one_path_segment() -> None:
     assert get_report(deployment_id=7, report_id="a/../b").path == (
         "/v1/deployments/7/reports/a%2F..%2Fb"
     )

@@ -140,7 +140,7 @@ def start(service: PlayedService, if_running: IfRunning = "follow", **before: An
     scheduled=st.booleans(),
     if_running=st.sampled_from(["follow", "fail", "skip"]),
 )
-def test_a_start_begins_one_run_at_most_and_names_the_one_it_began(
+def test_start_begins_at_most_one_run_and_returns_its_id(
     starts: list[str], old: int, scheduled: bool, if_running: IfRunning
 ) -> None:
     service = PlayedService(
@@ -186,7 +186,7 @@ def test_runs_without_ids_leave_a_lost_start_unknown(known: list[str] | None) ->
         service.play(start_once(delivery(), RunsBefore(known), "follow"))
 
 
-def test_a_refusal_because_of_a_run_that_nothing_shows_ends_after_three_starts() -> None:
+def test_start_refused_for_an_invisible_run_is_sent_three_times() -> None:
     service = PlayedService(["busy unseen"])
     with pytest.raises(AlreadyRunningError, match="shows no run that is going on"):
         start(service)
@@ -323,12 +323,12 @@ def test_scheduled_task_ends_only_with_a_known_status(word: str | None, ended: b
     assert ScheduledTaskRuns(1, "601").has_ended(run(status=word)) is ended
 
 
-def test_a_task_that_failed_says_the_status_where_no_reason_is_given() -> None:
+def test_error_of_a_failed_task_names_the_status_if_there_is_no_reason() -> None:
     error = ScheduledTaskRuns(1, "601").failed(run(id="r1", status="Failed"))
     assert isinstance(error, ScheduledTaskFailedError)
     assert "its status is failed, without a reason" in error.reason
 
 
-def test_a_run_that_is_too_large_is_no_part_of_a_result() -> None:
+def test_run_that_is_too_large_is_left_out_of_the_result() -> None:
     assert as_result(run(id="r1", threadId="t1")) == {"id": "r1", "threadId": "t1"}
     assert as_result(run(id="r1", text="x" * 20_000)) is None

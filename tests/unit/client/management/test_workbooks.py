@@ -192,7 +192,7 @@ def test_folders_have_the_described_query_and_fields() -> None:
 
 
 @pytest.mark.parametrize(("folder", "sent"), [(4, 4), (None, None)])
-def test_moving_names_the_folder_and_the_root_is_null(folder: int | None, sent: Any) -> None:
+def test_move_sends_the_folder_and_null_for_the_root(folder: int | None, sent: Any) -> None:
     body = MoveWorkspaceObjectInput.build(type="REPORT", id=1, folder_id=folder)
 
     assert move_workspace_object(deployment_id=7, body=body).body == {
@@ -225,7 +225,7 @@ def test_bulk_move_and_deletion_have_the_described_bodies() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 101])
-def test_many_are_at_most_100(count: int) -> None:
+def test_bulk_request_needs_1_to_100_items(count: int) -> None:
     with pytest.raises(PlatformInputError, match="items"):
         BulkDeleteWorkspaceObjectsInput.build(items=[{"type": "REPORT", "id": 1}] * count)
 

@@ -81,7 +81,7 @@ class Stamped(ResponseModel):
     deciding = frozenset({"is_last"})
 
 
-def test_optional_field_of_an_odd_type_is_kept_in_json() -> None:
+def test_optional_field_of_an_undocumented_type_is_kept_in_json() -> None:
     sent = {"id": "1", "publicName": {"a": [1]}, "size": "big", "createdAt": 5, "settings": "x"}
 
     thing = Thing.model_validate(sent)
@@ -104,12 +104,12 @@ def test_optional_field_of_an_odd_type_is_kept_in_json() -> None:
     ],
     ids=str,
 )
-def test_a_required_or_deciding_field_that_is_odd_refuses_the_answer(sent: Any) -> None:
+def test_invalid_required_field_makes_the_response_an_error(sent: Any) -> None:
     with pytest.raises(ValueError, match="validation error"):
         Stamped.model_validate(sent)
 
 
-def test_an_odd_field_of_a_part_leaves_the_rest_of_the_answer() -> None:
+def test_invalid_optional_field_does_not_affect_the_other_fields() -> None:
     things = [{"id": 1, "size": "big"}, {"id": 2}]
     base = {"id": 1, "madeAt": "2026-01-01"}
 
@@ -137,7 +137,7 @@ def test_needed_field_of_an_undocumented_type_is_an_error() -> None:
         Thing.model_validate({"id": 1, "createdAt": 5}).decided("created_at")
 
 
-def test_copies_keep_the_text_of_a_time() -> None:
+def test_copy_of_a_time_keeps_its_text() -> None:
     thing = Thing.model_validate({"id": 1, "createdAt": "2026-07-20"})
 
     for copied in (copy.deepcopy(thing), pickle.loads(pickle.dumps(thing))):
@@ -157,7 +157,7 @@ def test_numbers_may_be_strings_and_strings_numbers() -> None:
     assert (thing.id, thing.public_name, thing.size) == (7, "12", 2.5)
 
 
-def test_a_whole_number_stays_whole() -> None:
+def test_integer_is_not_converted_to_a_float() -> None:
     assert Thing.model_validate({"id": 1, "size": 3}).to_json() == {"id": 1, "size": 3}
     assert isinstance(Thing.model_validate({"id": 1, "size": 3}).to_json()["size"], int)
 
@@ -205,7 +205,7 @@ def test_credentials_that_no_model_describes_are_hidden(extra: dict[str, Any]) -
     assert CANARY not in str(thing.to_json())
 
 
-def test_an_empty_answer_has_nothing_set() -> None:
+def test_model_of_an_empty_response_has_no_fields_set() -> None:
     class Maybe(EmptiableResponse):
         message: str | None = None
 
@@ -241,7 +241,7 @@ def test_bad_arguments_are_refused_by_name(given_: dict[str, Any], field: str) -
     assert raised.value.field == field
 
 
-def test_a_refusal_does_not_show_the_value() -> None:
+def test_error_about_an_argument_does_not_show_its_value() -> None:
     with pytest.raises(PlatformInputError) as raised:
         Ask.build(secret_key=[CANARY], dashboard_id=CANARY)
 

@@ -111,7 +111,7 @@ def test_a_body_is_checked_when_it_is_made() -> None:
         Start(branch="x")  # type: ignore[call-arg]
 
 
-def test_without_a_deployment_the_one_of_the_configuration_is_meant() -> None:
+def test_deployment_id_defaults_to_that_of_the_configuration() -> None:
     operation = get_sync(sync_id=5)
     assert str(operation) == ("get sync (sync 5): GET /v1/deployments/…/dbt-sync/5")
 
@@ -127,13 +127,13 @@ def test_without_a_deployment_the_one_of_the_configuration_is_meant() -> None:
 
 
 @pytest.mark.parametrize("given", ["x", "-1", 0, True, "7.0", "٣"])
-def test_a_deployment_is_a_positive_whole_number(given: Any) -> None:
+def test_deployment_id_must_be_a_positive_integer(given: Any) -> None:
     with pytest.raises(PlatformInputError, match="positive whole number") as caught:
         get_sync(sync_id=5, deployment_id=given)
     assert caught.value.field == "deployment_id"
 
 
-def test_paging_fields_follow_from_the_query_model() -> None:
+def test_query_model_decides_how_a_list_is_paged() -> None:
     assert list_syncs().paging == {"first", "after"}
     assert list_syncs(query=Syncs(newest_first=True)).paging == set()
     assert start_sync().paging == set()
@@ -190,7 +190,7 @@ def test_field_in_place_of_its_model_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [True, False, 3.5, 3.0, b"7", object(), [7], Started])
-def test_id_is_a_whole_number_or_text(value: Any) -> None:
+def test_id_must_be_an_integer_or_a_string(value: Any) -> None:
     error = refused(lambda: get_sync(sync_id=value), "sync_id of get_sync must be a whole number")
     assert error.field == "sync_id"
 
@@ -205,12 +205,12 @@ def test_id_is_a_whole_number_or_text(value: Any) -> None:
         (lambda: create_notification(body=DAILY | {"dashboardId": 5, "hour": True}), "hour"),
     ],
 )
-def test_boolean_is_not_taken_for_a_number(call: Callable[[], Any], field: str) -> None:
+def test_boolean_is_not_accepted_as_a_number(call: Callable[[], Any], field: str) -> None:
     error = refused(call, f"{field}: must be a number, not true or false")
     assert error.field == field
 
 
-def test_boolean_stays_one_where_the_service_takes_it() -> None:
+def test_boolean_stays_a_boolean_in_a_body() -> None:
     enabled = create_notification(body=DAILY | {"dashboard_id": 5, "notification_enabled": True})
     assert enabled.body["notificationEnabled"] is True
     shown = [{"member": "orders.paid", "operator": "equals", "value": [True, False]}]
@@ -218,7 +218,7 @@ def test_boolean_stays_one_where_the_service_takes_it() -> None:
     assert filtered.body["filters"][0]["value"] == [True, False]
 
 
-def test_body_with_a_value_that_json_cannot_carry_is_refused() -> None:
+def test_body_with_a_value_that_json_cannot_represent_is_refused() -> None:
     refused(
         lambda: update_workbook(workbook_id=1, body={"meta": {"owner": object()}}),
         "Nothing was sent: a field of UpdateWorkbookInput cannot be written as JSON",
@@ -226,7 +226,7 @@ def test_body_with_a_value_that_json_cannot_carry_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", [None, 5, b"/v1/x"])
-def test_raw_path_that_is_no_text_is_refused(path: Any) -> None:
+def test_raw_path_that_is_not_a_string_is_refused(path: Any) -> None:
     error = refused(lambda: raw_operation("GET", path), "path must be text, not of type")
     assert error.field == "path"
 
@@ -236,7 +236,7 @@ def test_resource_in_place_of_its_id_is_refused() -> None:
     refused(lambda: get_sync(sync_id=given), "give the id of the object, not the object")
 
 
-def test_whole_number_of_another_library_is_an_id() -> None:
+def test_integer_of_another_library_is_accepted_as_an_id() -> None:
     class Int64:
         def __index__(self) -> int:
             return 7
@@ -245,7 +245,7 @@ def test_whole_number_of_another_library_is_an_id() -> None:
     assert get_sync(sync_id=given, deployment_id=1).path.endswith("/7")
 
 
-def test_dict_body_and_query_are_taken_as_their_models() -> None:
+def test_dict_body_and_query_are_converted_to_their_models() -> None:
     for body in ({"branch_name": "x"}, {"branchName": "x"}, MappingProxyType({"branch_name": "x"})):
         given: Any = body
         assert start_sync(body=given).body == {"branchName": "x"}
@@ -258,7 +258,7 @@ def test_dict_body_and_query_are_taken_as_their_models() -> None:
 
 
 @pytest.mark.parametrize("value", [Syncs(), Start, "x", [], 7, Started.model_construct()])
-def test_wrong_model_is_refused_where_the_call_is_made(value: Any) -> None:
+def test_wrong_model_is_refused_when_the_operation_is_called(value: Any) -> None:
     error = refused(lambda: start_sync(body=value), "must be Start(…) or a dict of its fields")
     assert error.field == "body"
     wrong: Any = Start()
@@ -302,7 +302,7 @@ def test_two_values_of_one_id_are_refused() -> None:
     refused(lambda: publish_sync(sync_id=5, body=Publish(sync_id=6)), "two values of sync_id")
 
 
-def test_none_is_sent_as_null_where_the_service_takes_null() -> None:
+def test_none_is_sent_as_null_if_the_service_accepts_null() -> None:
     assert Publish(title=None, note=None).to_json() == {"title": None}
     assert Start(branch_name=None).to_json() == {"branchName": None}
     assert start_sync(body=Start(branch_name=None)).body == {"branchName": None}

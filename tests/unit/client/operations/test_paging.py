@@ -113,7 +113,7 @@ def test_max_items_reads_no_further_than_needed(total: int, wanted: int) -> None
     assert len(queries) <= -(-wanted // 2)
 
 
-def test_a_walk_asks_for_a_page_only_when_it_is_wanted() -> None:
+def test_next_page_is_requested_only_when_it_is_needed() -> None:
     walk = PageWalk(report_listing())
     first = walk.operation
     assert first is not None
@@ -192,7 +192,7 @@ def test_filtered_list_may_have_some_empty_pages() -> None:
     assert ids(collected) == [0, 50, 100, 150]
 
 
-def test_the_cursor_that_the_caller_began_with_counts_too() -> None:
+def test_repeated_first_cursor_of_the_caller_is_an_error() -> None:
     def service(_: dict[str, Any]) -> Any:
         return {"items": [], "pageInfo": {"hasNextPage": True, "endCursor": "a"}}
 
@@ -242,7 +242,7 @@ def legacy_service(total: int, default: int, base: int = 0, numbered: bool = Fal
 
 
 @given(total=st.integers(0, 25), default=st.integers(1, 8))
-def test_data_and_count_are_walked_by_offset(total: int, default: int) -> None:
+def test_list_with_data_and_count_is_paged_by_offset(total: int, default: int) -> None:
     listing = list_deployments(query=DeploymentsQuery.build())
 
     found, queries = play(collect(listing), legacy_service(total, default))
@@ -273,7 +273,7 @@ def test_a_page_size_that_the_tenant_ignored_becomes_the_limit() -> None:
     assert queries[1:] == [{"limit": 3, "offset": 2}]
 
 
-def test_older_totals_count_too() -> None:
+def test_total_in_the_older_form_ends_the_list() -> None:
     def service(query: dict[str, Any]) -> Any:
         start = query.get("offset", 0)
         page = reports(range(start, min(start + 2, 3)))
@@ -340,7 +340,7 @@ def test_no_cursor_is_used_with_last_viewed_at() -> None:
         {"sort_by": "popularity"},
     ],
 )
-def test_queries_that_the_service_cannot_answer_are_refused(query: dict[str, Any]) -> None:
+def test_list_queries_that_the_service_would_refuse_are_not_sent(query: dict[str, Any]) -> None:
     with pytest.raises(PlatformInputError, match="Nothing was sent"):
         ReportsQuery.build(**query)
 
@@ -350,7 +350,7 @@ def test_cursor_and_offset_are_never_mixed() -> None:
         DeploymentsQuery.build(first=1, offset=2)
 
 
-def test_any_list_can_be_walked_by_its_path() -> None:
+def test_any_list_can_be_paged_by_its_path() -> None:
     found, queries = play(
         collect(raw_listing("/v1/deployments/7/scheduled-tasks", query={"first": 2})),
         cursor_service(3),
@@ -415,13 +415,13 @@ def test_list_without_readable_items_is_an_error(page: Any) -> None:
         play(collect(list_deployments()), lambda _query: page)
 
 
-def test_odd_numbers_beside_a_cursor_do_no_harm() -> None:
+def test_count_that_is_not_a_number_is_ignored_beside_a_cursor() -> None:
     page = {"items": [{"id": 1}], "count": "many", "pageInfo": {"hasNextPage": False}}
 
     assert play(collect(list_deployments()), lambda _query: page)[0].items[0].id == 1
 
 
-def test_query_with_offset_or_page_is_walked_by_number_though_the_tenant_sends_cursors() -> None:
+def test_query_with_offset_or_page_is_paged_by_number_although_the_tenant_sends_cursors() -> None:
     def service(query: dict[str, Any]) -> Any:
         assert not {"first", "after"} & set(query), "ways are mixed"
         start = query.get("offset", 0)
@@ -483,7 +483,7 @@ def test_cursor_paging_never_continues_by_number() -> None:
     assert ids(after_c) == [3]
 
 
-def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
+def test_raw_list_is_paged_by_the_given_offset_or_page() -> None:
     listing = raw_listing("/v1/x", query={"offset": "1", "limit": " 2", "a": None})
     found, queries = play(collect(listing), legacy_service(6, 3))
     assert [item["id"] for item in found.items] == [1, 2, 3, 4, 5]
@@ -509,7 +509,7 @@ def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
         ({"offset": 0, "limit": 0}, "limit must be at least 1"),
     ],
 )
-def test_raw_list_with_a_query_that_cannot_be_walked_is_refused(
+def test_raw_list_with_a_query_that_cannot_be_paged_is_refused(
     query: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
@@ -526,7 +526,9 @@ def test_raw_list_with_a_query_that_cannot_be_walked_is_refused(
         ("/v1/reports", "takes a list operation.* not str"),
     ],
 )
-def test_operation_that_is_no_list_is_refused_before_the_first_page(work: Any, words: str) -> None:
+def test_operation_that_is_not_a_list_is_refused_before_the_first_page(
+    work: Any, words: str
+) -> None:
     for walk in (paging.iterate, paging.aiterate):
         with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
             walk(work, lambda _: pytest.fail("a page was asked for"))

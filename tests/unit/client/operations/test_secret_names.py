@@ -43,7 +43,7 @@ SECRET = "9f8Akq7-2Zp3mWvxyz"
         ({"AccountKey": SECRET}, "AccountKey"),
     ],
 )
-def test_a_credential_is_found_by_the_names_around_it(answer: Any, place: str) -> None:
+def test_credential_is_found_by_the_field_names_around_it(answer: Any, place: str) -> None:
     assert credentials_in(answer) == {place: SECRET}
     assert list(secrets_in(answer)) == [SECRET]
     assert may_hold_secrets(json.dumps(answer).encode())
@@ -66,7 +66,7 @@ def test_texts_that_only_resemble_credentials_are_not_secrets(answer: Any) -> No
 
 
 @pytest.mark.parametrize("name", [*SECRET_NAMES, *SHORT_SECRET_NAMES])
-def test_each_name_of_the_list_counts_in_every_way_to_write_it(name: str) -> None:
+def test_each_listed_secret_name_is_recognized_in_every_spelling(name: str) -> None:
     first, *others = name.split("_")
     camel = first + "".join(map(str.capitalize, others))
     for written in (

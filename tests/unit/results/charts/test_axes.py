@@ -34,7 +34,7 @@ def test_short_labels_stay_side_by_side() -> None:
     assert axis(0, "short")["labelAngle"] == 0
 
 
-def test_slanted_labels_are_all_shown_if_their_lines_keep_apart() -> None:
+def test_slanted_labels_are_all_shown_if_they_do_not_overlap() -> None:
     assert axis(-45) == {"labelAngle": -45, "labelOverlap": False, "title": "T"}
     assert axis(-45, width={"step": 9}) == {"title": "T"}
 
@@ -65,5 +65,5 @@ def test_axis_settings_of_the_author_are_kept() -> None:
         {"layer": [None, "x"], "width": True},
     ],
 )
-def test_odd_specification_is_not_changed(spec: dict[str, Any]) -> None:
+def test_specification_of_an_unknown_shape_is_not_changed(spec: dict[str, Any]) -> None:
     assert {**readable_axes(spec, ROWS), "config": 0} == {**spec, "config": 0}

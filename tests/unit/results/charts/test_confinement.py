@@ -258,7 +258,7 @@ assert answers == [{errno.EACCES}] * {2 * len(numbers)}, answers
     assert outcome(worker, attempt) == "done"
 
 
-def test_calls_newer_than_the_table_are_unknown(worker: DrawingProcess) -> None:
+def test_system_calls_newer_than_the_table_fail_as_unknown(worker: DrawingProcess) -> None:
     newer = [confinement._NEWEST_KNOWN + 1, confinement._NEWEST_KNOWN + 4, 1000]
     for number in (*newer, confinement.number_of("clone3")):
         assert outcome(worker, f"call({number}, 0, 0, 0, 0)") == f"refused {errno.ENOSYS}"
@@ -346,7 +346,7 @@ def test_unknown_processor_refuses_every_chart(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.exhaustive
-def test_real_charts_are_drawn_where_the_kernel_has_no_landlock(
+def test_charts_are_drawn_if_the_kernel_has_no_landlock(
     under_profile: Callable[[list[list[int | None]]], None],
 ) -> None:
     pytest.importorskip("vl_convert", reason="the extra charts is not installed")

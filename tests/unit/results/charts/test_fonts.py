@@ -84,7 +84,7 @@ def test_fonts_of_the_author_come_before_those_of_the_system(
     )
 
 
-def test_folder_is_gone_when_it_is_closed(folder: FontFolder) -> None:
+def test_closing_deletes_the_folder_of_fonts(folder: FontFolder) -> None:
     folder.add("ไ")
     place = Path(folder.path)
     assert place.is_dir()

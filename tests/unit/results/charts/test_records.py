@@ -45,7 +45,7 @@ def test_texts_of_other_types_do_not_become_numbers(kind: str) -> None:
     assert values(kind, ["9"]) == ["9"]
 
 
-def test_codes_with_leading_zeros_stay_texts_unless_they_are_drawn_as_numbers() -> None:
+def test_codes_with_leading_zeros_stay_strings_unless_they_are_drawn_as_numbers() -> None:
     assert values("String", ["01", "10"], computed=True, labels=True) == ["01", "10"]
     assert values("String", ["01", "10"], numbers=True) == [1, 10]
 
@@ -59,7 +59,7 @@ def test_codes_with_leading_zeros_stay_texts_unless_they_are_drawn_as_numbers() 
     ],
 )
 @pytest.mark.parametrize("kind", ["Int64", "String", ""])
-def test_ids_beyond_two_to_the_53_stay_apart(given: list[Any], kind: str) -> None:
+def test_ids_beyond_two_to_the_53_stay_distinct(given: list[Any], kind: str) -> None:
     assert values(kind, given, labels=True) == ["9007199254740993", "9007199254740992"]
 
 
@@ -73,7 +73,7 @@ def test_column_without_any_number_is_refused_on_a_scale_of_numbers() -> None:
         values("String", ["Spain", None, "Italy"], numbers=True)
 
 
-def test_values_that_are_no_numbers_are_counted_in_a_note() -> None:
+def test_values_that_are_not_numbers_are_counted_in_a_note() -> None:
     notes: list[str] = []
     rows = [["1"], ["n/a"], ["NaN"], ["1e400"], [None]]
     columns = [{"name": "v", "type": "Double"}]
@@ -112,7 +112,7 @@ def test_dates_that_are_labels_are_short(given: list[Any], shown: list[Any]) -> 
     assert values("String", given, labels=True) == shown
 
 
-def test_texts_that_are_no_dates_are_not_shortened() -> None:
+def test_strings_that_are_not_dates_are_not_shortened() -> None:
     assert short_moments(["2025-01-02", "soon"]) is None
     assert short_moments(["2025-01-02T00:00:00Z", "2025-01-02T00:00:00+02:00"]) is None
     assert short_moments([None]) is None

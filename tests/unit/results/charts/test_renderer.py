@@ -313,7 +313,7 @@ def test_line_through_one_point_is_noted(renderer: ChartRenderer) -> None:
           "groupby": ["country"]}],
     ],
 )  # fmt: skip
-def test_years_are_years_also_where_transforms_read_them(
+def test_years_stay_years_if_transforms_read_them(
     renderer: ChartRenderer, steps: list[dict[str, Any]]
 ) -> None:
     columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]

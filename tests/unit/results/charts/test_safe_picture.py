@@ -97,7 +97,7 @@ def test_a_picture_that_would_load_or_run_something_is_refused(inner: str) -> No
         check_svg(f"{HEAD}{inner}</svg>")
 
 
-def test_a_declaration_is_refused() -> None:
+def test_svg_with_a_document_type_declaration_is_refused() -> None:
     with pytest.raises(ChartError, match="declaration"):
         check_svg(f'<!DOCTYPE svg [<!ENTITY a "b">]>{HEAD}</svg>')
 

@@ -56,7 +56,7 @@ def pairs(value: Any) -> list[tuple[str, Any]]:
 
 
 @given(_SPECS)
-def test_specification_keeps_nothing_that_loads(spec: dict[str, Any]) -> None:
+def test_everything_that_would_load_is_removed_from_a_specification(spec: dict[str, Any]) -> None:
     before = json.dumps(spec)
     cleaned = without_loading(spec)
     assert json.dumps(spec) == before
@@ -70,7 +70,7 @@ def test_specification_keeps_nothing_that_loads(spec: dict[str, Any]) -> None:
 
 
 @given(_SPECS)
-def test_a_cleaned_specification_takes_rows(spec: dict[str, Any]) -> None:
+def test_rows_are_inserted_into_a_cleaned_specification(spec: dict[str, Any]) -> None:
     cleaned = without_loading(spec)
     before = json.dumps(cleaned)
     found = with_rows(cleaned, RECORDS)
@@ -149,13 +149,13 @@ def test_rows_are_every_dataset_that_is_used_and_not_defined() -> None:
     assert found["datasets"] == {"goal": [{"revenue": 5}], "rows": RECORDS}
 
 
-def test_inner_views_without_their_address_take_the_charts_rows() -> None:
+def test_inner_views_whose_data_was_removed_use_the_charts_rows() -> None:
     spec = {"vconcat": [{**BARS, "data": {"url": "https://x.example/a.csv"}}, BARS]}
     found = with_rows(without_loading(spec), RECORDS)
     assert found["vconcat"] == [BARS, BARS]
 
 
-def test_a_lookup_without_its_address_finds_nothing() -> None:
+def test_lookup_in_data_that_was_removed_finds_nothing() -> None:
     source = {"data": {"url": "https://x.example/a.csv"}, "key": "country", "fields": ["flag"]}
     spec = {**BARS, "transform": [{"lookup": "country", "from": source}]}
     [transform] = with_rows(without_loading(spec), RECORDS)["transform"]

@@ -257,7 +257,9 @@ def test_files_are_split_by_bytes(kind: str, over: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_one_file_is_open_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dataset_has_one_open_file_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened, most = 0, 0
     real = dataset.whole_file
 
@@ -298,7 +300,7 @@ def test_result_that_cannot_be_partitioned_keeps_the_old_files(
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
 
 
-def test_value_that_readers_take_for_a_missing_one_is_refused(tmp_path: Path) -> None:
+def test_partition_value_that_readers_treat_as_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultValueError, match="stands for a missing value"):
         save(tmp_path / "new", rows_of("__HIVE_DEFAULT_PARTITION__"), partition_by=["country"])
     assert names(tmp_path) == []

@@ -212,7 +212,7 @@ def test_csv_options_change_the_text(options: dict[str, Any], text: str, tmp_pat
 
 
 @pytest.mark.parametrize("path", ["rows.csv", "rows.tsv", "rows.jsonl"])
-def test_compressed_file_holds_the_same_text(path: str, tmp_path: Path) -> None:
+def test_compressed_file_contains_the_same_text(path: str, tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     rows = [[str(number), "true", "é" * 50] for number in range(20_000)]
     plain = written(tmp_path, path, rows)
@@ -257,7 +257,7 @@ def test_csv_safe_leaves_numbers_and_other_texts(text: str, tmp_path: Path) -> N
     assert row[2] == text
 
 
-def test_csv_safe_holds_for_the_header_too(tmp_path: Path) -> None:
+def test_csv_safe_applies_to_the_header_too(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     save_rows(
         [{"name": "=1+1", "type": "Int64"}],

@@ -70,13 +70,13 @@ def test_unreachable_storage_is_a_retryable_error(protocol: str) -> None:
 @pytest.mark.parametrize(
     "error", [PermissionError("Forbidden"), OSError("Forbidden: lake"), NotImplementedError()]
 )
-def test_storage_that_refuses_only_the_check_is_no_error(
+def test_storage_that_refuses_only_the_check_is_not_an_error(
     error: BaseException, protocol: str
 ) -> None:
     check_place("output_path", in_storage(error, protocol))
 
 
-def test_folder_that_a_storage_does_not_have_yet_is_no_error() -> None:
+def test_folder_that_a_storage_does_not_have_yet_is_not_an_error() -> None:
     check_place("output_path", in_storage(FileNotFoundError("/lake")))
     with pytest.raises(PlatformInputError, match="the bucket 'lake' does not exist"):
         check_place("output_path", in_storage(FileNotFoundError("lake"), "s3"))

@@ -89,7 +89,7 @@ def pieces_of(rows: list[list[Any]], sizes: list[int]) -> Iterator[list[list[Any
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(rows=ROWS, sizes=st.lists(st.integers(0, 4), max_size=6))
-def test_every_format_holds_the_typed_values(
+def test_every_format_stores_the_typed_values(
     rows: list[list[Any]], sizes: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("files")
@@ -169,7 +169,9 @@ def test_strict_types_check_every_row_without_a_file() -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_late_misfit_makes_the_column_text_in_every_format(kind: Any, tmp_path: Path) -> None:
+def test_late_value_that_does_not_fit_makes_the_column_text_in_every_format(
+    kind: Any, tmp_path: Path
+) -> None:
     columns = [{"name": "id", "type": "Int32"}, {"name": "price", "type": "Double"}]
     rows = [[str(number), "747"] for number in range(9000)] + [["1.25", "n/a"]]
     path = tmp_path / "rows"
@@ -222,7 +224,7 @@ def test_products_of_decimals_do_not_overflow_in_a_database(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("name", [None, "rows"])
-def test_the_garbage_collector_is_left_as_it_was(
+def test_save_leaves_the_settings_of_the_garbage_collector_unchanged(
     name: str | None, cut: bool, tmp_path: Path
 ) -> None:
     before = gc.get_threshold()
@@ -291,7 +293,7 @@ def test_missing_engine_names_the_extra_to_install(monkeypatch: pytest.MonkeyPat
     check_engine(plan_output(None, "csv"))
 
 
-def test_first_rows_and_names_can_be_stored_and_the_file_has_the_values_that_came(
+def test_first_rows_are_sanitized_but_the_file_has_the_sent_values(
     tmp_path: Path,
 ) -> None:
     columns = [{"name": "a\0", "type": "String"}]

@@ -78,7 +78,7 @@ def test_bars_are_as_long_as_their_values() -> None:
     ]
 
 
-def test_bars_of_one_label_are_taken_together_as_the_chart_does() -> None:
+def test_bars_of_one_label_are_aggregated_as_in_the_chart() -> None:
     rows = [["Jan", 1], ["Jan", 3], ["Feb", 2]]
     for aggregate, expected in (("sum", "4"), ("mean", "2"), ("max", "3"), ("min", "1")):
         spec = chart(x={"field": "month"}, y={"field": "sales", "aggregate": aggregate})
@@ -113,7 +113,7 @@ def test_negative_values_are_drawn_differently() -> None:
     assert "█" not in drawn[1]
 
 
-def test_bars_count_rows_where_the_chart_counts_them() -> None:
+def test_bars_count_rows_if_the_chart_counts_them() -> None:
     spec = chart(x={"field": "month"}, y={"aggregate": "count"})
     rows = [["Jan", 500], ["Jan", 7], ["Feb", 9]]
     assert chart_values(spec, SALES, rows) == [("Jan", 2), ("Feb", 1)]

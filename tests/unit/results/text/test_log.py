@@ -24,7 +24,7 @@ RESULT = {
 }
 
 
-def test_whole_result_is_logged_in_one_group() -> None:
+def test_complete_result_is_logged_in_one_group() -> None:
     assert list(log_lines(RESULT)) == [
         "::group::Answer, rows and files",
         "Up.",
@@ -47,7 +47,7 @@ def test_whole_result_is_logged_in_one_group() -> None:
 
 
 @given(st.text() | st.sampled_from(["::endgroup::", "##[endgroup]", "a\x1b[2Jb", "x" * 2000]))
-def test_no_text_ends_the_group_or_a_line(text: str) -> None:
+def test_text_cannot_end_a_log_group_or_a_line(text: str) -> None:
     result = {"answer": text, "queries": [{"title": text, "error": text}], "manifest": text}
     lines = list(log_lines(result))
     inner = lines[1:-1]
