@@ -1,6 +1,7 @@
-# The two commands of a newcomer are `make demo` and `make test`; `make help` lists the rest.
-# Everything runs in .venv, which .ci/environment.py makes (another Python: make PYTHON=python3.12 ...). Most commands
-# also run on an older Airflow, in an environment of its own: make test RELEASE=3.0 (.ci/airflow-releases.txt lists them).
+# Start with `make demo` and `make test`; `make help` lists all commands.
+# Everything runs in .venv, which .ci/environment.py creates (with another Python: make PYTHON=python3.12 ...). Most
+# commands also run on an older Airflow, in a separate environment: make test RELEASE=3.0 (.ci/airflow-releases.txt lists
+# the releases).
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
@@ -12,21 +13,21 @@ ENVIRONMENT ?= .venv$(RELEASE:%=-%)
 VENV_PYTHON := "$(ROOT)/$(ENVIRONMENT)/bin/python"
 PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
 PYTHON_STORAGE := "$(ROOT)/.venv-storage/bin/python"
-# Each process that starts would compile Airflow anew where the caller's environment forbids to keep bytecode.
+# If the caller's environment forbids bytecode files, each new process would compile Airflow again.
 export PYTHONDONTWRITEBYTECODE :=
 # Temporary files stay inside the project folder too.
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
-# pytest; in .ci/run, what fails runs once more, alone.
+# Runs pytest. In .ci/run, failed tests run once more, alone.
 PYTEST := "$(ROOT)/.ci/pytest_again.py"
-# Two more than there are cores, for the time in which tests wait; each more would read all tests once more.
+# Two more than there are cores, because tests also wait. Each further worker would collect all tests once more.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=
 WHOLE_AIRFLOW := tests/browser tests/cluster tests/storage tests/supervisor tests/system
-# What does not touch Airflow is the same on all releases.
+# Tests that do not use Airflow have the same result on all releases.
 FAST := $(if $(RELEASE),tests/unit tests/integration tests/demo,$(WHOLE_AIRFLOW:%=--ignore=%))
-# tests/conftest.py says which tests are exhaustive. ARGS choose from all of them.
+# tests/conftest.py says which tests are exhaustive. ARGS selects from all tests.
 QUICK := $(if $(ARGS),,-m "not exhaustive")
 
 .PHONY: help
@@ -34,11 +35,11 @@ help: ## list the commands
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([^:]+):.*## */  make \1\t/' | expand -t 24
 
 .PHONY: demo
-demo: $(ENVIRONMENT) ## run the example pipeline through Airflow against the sandbox
+demo: $(ENVIRONMENT) ## run the example pipeline in Airflow, with the sandbox as the service (ARGS=NAME: another example)
 	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo $(ARGS)
 
 .PHONY: ui
-ui: $(ENVIRONMENT) ## start Airflow's UI with the last demo run, and the sandbox
+ui: $(ENVIRONMENT) ## start Airflow's UI and the sandbox, with the results of the last demo
 	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo.airflow_ui
 
 .PHONY: test
@@ -66,14 +67,14 @@ test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=
 	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(VENV_PYTHON) $(PYTEST) -n 0 -rP $(ARGS) tests/unit/machine
 
 .PHONY: test-system
-test-system: $(ENVIRONMENT) ## run the tests on a whole running Airflow (REPEAT=3 repeats them)
+test-system: $(ENVIRONMENT) ## run the tests that need a complete running Airflow (REPEAT=3 runs them three times)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
 	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n auto $(ARGS) tests/system tests/supervisor || exit 1; \
 	done
 
 .PHONY: test-browser
-test-browser: $(ENVIRONMENT) ## run the tests in a browser: the connection form, the examples, the sandbox's pages
+test-browser: $(ENVIRONMENT) ## run the browser tests: the connection form, the examples, the sandbox's pages
 	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/browser
 
 .PHONY: pictures
@@ -85,19 +86,19 @@ charts: .venv ## draw the documentation's charts and their contact sheet docs/ch
 	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.unit.results.charts.pictures
 
 .PHONY: test-cluster
-test-cluster: .venv-cluster ## run the tests on a cluster: Celery, Redis, PostgreSQL (ARGS="--rounds=10" repeats them)
+test-cluster: .venv-cluster ## run the tests on a cluster of Celery, Redis and PostgreSQL (ARGS="--rounds=10" runs them ten times)
 	@sh .ci/cluster-servers.sh
 	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) $(PYTEST) -n 0 -m cluster $(ARGS) tests/cluster
 
 .PHONY: test-notifiers
-test-notifiers: $(ENVIRONMENT) ## test messages with the notifiers of Slack's and Apprise's providers
+test-notifiers: $(ENVIRONMENT) ## test messages with the notifiers of the Slack and Apprise providers
 	@cmp -s .ci/notifiers.txt .cache/notifiers/installed.txt || { rm -rf .cache/notifiers && \
 	  $(IN_PROJECT) $(VENV_PYTHON) -m pip install --quiet --no-deps --target .cache/notifiers -r .ci/notifiers.txt && \
 	  cp .ci/notifiers.txt .cache/notifiers/installed.txt; }
 	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/notifiers
 
 .PHONY: test-storage
-test-storage: .venv-storage ## test files in an object store, with a local S3 server
+test-storage: .venv-storage ## test writing files to an object store, with a local S3 server
 	@$(IN_PROJECT) $(PYTHON_STORAGE) $(PYTEST) -n 0 $(ARGS) tests/storage
 
 .PHONY: lint
@@ -107,15 +108,15 @@ lint: $(ENVIRONMENT) ## check style, format and import directions, and whether g
 	@$(VENV_PYTHON) .ci/operations_page.py --check && $(VENV_PYTHON) .ci/reference_pages.py --check
 
 .PHONY: types
-types: $(ENVIRONMENT) ## check the types with mypy, strict
+types: $(ENVIRONMENT) ## check the types with mypy in strict mode
 	@$(VENV_PYTHON) -m mypy
 
 .PHONY: dist
-dist: .venv .venv-docs ## build the wheel and the source distribution, and test the wheel in an environment of its own
+dist: .venv .venv-docs ## build the wheel and the source distribution, and test them in an empty environment
 	@$(IN_PROJECT) "$(ROOT)/.venv/bin/python" .ci/dist.py $(ARGS)
 
 .PHONY: bench
-bench: $(ENVIRONMENT) ## run the benchmarks
+bench: $(ENVIRONMENT) ## run the benchmarks (ARGS=NAME: one of them)
 	@$(IN_PROJECT) $(VENV_PYTHON) -m benchmarks $(ARGS)
 
 .PHONY: operations
@@ -123,11 +124,11 @@ operations: $(ENVIRONMENT) ## write docs/operations.md from the declared operati
 	@$(VENV_PYTHON) .ci/operations_page.py
 
 .PHONY: reference
-reference: $(ENVIRONMENT) ## write docs/reference from the code of operators, sensors, decorators and notifiers
+reference: $(ENVIRONMENT) ## write docs/reference from the code of the operators, sensors, decorators and notifiers
 	@$(VENV_PYTHON) .ci/reference_pages.py
 
 .PHONY: xcoms
-xcoms: $(ENVIRONMENT) ## write docs/reference/xcoms.json from the results of the example DAGs, then the pages
+xcoms: $(ENVIRONMENT) ## record docs/reference/xcoms.json from the example DAGs, then write docs/reference
 	@$(IN_PROJECT) $(VENV_PYTHON) .ci/reference_xcoms.py
 	@$(MAKE) --no-print-directory reference
 
@@ -136,14 +137,14 @@ docs: .venv-docs ## build the documentation into build/docs and check it; a brok
 	@rm -rf build/docs
 	@$(IN_PROJECT) "$(ROOT)/.venv-docs/bin/python" -m sphinx -b html -c docs -W --keep-going -q -j auto . build/docs
 	@$(IN_PROJECT) "$(ROOT)/.venv-docs/bin/python" .ci/check_site.py
-	@echo "The documentation: $(ROOT)/build/docs/index.html"
+	@echo "The documentation is at $(ROOT)/build/docs/index.html"
 
 .PHONY: constraints
-constraints: $(ENVIRONMENT) ## resolve the constraints files again
+constraints: $(ENVIRONMENT) ## resolve the versions in the constraints files again
 	@sh .ci/constraints.sh "$(ROOT)/$(ENVIRONMENT)/bin/uv"
 
 .PHONY: clean
-clean: ## remove everything that these commands created
+clean: ## remove all files that these commands create
 	rm -rf .venv .venv-* .cache .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -32,14 +32,14 @@ NOT_PAGES = {"genindex.html", "index.html", "search.html"}
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NOTEBOOK, PHONE = 1280, 390
 SMALLEST = 0.7
-"""A picture is shown in at least this part of its width: a font of 13 pixels is one of 9 then."""
+"""The least scale at which a picture is shown: a font of 13 pixels then has 9 pixels."""
 SEARCHED = "deferrable"
 WITH_CODE = "docs/start.html"
 GENERATED = re.compile(r"\bgenerated from\b|\bedited by hand\b")
 
 
 class Site:
-    """The built pages by their paths, and what they hold."""
+    """The built pages by their paths, and their content."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class Site:
 
     @cached_property
     def articles(self) -> dict[str, Any]:
-        """What a reader reads of each page, without the frame."""
+        """The text of each page, without navigation and frame."""
         return {
             name: page.select_one("[role=main]")
             for name, page in self.pages.items()
@@ -65,7 +65,7 @@ class Site:
         }
 
     def target(self, page: str, link: str) -> str:
-        """The page that a link leads to, relative to the site."""
+        """Return the page to which a link leads, relative to the site."""
         path = (self.folder / page).parent / link.split("#")[0]
         resolved = path.resolve() if link.split("#")[0] else self.folder / page
         if resolved.is_relative_to(self.folder):
@@ -74,7 +74,7 @@ class Site:
 
 
 def main(folder: Path = SITE) -> int:
-    """Print what is wrong with the site; 1 if something is."""
+    """Print what is wrong with the site. Return 1 if something is wrong."""
     site = Site(folder)
     found = [
         *index_is_missing(site),
@@ -89,7 +89,7 @@ def main(folder: Path = SITE) -> int:
         found += in_browser(site, browser)
     for finding in found:
         print(f"docs: {finding}", file=sys.stderr)
-    looked = "" if browser else "; Chromium is not on PATH, so no page was opened"
+    looked = "" if browser else ". Chromium is not on PATH, so no page was opened in a browser"
     print(f"{len(site.articles)} pages checked, {len(found)} findings{looked}")
     return 1 if found else 0
 
@@ -144,15 +144,15 @@ def unused_pictures(site: Site, folder: Path) -> Iterator[str]:
 
 
 def remarks_before_the_end(site: Site) -> Iterator[str]:
-    """That a page is generated is its last sentence: a reader wants the page, not its origin."""
+    """Find pages whose note on how they are generated is not their last sentence."""
     for name, article in site.articles.items():
         texts = [part.get_text(" ", strip=True) for part in article.select("p")]
         for text in texts[:-1]:
             if GENERATED.search(text):
-                yield f"{name} says before its end how it was made: {text!r}"
+                yield f"{name} says that it is generated before its last sentence: {text!r}"
         made = "/reference/" in name or name == "docs/operations.html"
         if made and not (texts and GENERATED.search(texts[-1])):
-            yield f"{name} does not end with how it was made"
+            yield f"{name} does not end with the sentence that says how it is generated"
 
 
 def in_browser(site: Site, browser: str) -> list[str]:
@@ -203,15 +203,15 @@ def as_shown(page: Page) -> Iterator[str]:
         if not width:
             yield f"the picture {picture} is missing"
         elif shown < SMALLEST * width and not in_table(page, picture):
-            yield f"the picture {picture} is {width} wide and shown {shown} wide: too small to read"
+            yield f"the picture {picture} is {width} wide but shown {shown} wide, too small to read"
     page.set_viewport_size({"width": PHONE, "height": 800})
     width = page.evaluate("document.documentElement.scrollWidth")
     if width > PHONE:
-        yield f"scrolls sideways on a phone, to {width}"
+        yield f"must be scrolled sideways on a phone, to {width}"
     for element in page.evaluate(WIDE)[:3]:
         yield f"is cut on a phone: {element}"
     for table in page.evaluate(NARROW_COLUMNS):
-        yield f"squeezes a column on a phone: {table}"
+        yield f"has too narrow a column on a phone: {table}"
 
 
 def in_table(page: Page, picture: str) -> bool:
@@ -249,7 +249,7 @@ def button_that_does_not_copy(page: Page, site: Site) -> Iterator[str]:
     code.hover()
     button = code.locator(".copy-button")
     if not button.count():
-        yield f"the first piece of code of {WITH_CODE} has no copy button"
+        yield f"the first code block of {WITH_CODE} has no copy button"
         return
     button.click()
     try:

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The servers of the cluster tests, Redis and PostgreSQL, from Debian's packages. Installs what is missing where that
-# can be done; elsewhere it says what is missing, and the tests are skipped for that reason. The tests start servers of
-# their own: the services that a package brings stay off.
+# Installs the servers of the cluster tests, Redis and PostgreSQL, from Debian's packages. If it cannot install a missing
+# server, it prints the server's name, and the cluster tests are skipped. The tests start their own servers, so the
+# services of the packages stay off.
 set -eu
 
 missing=
@@ -10,7 +10,7 @@ command -v redis-server >/dev/null 2>&1 || missing="redis-server"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-  echo "missing, and not installed here (not root, or no apt-get): $missing"
+  echo "missing: $missing. This needs root and apt-get, so install it yourself. Without it, the cluster tests are skipped."
   exit 0
 fi
 
@@ -18,7 +18,7 @@ mkdir -p .cache
 log=.cache/cluster-servers.log
 echo "installing with apt-get: $missing"
 export DEBIAN_FRONTEND=noninteractive
-export RUNLEVEL=1 # in which no package starts its services
+export RUNLEVEL=1 # so that no package starts its services
 # shellcheck disable=SC2086
 { apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1 || {
   tail -n 20 "$log"

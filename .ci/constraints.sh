@@ -1,7 +1,7 @@
 #!/bin/sh
-# Resolves the constraints files anew from pyproject.toml, one for each release of .ci/airflow-releases.txt, one for a cluster and
-# one for the documentation: exact versions, without hashes and hosts. Run as `make constraints`; to move to another
-# release, change the versions and days there.
+# Resolves the constraints files again from pyproject.toml: one for each release in .ci/airflow-releases.txt, and one each
+# for the cluster, the object store and the documentation. They have exact versions, without hashes and hosts. Called by
+# `make constraints`. To support another release, change the versions and days in .ci/airflow-releases.txt.
 set -eu
 
 uv=$1 # the uv to resolve with
@@ -20,15 +20,15 @@ resolve() { # resolve FILE ARGUMENTS...: reads the fixed versions from standard 
 }
 
 grep -v '^#' .ci/airflow-releases.txt | while read -r release airflow day _; do
-  if [ "$day" = any ]; then # the newest, where everything is developed
+  if [ "$day" = any ]; then # the newest release, on which the package is developed
     echo "apache-airflow==$airflow" | resolve constraints.txt --extra dev --universal
-  else # an older one runs with the packages of its days only
+  else # an older release runs only with the packages of its time
     echo "apache-airflow==$airflow" | resolve "constraints-$release.txt" --extra test --exclude-newer "$day"
   fi
 done
 
-# Whatever both hold is in both the same.
+# Packages that are in both files have the same version in both.
 resolve constraints-cluster.txt --extra cluster --universal <constraints.txt
-# What speaks to S3 needs an older python-dateutil than the newest Airflow would take.
+# The S3 client needs an older python-dateutil than the newest Airflow would use.
 grep "^apache-airflow==" constraints.txt | resolve constraints-storage.txt --extra storage --universal
 resolve constraints-docs.txt --extra docs --extra dist --universal <constraints.txt

@@ -1,9 +1,9 @@
-"""Builds the wheel and the source distribution into `dist`, and tries them as a user would.
+"""Builds the wheel and the source distribution into `dist`, and tests them as a user would.
 
-Both hold what they should, twice the same bytes, under the version of the changelog. The wheel is
-installed without a network, from a wheelhouse made before, into an environment of its own; there
-Airflow must find the provider, the fixture serve a test and the demo run. `--publish` requires
-the project's addresses.
+Both must have exactly the expected files and the version of the changelog, and a second build must
+give the same bytes. The wheel is installed without a network, from a local folder of wheels, into
+an environment of its own. There Airflow must find the provider, the pytest fixture must work, and
+the demo must run. With `--publish`, the project must have its addresses.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GENERATED = {"PKG-INFO"}
 
 
 def main() -> int:
-    """Build, look into what was built, install it and try it; 0 when all is well."""
+    """Build, check the files, install the wheel and test it. Return 0 if all checks pass."""
     shutil.rmtree(WORK, ignore_errors=True)
     shutil.rmtree(DIST, ignore_errors=True)
     WORK.mkdir(parents=True)
@@ -45,41 +45,41 @@ def main() -> int:
     said("version", check_version(wheel))
     check_wheel(wheel)
     check_source(source)
-    said("contents", "wheel and source distribution hold what they should")
+    said("contents", "the wheel and the source distribution have exactly the expected files")
     run([python_of("docs"), "-m", "twine", "check", "--strict", str(wheel), str(source)])
     said("metadata", "twine accepts it")
     check_same_bytes(wheel, source)
-    said("bytes", "the same from this folder and from the source distribution")
+    said("bytes", "equal if built from this folder and from the source distribution")
     said("wheelhouse", fill_wheelhouse(wheel))
     python = install(wheel)
     said("install", "from the wheelhouse, without a network")
     try_provider(python)
     said("Airflow", "finds the provider, its hook, links, notifiers and decorators")
     try_fixture(python)
-    said("fixture", "the tests of a recipe pass on an empty Airflow home")
+    said("fixture", "the tests of a recipe pass with an empty Airflow home")
     try_demo(python)
     said("demo", "runs from the wheel")
     try_printed_pages()
-    said("pages", "README's test, the first DAG and the workflow work as they are printed")
-    print(f"dist/{wheel.name} and dist/{source.name} are as they should be")
+    said("pages", "README's test, the first DAG and the workflow work as printed")
+    print(f"dist/{wheel.name} and dist/{source.name} pass all checks")
     return 0
 
 
 def check_addresses() -> str:
-    """Whether the project has the addresses that a published package needs."""
+    """Check the addresses that a published package needs; return which are missing."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     missing = ", ".join(name for name in URLS if name not in project.get("urls", {}))
     if not missing:
         return "set"
     demand(
         "--publish" not in sys.argv,
-        f"[project.urls] lacks {missing}: add them before publishing",
+        f"[project.urls] in pyproject.toml lacks {missing}. Add them before you publish",
     )
-    return f"not to be published yet: [project.urls] lacks {missing}"
+    return f"not ready to publish: [project.urls] lacks {missing}"
 
 
 def build(folder: Path, to: Path) -> tuple[Path, Path]:
-    """The wheel and the source distribution of a folder."""
+    """Build a folder. Return the wheel and the source distribution."""
     run(
         [sys.executable, "-m", "hatchling", "build", "-d", str(to)],
         cwd=folder,
@@ -90,25 +90,25 @@ def build(folder: Path, to: Path) -> tuple[Path, Path]:
 
 
 def changed_at() -> int:
-    """The time that both builds stamp files with: of the newest commit where git knows it."""
+    """Return the time stamp of the files in both builds: the newest commit's, if git is there."""
     git = ["git", "log", "-1", "--format=%ct"]
-    told = subprocess.run(git, cwd=PROJECT, capture_output=True, text=True, check=False)
-    return int(told.stdout) if told.returncode == 0 else 1577836800
+    listed = subprocess.run(git, cwd=PROJECT, capture_output=True, text=True, check=False)
+    return int(listed.stdout) if listed.returncode == 0 else 1577836800
 
 
 def check_version(wheel: Path) -> str:
-    """The version is the newest of the changelog."""
+    """Check that the version is the newest in the changelog, and return it."""
     newest = re.search(r"^## (\S+)", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
     version = wheel.name.split("-")[1]
     demand(
         newest is not None and newest[1] == version,
-        f"the version is {version}, the newest of CHANGELOG.md {newest and newest[1]}",
+        f"the version is {version}, but the newest in CHANGELOG.md is {newest and newest[1]}",
     )
     return version
 
 
 def check_wheel(wheel: Path) -> None:
-    """Nothing is in the wheel but the package, all of it, and the example DAGs."""
+    """Check that the wheel has the whole package and the example DAGs, and nothing else."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     packaged = {name for name in names if ".dist-info/" not in name}
@@ -127,15 +127,15 @@ def files_of(folder: str) -> set[str]:
 
 
 def check_source(source: Path) -> None:
-    """The source distribution is the whole project: what git tracks, and nothing else."""
+    """Check that the source distribution has all files that git tracks, and nothing else."""
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()} - GENERATED
     needed = {"Makefile", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
     demand(needed <= names, f"the source distribution lacks {needed - names}")
     git = ["git", "ls-files"]
-    told = subprocess.run(git, cwd=PROJECT, capture_output=True, text=True, check=False)
-    if told.returncode == 0:
-        tracked = {name for name in told.stdout.splitlines() if (PROJECT / name).is_file()}
+    listed = subprocess.run(git, cwd=PROJECT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        tracked = {name for name in listed.stdout.splitlines() if (PROJECT / name).is_file()}
         demand(
             names == tracked,
             f"the source distribution differs from what git tracks: {sorted(names ^ tracked)}; "
@@ -144,14 +144,14 @@ def check_source(source: Path) -> None:
 
 
 def check_same_bytes(wheel: Path, source: Path) -> None:
-    """Built again, from the unpacked source distribution, both are the same."""
+    """Build again, from the unpacked source distribution, and check that both files are equal."""
     with tarfile.open(source) as archive:
         archive.extractall(WORK / "source", filter="data")
     [folder] = (WORK / "source").iterdir()
     again = build(folder, WORK / "again")
     for first, second in zip((wheel, source), again, strict=True):
         same = digest(first) == digest(second)
-        demand(same, f"{first.name} has other bytes when it is built from the source distribution")
+        demand(same, f"{first.name} differs if it is built from the source distribution")
 
 
 def digest(file: Path) -> str:
@@ -159,14 +159,14 @@ def digest(file: Path) -> str:
 
 
 def fill_wheelhouse(wheel: Path) -> str:
-    """Get the wheels of everything that the package needs, unless they are there.
+    """Get the wheels of everything that the package needs, unless they are up to date.
 
-    The one step that needs the package index.
+    Only this step needs the package index.
     """
     stamp = WHEELHOUSE / "stamp"
     wanted = f"{sys.version_info[:2]} {digest(CONSTRAINTS)} {digest(PROJECT / 'pyproject.toml')}"
     if stamp.exists() and stamp.read_text() == wanted:
-        return "there already"
+        return "up to date"
     shutil.rmtree(WHEELHOUSE, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(WHEELHOUSE)]
     run(
@@ -175,11 +175,11 @@ def fill_wheelhouse(wheel: Path) -> str:
     )
     (WHEELHOUSE / wheel.name).unlink(missing_ok=True)
     stamp.write_text(wanted)
-    return f"made, {len(list(WHEELHOUSE.glob('*.whl')))} wheels"
+    return f"filled, {len(list(WHEELHOUSE.glob('*.whl')))} wheels"
 
 
 def install(wheel: Path) -> Path:
-    """Install the wheel where nothing else is; gives that environment's Python."""
+    """Install the wheel into a new environment. Return that environment's Python."""
     environment = WORK / "environment"
     python = environment / "bin" / "python"
     run([sys.executable, "-m", "venv", "--without-pip", str(environment)])
@@ -190,15 +190,15 @@ def install(wheel: Path) -> Path:
 
 
 def try_provider(python: Path) -> None:
-    """What `.ci/try_installed.py` demands of the installed package."""
+    """Check the installed package with `.ci/try_installed.py`."""
     home = WORK / "provider"
     home.mkdir()
     run([str(python), str(PROJECT / ".ci" / "try_installed.py")], cwd=home, AIRFLOW_HOME=str(home))
 
 
 def try_fixture(python: Path) -> None:
-    """The recipe's DAG and its tests, as an author has them: in a folder of their own, with an
-    Airflow home that is empty."""
+    """Run a recipe's DAG and its tests as an author does: in their own folder, with an empty
+    Airflow home."""
     recipe = "sync_gate_publish"
     folder = WORK / "author"
     for name in ("dags", "tests"):
@@ -215,24 +215,30 @@ def try_fixture(python: Path) -> None:
 
 
 def try_demo(python: Path) -> None:
-    """The demo, in a folder that holds nothing."""
+    """Run the demo in an empty folder."""
     folder = WORK / "newcomer"
     folder.mkdir()
     printed = run([str(python), "-m", f"{PACKAGE}.sandbox.demo"], cwd=folder)
     printed += run([str(python), "-m", f"{PACKAGE}.sandbox.demo", "--help"], cwd=folder)
-    demand({entry.name for entry in folder.iterdir()} == {".demo"}, "the demo left other files")
-    # Who has installed the package has neither the Makefile nor the pages.
+    demand(
+        {entry.name for entry in folder.iterdir()} == {".demo"},
+        "the demo wrote files outside of .demo",
+    )
+    # A user who installed the package has neither the Makefile nor the pages.
     named = sorted(set(re.findall(r"\bmake (?:demo|ui)\b|\b[A-Z]+\.md\b|\bdocs/\S+", printed)))
-    demand(not named, f"the demo names what is not installed: {', '.join(named)}")
+    demand(not named, f"the demo's output names things that are not installed: {', '.join(named)}")
     paths = [folder / name for name in re.findall(r"^DAG +(\S+)", printed, re.MULTILINE)]
-    demand(bool(paths) and all(path.is_file() for path in paths), f"the DAG is not at {paths}")
+    demand(
+        bool(paths) and all(path.is_file() for path in paths),
+        f"the demo prints the path of a DAG that does not exist: {paths}",
+    )
 
 
 def try_printed_pages() -> None:
-    """The commands of three pages, in empty folders, in environments that only they make.
+    """Run the commands of three pages as printed, in empty folders and in their own environments.
 
-    pip finds the wheel by the package's name, since it is told to look into `dist` and into the
-    wheelhouse alone; nothing that is printed is replaced.
+    pip finds the wheel by the package's name, because it is configured to search only `dist` and
+    the local folder of wheels.
     """
     folder = empty_folder("first-dag")
     found = blocks(PROJECT / "docs" / "start.md", "Your first DAG")
@@ -246,7 +252,7 @@ def try_printed_pages() -> None:
     script, variables = workflow_commands(yaml.safe_load(workflow.text), folder)
     follow(NEW_ENVIRONMENT + script, folder, **variables)
 
-    # README says that its reader has an environment: the workflow's, which has been made by now.
+    # README assumes that its reader has an environment. This uses that of the workflow.
     environment = folder / ".venv" / "bin" / "activate"
     folder = empty_folder("readme")
     readme = blocks(PROJECT / "README.md")
@@ -256,14 +262,14 @@ def try_printed_pages() -> None:
 
 
 def follow(script: str, folder: Path, **variables: str) -> str:
-    """Run a script in a reader's shell; returns what both of its outputs show."""
+    """Run a script in a reader's shell. Return its output and its errors."""
     return run(["bash", "-c", f"exec 2>&1\n{script}"], cwd=folder, **reader(folder), **variables)
 
 
 READMES_FILES = ("dags/nightly.py", "tests/test_nightly.py")
 READMES_TEST = "Testing your own DAGs"
 NEW_ENVIRONMENT = "python3 -m venv .venv && . .venv/bin/activate\n"
-"""What README says a reader has, and what the service of a workflow makes: an environment."""
+"""Makes the environment that README assumes and that GitHub makes for a workflow."""
 
 
 def empty_folder(name: str) -> Path:
@@ -273,7 +279,7 @@ def empty_folder(name: str) -> Path:
 
 
 def reader(folder: Path) -> dict[str, str]:
-    """The variables of a reader's shell: a `python3` without any package, and where pip looks."""
+    """Return the variables of a reader's shell: a `python3` without packages, and pip's sources."""
     programs = WORK / "printed" / "bin"
     programs.mkdir(exist_ok=True)
     if not (programs / "python3").exists():
@@ -295,7 +301,7 @@ def python_of(environment: str) -> str:
 
 
 def run(command: list[str], cwd: Path = PROJECT, **variables: str) -> str:
-    """Run a command; returns what it printed, or raises `SystemExit` that quotes it."""
+    """Run a command and return its output. If it fails, raise `SystemExit` with its output."""
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# find-python.sh [VERSION...]: prints the Python that an environment is made with: $PYTHON if it is set, else the first
-# usable one of the versions (those that the tests run on) by its name on PATH, among pyenv's, or as python3.
+# find-python.sh [VERSION...]: prints the Python for a new environment. This is $PYTHON if it is set. Otherwise it is the
+# first usable Python of these versions (default: those that the tests run on): on PATH, from pyenv, or python3.
 set -u
 
 [ "$#" -gt 0 ] || set -- 3.11 3.12 3.13
@@ -9,7 +9,7 @@ for one in "$@"; do
   [ "$one" = "$1" ] || wanted="$wanted or $one"
 done
 
-usable() { # usable PYTHON VERSION...: a name on PATH is not enough, version managers put shims there that fail
+usable() { # usable PYTHON VERSION...: start it, because version managers put shims on PATH that fail
   python=$1
   shift
   "$python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] not in '$*'.split())" >/dev/null 2>&1
@@ -42,5 +42,5 @@ if command -v python3 >/dev/null 2>&1; then
 else
   echo "$wanted is needed; no Python 3 was found on PATH." >&2
 fi
-echo "Install one (Debian: apt install python$1 python$1-venv), or name one: make PYTHON=/path/to/python$1 ..." >&2
+echo "Install it (Debian: apt install python$1 python$1-venv), or name its path: make PYTHON=/path/to/python$1 ..." >&2
 exit 1

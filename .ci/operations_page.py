@@ -34,7 +34,7 @@ MADE = "This page is generated from the declarations: `make operations`."
 
 
 def page() -> str:
-    """The whole page: a section for each module, in the order of the alphabet."""
+    """Return the whole page: a section for each module, in alphabetical order."""
     modules: dict[str, list[Endpoint[..., Any]]] = {}
     for endpoint in declared_endpoints():
         modules.setdefault(endpoint.declaration.__module__, []).append(endpoint)
@@ -70,13 +70,13 @@ def _arguments(endpoint: Endpoint[..., Any]) -> str:
 
 
 def main() -> int:
-    """Write the page, or compare it."""
+    """Write the page; with `--check`, only compare it."""
     if "--check" not in sys.argv:
         PAGE.write_text(page(), encoding="utf-8")
         return 0
     current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page()
     if not current:
-        print("docs/operations.md is not what the declarations say: run `make operations`.")
+        print("docs/operations.md is not current. Run `make operations`.")
     return 0 if current else 1
 
 

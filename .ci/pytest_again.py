@@ -1,9 +1,9 @@
-"""Run pytest with these arguments; with FAILED_AT_FIRST set, run what fails once more, alone.
+"""Run pytest with these arguments. If FAILED_AT_FIRST is set, run failed tests once more, alone.
 
-A busy machine makes a sound test fail now and then. A test that fails again, with nothing beside
-it, fails the run. The names of those that pass then are added to the file FAILED_AT_FIRST, and
-`.ci/run` lists them in its summary. An interrupt, an error of pytest itself or more than `AT_MOST`
-failures fail the run at once. Without FAILED_AT_FIRST this is pytest and nothing else.
+On a busy machine, a correct test fails now and then. If a test fails again when it runs alone, the
+run fails. If it passes then, its name is added to the file FAILED_AT_FIRST, and `.ci/run` lists it
+in its summary. An interrupt, an error of pytest itself or more than `AT_MOST` failures fail the run
+at once. Without FAILED_AT_FIRST, this script only runs pytest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AT_MOST = 20
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status of pytest, of the second run where there is one."""
+    """Return the exit status of pytest; if it ran twice, of the second run."""
     pytest = [sys.executable, "-m", "pytest", *arguments]
     notes = os.environ.get("FAILED_AT_FIRST")
     if not notes:
@@ -32,13 +32,13 @@ def main(arguments: list[str]) -> int:
         if status != TESTS_FAILED or not failed:
             return status
         if len(failed) > AT_MOST:
-            print(f"{len(failed)} tests failed: too many to run again alone.", flush=True)
+            print(f"{len(failed)} tests failed. That is too many to run again alone.", flush=True)
             return status
-        print("\n=== what failed, once more and alone", flush=True)
+        print("\n=== running the failed tests once more, alone", flush=True)
         again = ["-n", "0", "--last-failed", "--last-failed-no-failures=none"]
         status = subprocess.run([*pytest, *again], check=False).returncode
         if left := failed_tests(folder):
-            print(f"not passed alone either: {', '.join(left)}", flush=True)
+            print(f"failed again when run alone: {', '.join(left)}", flush=True)
             return status or TESTS_FAILED
     with Path(notes).open("a", encoding="utf-8") as file:
         file.writelines(f"{name}\n" for name in failed)
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 
 def failed_tests(cache: str) -> list[str]:
-    """The names of the tests, or of the files that could not be read, that failed last."""
+    """Return the names of the tests that failed last, and of files that could not be imported."""
     file = Path(cache, "v", "cache", "lastfailed")
     return sorted(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else []
 

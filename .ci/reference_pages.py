@@ -42,7 +42,7 @@ PREFIXES = {
 """What the names of the error classes of a resource begin with, by its module."""
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
-"""What a decorated function gives, or Airflow of it."""
+"""Parameters that come from the decorated function."""
 TASK_GROUPS = (
     (
         "airflow_provider_platform.operators.branches",
@@ -59,27 +59,27 @@ The parameters of Airflow's sensors work as everywhere: `poke_interval` (seconds
 
 
 class Incomplete(Exception):
-    """The code does not say what a page needs; the text names the place."""
+    """The code lacks something that a page needs; the text says what is missing where."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a page is about: a class, and the name that a DAG author writes."""
+    """The subject of a page: a class, and the name that a DAG author writes."""
 
     name: str
     page: str
     kind: str
     module: str
     described: type
-    """Whose parameters they are."""
+    """The class that has the parameters."""
     doc: str
 
 
 def subjects() -> Iterator[Subject]:
-    """All operators, sensors, decorators and notifiers that the provider lists."""
+    """Yield all operators, sensors, decorators and notifiers that the provider lists."""
     info = get_provider_info()
-    for floor, kind in (("operators", "operator"), ("sensors", "sensor")):
-        for group in info[floor]:
+    for package, kind in (("operators", "operator"), ("sensors", "sensor")):
+        for group in info[package]:
             for module in group["python-modules"]:
                 yield from _classes(module, kind)
     for decorator in info["task-decorators"]:
@@ -110,7 +110,7 @@ def _classes(module: str, kind: str) -> Iterator[Subject]:
 
 
 def pages() -> dict[str, str]:
-    """Every page by its file name, the overview too. Raises `Incomplete`."""
+    """Return every page by its file name, with the overview. Raises `Incomplete`."""
     found = list(subjects())
     xcoms = json.loads((PAGES / "xcoms.json").read_text())
     made = {
@@ -163,14 +163,16 @@ def _page(subject: Subject, xcom: Any) -> str:
         parts += ["## What it returns", *returns]
         if xcom is not None:
             value = json.dumps(xcom, indent=2, ensure_ascii=False)
-            parts += ["An XCom of it, made against the sandbox (long lists cut):"]
+            parts += [
+                "An example of its XCom, recorded with the sandbox (long lists are shortened):"
+            ]
             parts += [f"```json\n{value}\n```"]
     parts += ["## Errors", *_errors(subject), MADE]
     return "\n\n".join(parts) + "\n"
 
 
 def _split(doc: str) -> tuple[list[str], dict[str, str]]:
-    """The paragraphs of a docstring, and what it says of parameters."""
+    """Return the paragraphs of a docstring, and its descriptions of parameters."""
     text, *fields = re.split(r"^:param (\w+): ?", doc, flags=re.MULTILINE)
     paragraphs = [_joined(part) for part in re.split(r"\n\s*\n", text) if part.strip()]
     texts = (" ".join(value.split()) for value in fields[1::2])
@@ -178,12 +180,12 @@ def _split(doc: str) -> tuple[list[str], dict[str, str]]:
 
 
 def _joined(paragraph: str) -> str:
-    """A paragraph in one line, a list in a line for each item."""
+    """Return a paragraph as one line, and a list as one line for each item."""
     return re.sub(r"\s*\n\s*(?!- )", " ", re.sub(r"\n\s*- ", "\n- ", paragraph.strip()))
 
 
 def _sections(subject: Subject) -> tuple[list[str], list[str], list[str]]:
-    """What it does, when to use it, what it returns."""
+    """Return what it does, when to use it, and what it returns."""
     paragraphs, _ = _split(subject.doc)
     use = [text for text in paragraphs if text.startswith("Use it ")]
     if not use:
@@ -225,13 +227,13 @@ def _parameters(subject: Subject) -> str:
         text = _cell(described[name].rstrip("."))
         rows.append(f"| `{name}` | `{kind}` | {shown} | {text}.{template} |")
     table = "\n".join(rows)
-    more = "Parameters are templates unless it is said."
+    more = "Parameters are template fields, unless the table says otherwise."
     if subject.kind != "notifier":
-        more += " All of Airflow's own parameters can be given."
+        more += " Airflow's own parameters can be set too."
     if subject.kind == "sensor":
         more += f" {AIRFLOWS_SENSOR_PARAMETERS}"
     if subject.kind == "decorator":
-        more += " The function gets its arguments as in `@task`; what it returns is not rendered."
+        more += " The function gets its arguments as in `@task`. Its return value is not rendered."
     return f"{table}\n\n{more}"
 
 
@@ -258,7 +260,7 @@ def _cell(text: str) -> str:
 
 
 def _example(subject: Subject) -> str:
-    """The place in the example DAGs that shows most of it, and where that stands."""
+    """Return the longest use in the example DAGs, with a link to its file."""
     wanted = subject.name.removeprefix("@task.")
     found = [
         (_snippet(source, node), file.name)
@@ -297,7 +299,7 @@ def _snippet(source: str, node: Any) -> str:
 
 def _errors(subject: Subject) -> list[str]:
     if subject.kind == "notifier":
-        return ["A notifier that fails is logged; the state of the task stands."]
+        return ["If the notifier fails, the failure is logged, and the task keeps its state."]
     resource = subject.module.rpartition(".")[2]
     prefixes = PREFIXES.get(resource, ())[: 1 if subject.kind == "sensor" else None]
     own = [
@@ -309,16 +311,17 @@ def _errors(subject: Subject) -> list[str]:
         and name.removesuffix("Error") not in prefixes[:1]
     ]
     text = (
-        "Arguments are checked when the DAG file is parsed, templates once they are rendered: "
-        "`PlatformInputError` names the parameter, and nothing was sent. What a retry cannot mend "
-        "fails the task for good (`AirflowFailException`); everything else keeps its class, so "
-        "that a retry policy can tell errors apart. [All errors](../hook.md#errors)."
+        "Arguments are checked when the DAG file is parsed, and templates after rendering. If an "
+        "argument is invalid, `PlatformInputError` names the parameter, and nothing was sent. If a "
+        "retry cannot help, the task fails without a retry (`AirflowFailException`). Every other "
+        "error keeps its class, so that a retry policy can distinguish errors. "
+        "[All errors](../hook.md#errors)."
     )
     if not own:
         return [text]
     return [
         text,
-        "\n".join(["| of its own | a retry can mend it | |", "| --- | --- | --- |", *own]),
+        "\n".join(["| error | a retry can help | meaning |", "| --- | --- | --- |", *own]),
     ]
 
 
@@ -327,16 +330,16 @@ def _first(found: type) -> str:
 
 
 def main() -> int:
-    """Write the pages, or compare them."""
+    """Write the pages; with `--check`, only compare them."""
     try:
         made = pages()
     except Incomplete as incomplete:
-        print(f"docs/reference cannot be made. {incomplete}.")
+        print(f"docs/reference cannot be generated. {incomplete}.")
         return 1
     there = {file.name: file.read_text(encoding="utf-8") for file in PAGES.glob("*.md")}
     if "--check" in sys.argv:
         if there != made:
-            print("docs/reference is not what the code says: run `make reference`.")
+            print("docs/reference is not current. Run `make reference`.")
         return int(there != made)
     for name in there.keys() - made.keys():
         (PAGES / name).unlink()

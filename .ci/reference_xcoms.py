@@ -58,7 +58,7 @@ def record() -> dict[str, Any]:
 
 
 def cut(value: Any) -> Any:
-    """The value with the first items of its lists only, and with no long texts."""
+    """Return the value with only the first items of its lists, and with long strings shortened."""
     if isinstance(value, dict):
         return {name: cut(item) for name, item in value.items()}
     if isinstance(value, list):

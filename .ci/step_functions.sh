@@ -1,5 +1,5 @@
-# What .ci/run and .ci/run-matrix share: steps with their results and durations, and a summary of them. For bash.
-# What the tests draw is the same in each run: Hypothesis's examples, and the order of sets.
+# Functions of .ci/run and .ci/run-matrix, for bash: run steps, record their results and durations, print a summary.
+# Each run uses the same random values: Hypothesis's examples, and the order of sets.
 export CI=true PYTHONUNBUFFERED=1 PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=gate
 REPORTS=$PWD/.cache/steps
 mkdir -p "$REPORTS"
@@ -14,7 +14,7 @@ names=()
 pids=()
 summary=()
 
-step() { # step NAME COMMAND...: a failing step does not keep the next ones from running
+step() { # step NAME COMMAND...: run a step. If it fails, the next steps run all the same
   local name=$1 started=$SECONDS status=0
   shift
   printf '\n=== %s\n' "$name"
@@ -33,16 +33,16 @@ record() { # record NAME SECONDS STATUS FAILED_AT_FIRST: count a step, for the s
   fi
   summary+=("$(printf '%-52s %4d s  %s' "$1" "$2" "$result")")
   if [ -s "$4" ]; then
-    summary+=("$(sed 's/^/note: failed at first, passed alone: /' "$4")")
+    summary+=("$(sed 's/^/note: failed at first, then passed when run alone: /' "$4")")
   fi
 }
 
-beside() { # beside NAME COMMAND...: a step of its own beside the next ones, until `joined`
+beside() { # beside NAME COMMAND...: run a step in parallel with the next ones, until `joined`
   local report=$REPORTS/${#names[@]}
   names+=("$1")
   shift
   rm -f "$report".*
-  set -m # a process group of its own, and Ctrl-C means there what it means elsewhere
+  set -m # so that the step has its own process group, and reacts to Ctrl-C
   (
     started=$SECONDS status=0
     export FAILED_AT_FIRST=$report.failed_at_first
@@ -53,7 +53,7 @@ beside() { # beside NAME COMMAND...: a step of its own beside the next ones, unt
   pids+=($!)
 }
 
-joined() { # wait for the steps that run beside each other, and show what each has written
+joined() { # wait for the steps that run in parallel, and print the output of each
   local report seconds status
   for ((; shown < ${#names[@]}; shown++)); do
     report=$REPORTS/$shown
@@ -66,19 +66,19 @@ joined() { # wait for the steps that run beside each other, and show what each h
   done
 }
 
-stop_beside() { # end what still runs beside
+stop_beside() { # end the parallel steps that still run
   local number
   for ((number = shown; number < ${#pids[@]}; number++)); do
     kill -- -"${pids[number]}" 2>/dev/null || true
   done
 }
 
-not_run() { # not_run NAME REASON: the summary says so; it is no failure
+not_run() { # not_run NAME REASON: list the step as not run. This is not a failure
   skipped=$((skipped + 1))
   summary+=("$(printf '%-52s    -    not run: %s' "$1" "$2")")
 }
 
-limited() { # limited SECONDS COMMAND...: where there is a timeout command
+limited() { # limited SECONDS COMMAND...: run with a time limit, if this machine has the command `timeout`
   if command -v timeout >/dev/null 2>&1; then
     timeout --kill-after=30 "$@"
   else
@@ -91,7 +91,7 @@ releases() { # the lines of .ci/airflow-releases.txt: release, Airflow, day, Pyt
   grep -v '^#' .ci/airflow-releases.txt
 }
 
-tests_on() { # tests_on TESTS RELEASE AIRFLOW PYTHONS...: make TESTS and the demo there, with the first Python found here
+tests_on() { # tests_on TESTS RELEASE AIRFLOW PYTHONS...: make TESTS and the demo on this release, with the first Python found
   local tests=$1 release=$2 airflow=$3 python
   shift 3
   if python=$(env -u PYTHON sh .ci/find-python.sh "$@" 2>/dev/null); then
@@ -101,7 +101,7 @@ tests_on() { # tests_on TESTS RELEASE AIRFLOW PYTHONS...: make TESTS and the dem
   fi
 }
 
-finish() { # the summary; the exit code says whether all steps passed
+finish() { # print the summary. The exit code says whether all steps passed
   printf '\n=== summary\n'
   printf '%s\n' "${summary[@]}"
   printf '%s steps passed, %s failed, %s not run (%s s)\n' "$passed" "$failed" "$skipped" "$SECONDS"

@@ -1,7 +1,7 @@
-"""Tries the installed package: Airflow finds the provider, and all that it names is there.
+"""Checks the installed package: Airflow finds the provider and everything that it lists.
 
-Runs with the Python of an environment that holds the wheel and not the checkout; the first failing
-line says what is missing.
+Runs with the Python of an environment in which the wheel is installed, without the checkout. The
+first line that fails says what is missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ PACKAGE = "airflow_provider_platform"
 OF_OTHER_EXTRAS = {"pyarrow", "vl_convert"}
 
 version = airflow_provider_platform.__version__
-assert airflow_provider_platform.__file__.startswith(sys.prefix), "the checkout is imported"
+assert airflow_provider_platform.__file__.startswith(sys.prefix), (
+    "the checkout is imported instead of the installed package"
+)
 assert metadata.version(DISTRIBUTION) == version
 
 for point in metadata.distribution(DISTRIBUTION).entry_points:
@@ -39,7 +41,7 @@ for module in pkgutil.walk_packages(
     try:
         import_module(module.name)
     except ModuleNotFoundError as missing:
-        # Where files are written; what needs them is said when it is asked for.
+        # Only files in these formats need it; an error says so when one is requested.
         if missing.name not in OF_OTHER_EXTRAS:
             raise
 
@@ -50,8 +52,8 @@ decorators = {"platform_chat", "platform_sql"}
 assert decorators <= set(dict(manager.taskflow_decorators)), "a decorator is missing"
 
 info = manager.providers[DISTRIBUTION].data
-for floor in ("hooks", "operators", "sensors", "triggers"):
-    for group in info[floor]:
+for package in ("hooks", "operators", "sensors", "triggers"):
+    for group in info[package]:
         for name in group["python-modules"]:
             import_module(name)
 for path in (*info["extra-links"], *info.get("notifications", ())):
@@ -65,8 +67,8 @@ for example in examples:
 assert "nightly_pipeline.py" in examples
 
 
-def told(*command: str) -> list[dict[str, Any]]:
-    """What `airflow providers ...` prints, as rows."""
+def printed_rows(*command: str) -> list[dict[str, Any]]:
+    """Return the rows that `airflow providers ...` prints."""
     parsed = get_parser().parse_args(["providers", *command, "--output", "json"])
     with redirect_stdout(io.StringIO()) as printed:
         parsed.func(parsed)
@@ -80,15 +82,21 @@ def values(rows: list[dict[str, Any]]) -> str:
 
 
 assert version in values(
-    [row for row in told("list") if DISTRIBUTION in row.values() or DISTRIBUTION in str(row)]
+    [
+        row
+        for row in printed_rows("list")
+        if DISTRIBUTION in row.values() or DISTRIBUTION in str(row)
+    ]
 )
-assert version in values(told("get", DISTRIBUTION))
-assert info["connection-types"][0]["hook-class-name"] in values(told("hooks"))
+assert version in values(printed_rows("get", DISTRIBUTION))
+assert info["connection-types"][0]["hook-class-name"] in values(printed_rows("hooks"))
 for link in info["extra-links"]:
-    assert link in values(told("links")), f"airflow providers links does not list {link}"
+    assert link in values(printed_rows("links")), f"airflow providers links does not list {link}"
 for notifier in info.get("notifications", ()):
-    assert notifier in values(told("notifications")), f"the notifier {notifier} is not listed"
+    assert notifier in values(printed_rows("notifications")), (
+        f"the notifier {notifier} is not listed"
+    )
 description = metadata.metadata(DISTRIBUTION)["Description"] or ""
 assert "# airflow-provider-platform" in description
 links = re.findall(r"\]\((?!https?:|#)([^)]*)\)", description)
-assert not links, f"the package's page links to files that are not there: {links}"
+assert not links, f"the package's page links to missing files: {links}"

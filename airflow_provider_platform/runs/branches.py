@@ -37,7 +37,7 @@ from airflow_provider_platform.runs.run_kind import (
 
 @dataclass(frozen=True)
 class BranchRunKind(RunKind[Build]):
-    """A branch that is opened, by the arguments of `PlatformOpenBranchOperator`.
+    """A branch that is opened, with the arguments of `PlatformOpenBranchOperator`.
 
     Opening a branch again changes nothing. The branch stays open: nothing is stopped. A trigger
     waits for the build only, so `branch_name` is then empty.

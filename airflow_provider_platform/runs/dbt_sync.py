@@ -60,13 +60,13 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 FILES_ARE_KEPT = 3000.0
-"""Seconds from a sync's start for which its files are surely kept: an hour from its end, less the
-difference of the clocks."""
+"""Seconds after a sync's start in which its files certainly exist: the service keeps them for an
+hour after its end, and clocks may differ."""
 
 
 def _why_untold(history: HistoryState) -> str:
-    """Return why the status of a sync is not reported, by the answer to the request for the
-    history."""
+    """Return why the tenant does not report the status of a sync, according to its answer to the
+    request for the history."""
     if history == "denied":
         return (
             "the service refuses to report the status of a dbt sync (403; the token probably "
@@ -243,7 +243,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             try:
                 return (yield from _poll(env, ids)), ids
             except PlatformNotFoundError:
-                return _only_started(ids), ids  # the sync is complete; its result is gone by now
+                return _only_started(
+                    ids
+                ), ids  # the sync is complete, but its result no longer exists
         outcome = DbtSyncOutcome(**event["outcome"])
         if not (self.open_branch and ids["waits"]):
             return outcome, ids
@@ -318,8 +320,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         )
 
     def _equal_sync(self, deployment_id: int, history: KnownSyncs) -> Program[DbtSyncRun | None]:
-        """The equal sync that is going on and that `if_running` says to follow, None where a sync
-        is to be started. Raises AlreadyRunningError where neither is to be done."""
+        """Return the equal sync that is running and that `if_running` says to follow; None if the
+        task must start a sync. Raises AlreadyRunningError if the task must do neither."""
         if self.if_running == "start":
             return None
         equal, others = find_equal(history.running, self._body())
@@ -447,7 +449,7 @@ def _about_opened(
     env: RunEnvironment, ids: Ids, branch_name: str | None
 ) -> Program[dict[str, Any]]:
     """Return the part of the result that describes the opened branch."""
-    if "opened" not in ids:  # the tenant does not report how the sync goes
+    if "opened" not in ids:  # the tenant does not report the status of the sync
         opened: dict[str, Any] = {"branch_name": branch_name}
     else:
         build = Build(**ids["build"]) if ids.get("build") else Build(None)

@@ -1,9 +1,9 @@
 """Deliveries and scheduled tasks that are run now: started once, followed and read.
 
-The ids of such a run hold `run_id`, whether this task `started` it or follows a run that was going
-on already, whether the end is waited for (`waits`), and of the time before the start the `known`
-runs and the `success_before`. Nothing stops a run, so it goes on after a deadline and after a task
-that was ended, and the next try follows it further.
+The ids of such a run have `run_id`, whether this task `started` it or follows a run that was
+already active, whether the task waits for the end (`waits`), and what was known before the start:
+the `known` runs and the last success (`success_before`). Nothing stops a run. It continues after a
+deadline and after the end of its task, and the next try continues to follow it.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -46,16 +46,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunNowKind(RunKind[RunNowOutcome]):
-    """A run that is started now, by the arguments of its operator.
-
-    A trigger follows the run without them: its ids name all that it needs.
+    """A run that is started now, with the arguments of its operator. A trigger follows the run
+    without these arguments: the ids are enough.
     """
 
     id_field = "run_id"
     outcome_class = RunNowOutcome
     can_stop = False
     service: ClassVar[type[RunsNow]]
-    """What is run."""
+    """The operations of what is run."""
 
     subject_id: int | str = ""
     if_running: IfRunning = "follow"
@@ -108,8 +107,8 @@ class RunNowKind(RunKind[RunNowOutcome]):
         return RunNowOutcome(found.run_id)
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        """Whether the list of runs shows the run of a lost start. Raises
-        PlatformOutcomeUnknownError if it cannot tell."""
+        """Return whether the list of runs shows the run of a lost start. Raises
+        PlatformOutcomeUnknownError if the list does not show it."""
         service = self._of(ids)
         found = yield from find_new(service, ids.get("known"), deadline=env.now + LOOK_SECONDS)
         if found is None:
@@ -141,14 +140,14 @@ class RunNowKind(RunKind[RunNowOutcome]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        """False: the service has no operation for it."""
+        """Return False: the service has no operation for it."""
         yield from ()
         return False
 
     def read(
         self, env: RunEnvironment, ids: Ids, outcome: RunNowOutcome
     ) -> Program[dict[str, Any]]:
-        """The result of the task; what a later try needs of it is kept in the ids."""
+        """Return the result of the task. The ids keep what a later try needs of it."""
         service = self._of(ids)
         if outcome.status is not None:
             yield say(f"The run of the {service.noun} succeeded (run {outcome.run_id})")
@@ -173,14 +172,14 @@ class RunNowKind(RunKind[RunNowOutcome]):
 
 @dataclass(frozen=True)
 class DeliveryRunKind(RunNowKind):
-    """A run of a report delivery, by the arguments of `PlatformRunDeliveryOperator`."""
+    """A run of a report delivery, with the arguments of `PlatformRunDeliveryOperator`."""
 
     service = DeliveryRuns
 
 
 @dataclass(frozen=True)
 class ScheduledTaskRunKind(RunNowKind):
-    """A run of a scheduled task, by the arguments of `PlatformRunScheduledTaskOperator`."""
+    """A run of a scheduled task, with the arguments of `PlatformRunScheduledTaskOperator`."""
 
     service = ScheduledTaskRuns
 

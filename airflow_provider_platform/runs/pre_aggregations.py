@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfStartLost
 
 RECORDED_TOKENS = 1500
-"""Tokens that the record of a task has room for: it holds 64 KB."""
+"""The most tokens that fit into the record of a task, which has 64 KB."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         )
         if self.verify_sql is None:
             return outcome
-        # Rows can come after "done"; how long is as unknown as how long a table may be missing.
+        # Rows can arrive after "done". The documents do not say how long this takes, as for missing
+        # tables.
         until = min(env.deadline, env.now + self.missing_grace)
         yield from wait_for_rows(
             self.verify_sql,
@@ -191,6 +192,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
 
 
 def _open_access(env: RunEnvironment, deployment_id: int) -> Program[JobsAccess]:
-    """Return the address of the jobs and a token for them, also for a try that comes late."""
+    """Return the address of the jobs and a token for them, even if the try begins after the
+    deadline."""
     deadline = max(env.deadline, env.now + LOOK_SECONDS)
     return (yield from open_access(deployment_id, env.config, env.clock, deadline=deadline))

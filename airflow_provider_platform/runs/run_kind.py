@@ -1,14 +1,14 @@
-"""What a kind of run is: how a run is submitted, found, followed, stopped and read.
+"""`RunKind`: how one kind of run is submitted, found, followed, stopped and read.
 
-A `RunKind` holds the arguments of one run and is given to the operator, which submits the run and
-waits for it on the worker, and to the trigger, which waits for it in the triggerer. Its methods are
-programs, so both carry out the same steps: the worker with the synchronous client, the triggerer on
-its event loop. When a run is submitted, followed or stopped is not the kind's business: see
+A `RunKind` has the arguments of one run. The operator uses it to submit the run and to wait for it
+on the worker; the trigger uses it to wait in the triggerer. Its methods are programs, so both carry
+out the same steps: the worker with the synchronous client, the triggerer on its event loop. A
+`RunKind` does not decide when a run is submitted, followed or stopped: see
 `operators/_submission/submit_or_reattach.py`.
 
-A program that submits a run notifies of what the record of the task must say (`Intended`, `Traced`,
-`Identified`, `RunAccepted`). A program stands still until its caller has handled an event, so the
-record is written before the request leaves.
+A program that submits a run sends the events from which the task's record is written (`Intended`,
+`Traced`, `Identified`, `RunAccepted`). A program waits until its caller has handled an event, so
+the record is written before the request is sent.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -29,17 +29,18 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 
 Ids = dict[str, Any]
-"""What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""
+"""The ids of a run at the service, as plain JSON; `submitted_at` is in Unix time."""
 
 OutcomeT = TypeVar("OutcomeT")
-"""What a run that is over has given."""
+"""The outcome of a run that is over."""
 
 NOT_STOPPED = "The service has no operation that stops this run, so the run continues."
-"""What the log says where `can_stop` is False."""
+"""The log line if `can_stop` is False."""
 LOOK_SECONDS = 15.0
-"""How long a single look at a run may take, however late it is made."""
+"""Seconds that a single poll of a run may take, even after the deadline."""
 MAX_EVENT_BYTES = 256 * 1024
-"""A larger result stays at the service: events are kept in the metadata database."""
+"""A larger result is not put into the event, because Airflow stores events in the metadata
+database."""
 
 
 def _never() -> bool:
@@ -48,12 +49,11 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class RunEnvironment:
-    """Where a run is followed, and until when.
-
-    `secrets` must not leave: neither an event nor a result may hold one of them. `deadline` is in
-    Unix time; `poll_interval` and `timeout` (how long a whole run may take) are in seconds. In the
-    triggerer many runs are followed in one process, and the input is not known. `interrupted`
-    reports whether the task was stopped.
+    """What a program needs to follow a run: configuration, clock, secrets, deadline. Neither an
+    event nor a result may contain one of the `secrets`. `deadline` is in Unix time; `poll_interval`
+    and `timeout` (how long a whole run may take) are in seconds. In the triggerer many runs are
+    followed in one process, and the input is not known. `interrupted` reports whether the task was
+    stopped.
     """
 
     config: PlatformConfig
@@ -144,14 +144,15 @@ class RunKind(ABC, Generic[OutcomeT]):
     """
 
     id_field: ClassVar[str]
-    """Which of the ids tells one run from another."""
+    """The id that distinguishes one run from another."""
     outcome_class: ClassVar[type[Any]]
     """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
     lifetime: ClassVar[float | None] = None
     """Seconds from the submission after which the service drops a run; None if it does not."""
     can_stop: ClassVar[bool] = True
-    """Whether a run that nobody follows any more is stopped. Where the service cannot stop it, the
-    run goes on after a deadline too, and a retry follows it further instead of starting another."""
+    """Whether a run can be stopped if no try will follow it. If the service cannot stop it, the run
+    continues after a deadline too, and a retry continues to follow it instead of starting
+    another."""
 
     @abstractmethod
     def idempotency_key(self, config: PlatformConfig) -> str:

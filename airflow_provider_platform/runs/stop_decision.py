@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ENDED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-"""States of a task that is not going to run again by itself."""
+"""States of a task that will not run again by itself."""
 
 NEXT_TRY_STATES = frozenset(
     {None, "scheduled", "queued", "up_for_retry", "up_for_reschedule", "awaiting_input"}
 )
-"""States of a task of which another try will run; None is a cleared one that has not begun."""
+"""States of a task that will have another try; None is a cleared task that has not begun."""
 
 UNKNOWN = "unknown"
-"""Stands for a state that could not be looked up."""
+"""The state if it could not be read."""
 
 
 def stops_run(

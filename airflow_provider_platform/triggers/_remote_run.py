@@ -35,23 +35,24 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.run_kind import Ids, RunKind
 
 KILL_SECONDS = 25.0
-"""What `on_kill` may take in all; Airflow means to allow 30 seconds."""
+"""Seconds that `on_kill` may take in all; Airflow intends to allow 30."""
 LOOK_UP_SECONDS = 15.0
-"""What Airflow may take of these to tell the task's state; the first such call takes seconds."""
+"""Seconds of these that Airflow may take to report the task's state; its first call takes
+seconds."""
 
 STOOD_STILL_SECONDS = 15.0
-"""How far past its deadline a trigger must be to conclude that its triggerer stood still (or was
-down): a trigger that runs notices its deadline at once."""
+"""Seconds after the deadline from which a trigger concludes that its triggerer was frozen or down.
+A running trigger notices its deadline at once."""
 
 _STOPS: set[asyncio.Task[None]] = set()
-"""Stops under way: the event loop itself keeps no strong reference to a task."""
+"""The stops that are running: the event loop itself keeps no strong reference to a task."""
 
 
 class RemoteRunTrigger(BaseTrigger):
     """Base of the triggers that follow a run; `run` holds the ids that name the run.
 
     `deadline` is in Unix time, `poll_interval` in seconds; `cancel_on_kill` says whether the run is
-    stopped when its task is stopped or too late.
+    stopped if its task is stopped or exceeds its deadline.
 
     The event is `{"status": "success" | "error" | ..., "run": ids, ...}`. With "error" it contains
     the error as the client describes it, and whether the run was stopped.
@@ -79,7 +80,7 @@ class RemoteRunTrigger(BaseTrigger):
         return None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path and the arguments of the class, as plain JSON."""
+        """Return the class path and the arguments of the class, as plain JSON."""
         path = f"{type(self).__module__}.{type(self).__qualname__}"
         names = signature(type(self)).parameters
         return path, {name: self.ids if name == "run" else getattr(self, name) for name in names}

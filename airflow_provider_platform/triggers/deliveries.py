@@ -7,7 +7,7 @@ from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 
 class PlatformDeliveryTrigger(RemoteRunTrigger):
-    """Waits for a run of a report delivery; `run` holds `deployment_id`, `subject_id`, `run_id` and
+    """Wait for a run of a report delivery; `run` holds `deployment_id`, `subject_id`, `run_id` and
     `success_before`. The event is `{"status": "success", "outcome": {...}}`. Nothing stops a
     run."""
 
@@ -16,7 +16,7 @@ class PlatformDeliveryTrigger(RemoteRunTrigger):
 
 
 class PlatformScheduledTaskTrigger(RemoteRunTrigger):
-    """Waits for a run of a scheduled task; `run` holds `deployment_id`, `subject_id` and `run_id`.
+    """Wait for a run of a scheduled task; `run` holds `deployment_id`, `subject_id` and `run_id`.
     The event is `{"status": "success", "outcome": {...}}`. Nothing stops a run."""
 
     def run_kind(self) -> ScheduledTaskRunKind:

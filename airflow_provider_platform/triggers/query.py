@@ -1,4 +1,4 @@
-"""`PlatformQueryTrigger`: wait until the first row of a query is there."""
+"""`PlatformQueryTrigger`: wait until the first row of a query arrives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 class PlatformQueryTrigger(RemoteRunTrigger):
     """Send the query again until it returns its first row. The worker then sends the query once
-    more and reads the rows: the service keeps the result, but drops a query that nobody asks for.
+    more and reads the rows: the service keeps the result, but drops a query if nobody requests its
+    result.
 
     `run` names the wait and holds the SQL, which the worker must repeat unchanged, and the SQL of
     the first page (`first_page`) if the result is read in pages. The other arguments are those of

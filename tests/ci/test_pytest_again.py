@@ -47,7 +47,7 @@ def test_a_test_that_passes_alone_is_noted_and_the_run_passes(tmp_path: Path) ->
 def test_a_test_that_fails_again_fails_the_run(tmp_path: Path) -> None:
     status, printed, noted = run_gate(tmp_path, SOUND, LATE, BROKEN)
     assert (status, noted) == (1, []), printed
-    assert "not passed alone either: test_some.py::test_broken" in printed
+    assert "failed again when run alone: test_some.py::test_broken" in printed
 
 
 @pytest.mark.parametrize("tests", [[LATE, INTERRUPTED], []], ids=["interrupted", "no tests"])

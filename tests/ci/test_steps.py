@@ -41,6 +41,9 @@ def test_summary_names_the_steps_that_failed_first(tmp_path: Path) -> None:
     assert status == 0
     summary = printed.partition("=== summary")[2]
     assert (
-        summary.count("note: failed at first, passed alone: tests/test_x.py::test_late[a b]") == 2
+        summary.count(
+            "note: failed at first, then passed when run alone: tests/test_x.py::test_late[a b]"
+        )
+        == 2
     )
     assert "3 steps passed, 0 failed" in summary

@@ -28,7 +28,7 @@ from airflow_provider_platform.get_provider_info import get_provider_info
 
 INFO = get_provider_info()
 PACKAGE = Path(str(import_module("airflow_provider_platform").__file__)).parent
-FLOORS = ("operators", "sensors", "triggers")
+FOLDERS = ("operators", "sensors", "triggers")
 [CONNECTION_TYPE] = INFO["connection-types"]
 
 
@@ -50,12 +50,12 @@ def test_form_is_valid_for_the_installed_airflow() -> None:
     assert [error.message for error in errors] == []
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_metadata_lists_every_module_of_a_package(floor: str) -> None:
-    [listed] = INFO[floor]
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_metadata_lists_every_module_of_a_package(folder: str) -> None:
+    [listed] = INFO[folder]
     there = {
-        f"airflow_provider_platform.{floor}.{file.stem}"
-        for file in (PACKAGE / floor).glob("[!_]*.py")
+        f"airflow_provider_platform.{folder}.{file.stem}"
+        for file in (PACKAGE / folder).glob("[!_]*.py")
     }
     assert set(listed["python-modules"]) == there
 
@@ -82,17 +82,17 @@ def test_metadata_has_only_keys_that_airflow_reads() -> None:
     assert set(integration) <= set(known["integrations"]["items"]["properties"])
 
 
-@pytest.mark.parametrize("floor", ["decorators", "notifications"])
-def test_every_decorator_and_notifier_is_listed(floor: str) -> None:
+@pytest.mark.parametrize("folder", ["decorators", "notifications"])
+def test_every_decorator_and_notifier_is_listed(folder: str) -> None:
     modules = {
-        f"airflow_provider_platform.{floor}.{file.stem}"
-        for file in (PACKAGE / floor).glob("[!_]*.py")
+        f"airflow_provider_platform.{folder}.{file.stem}"
+        for file in (PACKAGE / folder).glob("[!_]*.py")
     }
     listed = {
         "decorators": [decorator["path"] for decorator in INFO["task-decorators"]],
         "notifications": INFO.get("notifications", []),
     }
-    assert {path.rpartition(".")[0] for path in listed[floor]} == modules
+    assert {path.rpartition(".")[0] for path in listed[folder]} == modules
 
 
 def test_metadata_lists_every_operator_link() -> None:

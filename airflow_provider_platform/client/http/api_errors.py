@@ -1,4 +1,4 @@
-"""The typed error that a response with an error status amounts to, in the service's own words."""
+"""Turns a response with an error status into a typed error with the service's own message."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ from airflow_provider_platform.client.operations.secret_names import is_credenti
 TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
 """Codes of a 409 that mean: try again."""
 REVIEW_REQUIRED = "dashboard requires review"
-"""Part of the service's message for a dashboard that is published from its approved review only."""
+"""Part of the service's message for a dashboard that can be published only from its approved
+review."""
 CHAT_STREAM = RequestName("chat stream", "POST /stream-chat-state")
 CHAT_ABORT = RequestName("chat abort", "POST /abort")
 DATA_QUERY = RequestName("data query", "POST /v1/cubesql")
 PREMIUM_HINT = "Chat access needs the premium or enterprise plan."
 _OTHER_REASON = re.compile(r"thread|expired|scope|externalid|switched off|disabled", re.IGNORECASE)
-"""Words of the service that name another reason than the account's plan."""
+"""Words in the service's message that show another reason than the account's plan."""
 _USER_LIMIT = re.compile(
     r"\b(limit|maximum|max|too many|exceed\w*|reached|more than|at most)\b.*"
     r"\b(external[ _-]?users?|10[,.]?000\b.*\busers)\b"
@@ -80,7 +81,7 @@ _BY_STATUS: dict[int, type[PlatformApiError]] = {
 
 
 def error_for_status(status: int) -> type[PlatformApiError]:
-    """The error class of an HTTP status of 400 and above."""
+    """Return the error class of an HTTP status of 400 or above."""
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return PlatformServerError if status >= 500 else PlatformBadRequestError
@@ -89,7 +90,7 @@ def error_for_status(status: int) -> type[PlatformApiError]:
 def management_error(
     operation: Operation[Any], status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> PlatformApiError:
-    """The error of a management call."""
+    """Return the error of a management call."""
     step = _NEXT_STEP.get(status, "")
     if status == 403:
         step = "The token is valid, but it is not allowed to do this."
@@ -158,12 +159,13 @@ def chat_error(
 
 
 def _plan_hint(said: str) -> str:
-    """The hint on plans; empty where the service names another reason."""
+    """Return the hint about plans; empty if the service names another reason."""
     return "" if _OTHER_REASON.search(said) else f" {PREMIUM_HINT}"
 
 
 def says_user_limit(said: object) -> bool:
-    """Whether the service says that the account has too many non-ephemeral external users."""
+    """Return whether the service says that the account has too many non-ephemeral external
+    users."""
     return _USER_LIMIT.search(quote_service(said)) is not None
 
 
@@ -182,8 +184,9 @@ def user_limit_error(begin: str, said: object, where: object) -> ChatUserLimitEr
 def data_error(
     name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> PlatformError:
-    """The error of a query. A body with `error` is the deployment's own word on the query and
-    final, unless it names a time limit; any other error comes from what stands before it."""
+    """Return the error of a query. A body with `error` is the deployment's own answer to the query,
+    and final, unless it names a time limit. Any other error comes from a server in front of the
+    deployment."""
     if status not in (401, 403, 429) and _is_own_error(body):
         said = service_message(body, headers)
         if says_time_out(said):
@@ -198,8 +201,8 @@ def data_error(
 def data_call_error(
     name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> PlatformError:
-    """The error of a request to the data API that the deployment itself did not answer, or refused
-    because of the token."""
+    """Return the error of a request to the data API, if the deployment itself did not answer it, or
+    refused its token."""
     scope = _SCOPE.search(service_message(body, headers) or "") if status == 403 else None
     step = _data_step(status)
     if scope is not None:
@@ -215,7 +218,7 @@ def data_call_error(
 
 
 def _data_step(status: int) -> str:
-    """What to do about an error of the data API that is not about the query. The service's
+    """Return what to do about an error of the data API that is not about the query. The service's
     documents name 401 and 403 for a refused token."""
     if status in (401, 403):
         return (
@@ -231,8 +234,9 @@ def _data_step(status: int) -> str:
 
 
 def own_error(status: int, body: bytes) -> str | None:
-    """What the deployment itself says of a request that failed, one line; None where something
-    before it answers, or where the token or the number of requests was refused."""
+    """Return the deployment's own message about a failed request, as one line. Return None if a
+    server in front of the deployment answered, or if the token or the number of requests was
+    refused."""
     if status in (401, 403, 404, 405, 408, 429, 502, 503, 504) or not _is_own_error(body):
         return None
     return service_message(body) or "no reason given"
@@ -271,7 +275,7 @@ def _is_own_error(body: bytes) -> bool:
 
 
 def _code(body: bytes) -> str | None:
-    """The machine-readable reason in an error body, None where it has none."""
+    """Return the machine-readable reason in an error body; None if it has none."""
     try:
         value = read_json(body)
     except ValueError:
@@ -287,8 +291,7 @@ def _sentence(name: RequestName, status: int, said: str | None, step: str) -> st
 
 
 def rpc_error(error: Any, where: object) -> ChatError:
-    """Return the error that a JSON-RPC error object under 200 amounts to; `where` ends its
-    message."""
+    """Return the error for a JSON-RPC error object with status 200; `where` ends its message."""
     text = error.get("message") if isinstance(error, dict) else error
     said = quote_service(text or error or "no text")
     if says_user_limit(said):
@@ -303,10 +306,10 @@ def rpc_error(error: Any, where: object) -> ChatError:
 
 
 def service_message(body: bytes, headers: Mapping[str, str] | None = None) -> str | None:
-    """The service's own words in an error body as one line; None where it says nothing.
+    """Return the service's own message in an error body as one line; None if there is none.
 
-    The first of `message` and `error` that says something counts, and with it the list of
-    validation errors, field by field; of an HTML page only that it is one.
+    This is the first of `message` and `error` that is not empty, with the list of validation
+    errors, field by field. For an HTML page, it says only that the body is a page.
     """
     text = body.decode("utf-8", "replace").strip()
     if not text:
@@ -332,7 +335,7 @@ _DEPTH = 8
 
 
 def _flatten(value: Any, depth: int = _DEPTH) -> str:
-    """JSON as words, no deeper than a body that is meant for people."""
+    """Return JSON as words, down to the depth of an error message for people."""
     if isinstance(value, str):
         return value.strip()
     if depth == 0:
@@ -353,14 +356,15 @@ def _flatten(value: Any, depth: int = _DEPTH) -> str:
 
 
 def _of_field(name: str, value: Any, depth: int) -> str:
-    """A field as words: of a credential (one word, where a rule has several) only that it is."""
+    """Return a field as words. The value of a credential is left out: it is one word, while a rule
+    has several."""
     said = _flatten(value, depth - 1)
     is_word = len(said) >= SHORTEST_SECRET and not any(map(str.isspace, said))
     return HIDDEN if is_word and is_credential_name(name) else said
 
 
 def is_html_type(headers: Mapping[str, str]) -> bool:
-    """Whether the answer declares itself a web page."""
+    """Return whether the content type says that the response is a web page."""
     return "html" in headers.get("content-type", "").lower()
 
 

@@ -1,8 +1,8 @@
-"""The client's two doors: `PlatformClient` for synchronous code, `AsyncPlatformClient` for loops.
+"""The two clients: `PlatformClient` for synchronous code, `AsyncPlatformClient` for event loops.
 
-Both run operations and programs. The one driver of programs runs on an event loop; the synchronous
-client keeps such a loop in a thread of its own. Only what a program notifies of crosses to the
-caller's thread, and the program stands still until the caller wants more.
+Both run operations and programs. The only driver of programs runs on an event loop, so the
+synchronous client has an event loop in its own thread. The caller's thread receives only the events
+of a program. The program waits until the caller asks for the next event.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ OnEvent = Callable[[Any], None]
 
 
 def _ignore(event: Any) -> None:
-    """The listener of those who do not listen."""
+    """Ignore the event."""
 
 
 async def run_sync(function: Callable[..., T], *args: Any) -> T:
-    """Call a function that may wait, without holding up the loop."""
+    """Call a function that may block, without blocking the loop."""
     return await asyncio.to_thread(function, *args)
 
 
@@ -48,7 +48,7 @@ async def _in_thread(mask: Callable[[list[str]], None], secrets: list[str]) -> N
 
 
 class _Client:
-    """What both clients tell of themselves."""
+    """The properties of both clients."""
 
     @property
     def _transport(self) -> Transport:
@@ -61,12 +61,12 @@ class _Client:
 
     @property
     def secrets(self) -> KnownSecrets:
-        """Every secret that this client has sent or received."""
+        """All secrets that this client has sent or received."""
         return self._transport.secrets
 
     @contextmanager
     def redacted_errors(self) -> Iterator[None]:
-        """Errors that are raised inside hold none of this client's secrets."""
+        """Remove this client's secrets from errors that are raised in the block."""
         try:
             yield
         except Exception as error:
@@ -75,16 +75,15 @@ class _Client:
 
     @property
     def clock(self) -> Clock:
-        """Unix time as this client sees it."""
+        """The clock that this client uses."""
         return self._transport.clock
 
 
 class AsyncPlatformClient(_Client):
-    """The client of an event loop; `async with`, or `aclose` when done.
+    """The client of an event loop. Use it in an `async with`, or call `aclose`.
 
-    `reload` reads the configuration again, `mask` hears of every secret that is sent or received
-    for the first time, the configuration's excepted. What is used after the end raises
-    PlatformClosedError.
+    `reload` reads the configuration again. `mask` is called with each new secret that is sent or
+    received, except those of the configuration. A closed client raises PlatformClosedError.
     """
 
     def __init__(
@@ -138,14 +137,13 @@ class AsyncPlatformClient(_Client):
 
 
 class PlatformClient(_Client):
-    """The client of synchronous code; `with`, or `close` when done.
+    """The client of synchronous code. Use it in a `with`, or call `close`.
 
-    `reload` and `mask` are those of `AsyncPlatformClient`, called in a thread of their own. Its
-    event loop runs in a thread that starts with the first use, and ends with the client. A signal
-    handler may raise through `run`: what was under way is cancelled. It may also call `interrupt`.
-    Threads may share a client. In a process that was forked it opens connections of its own; what
-    the parent has begun cannot be gone on with there. What is used after `close` raises
-    PlatformClosedError.
+    `reload` and `mask` are those of `AsyncPlatformClient`, but run in a separate thread. The
+    client's event loop runs in a thread that starts at the first use and ends with the client. A
+    signal handler may raise through `run`: what was under way is cancelled. It may also call
+    `interrupt`. Threads may share a client. A forked process opens its own connections, and cannot
+    continue what its parent began. A closed client raises PlatformClosedError.
     """
 
     def __init__(
@@ -205,8 +203,8 @@ class PlatformClient(_Client):
         return Events(begin, program)
 
     def interrupt(self) -> None:
-        """Have every program of this client end: what it does now, and whatever it wants to do
-        next, raises PlatformInterruptedError. For signal handlers and other threads."""
+        """End all programs of this client: their current effect and each later effect raise
+        PlatformInterruptedError. For signal handlers and other threads."""
         self._interrupted = True
         for running in list(self._running):
             running.interrupt()
@@ -225,7 +223,7 @@ class PlatformClient(_Client):
             thread.stop()
 
     def _loop_thread(self) -> LoopThread:
-        """The thread that works for this client in this process. Raises PlatformClosedError."""
+        """Return this client's loop thread in this process. Raises PlatformClosedError."""
         with _starting:
             if self._closed:
                 raise PlatformClosedError("This client is closed: nothing was sent.")
@@ -247,9 +245,9 @@ class PlatformClient(_Client):
 
 
 _starting = threading.RLock()
-"""Held while a client's thread starts or stops; a forked process begins with a lock of its own."""
+"""Locked while a client's thread starts or stops. A forked process gets a new lock."""
 _inherited: list[tuple[LoopThread, Transport]] = []
-"""What a parent process has open: it is neither used nor closed here."""
+"""Connections that the parent process has open: this process neither uses nor closes them."""
 
 
 def _after_fork() -> None:

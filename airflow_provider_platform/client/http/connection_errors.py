@@ -1,4 +1,4 @@
-"""Errors of connections as ours: never made, too slow, or broken before the response ended."""
+"""Turns connection errors into this package's errors: no connection, too slow, or broken."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_provider_platform.client.http.content_coding import (
 )
 
 BROKEN = (httpx.HTTPError, httpx.StreamError, BrokenContentError, RefusedCodingError)
-"""What reading a body raises where it does not come to its end."""
+"""The errors that reading a body raises if the body breaks off."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
@@ -55,7 +55,7 @@ async def translated(name: RequestName, url: str, seconds: float) -> AsyncIterat
 
 
 def broken_answer(name: RequestName, error: Exception) -> PlatformError:
-    """The error of an answer that did not come to its end (one of `BROKEN`)."""
+    """Return the error of a response that broke off (one of `BROKEN`)."""
     if isinstance(error, RefusedCodingError):
         return PlatformProtocolError(
             f"{name.action}: the response was not read, because its content encoding is "
@@ -71,7 +71,7 @@ def broken_answer(name: RequestName, error: Exception) -> PlatformError:
 
 
 def _server(url: str) -> str:
-    """Scheme, host and port of an address, without the rest of it."""
+    """Return only scheme, host and port of an address."""
     parsed = httpx.URL(url)
     return f"{parsed.scheme}://{parsed.netloc.decode('ascii')}"
 

@@ -1,10 +1,10 @@
-"""The connections of one client: which of them carries a request, and how long they live.
+"""The connections of one client: which connection a request uses, and how long connections live.
 
 How a connection is made (TLS, proxy, TCP keep-alive) is in `tls_and_proxy`, and how long a request
 may take to connect in `transport`.
 
-A connection is used again only where that is safe: the answer before was read to its end, no byte
-follows it, and no request was cancelled half way.
+A connection is used again only if that is safe: the previous response was read to its end, no byte
+follows it, and no request was cancelled before its end.
 """
 
 from __future__ import annotations
@@ -40,29 +40,30 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
 from airflow_provider_platform.client.operations.secret_names import is_session_cookie
 
 FRESH_SECONDS = 2.0
-"""Seconds that a connection may have been idle that carries what must not be sent twice."""
+"""A request that must not be sent twice uses only a connection that was idle for fewer seconds."""
 STALE_REPEATS = 3
 MOST_SESSIONS = 20
-"""Session cookies of one client that are learned as secrets: a service may set one with each
-answer."""
+"""The most session cookies of one client that are learned as secrets: a service may set a cookie
+with each response."""
 _BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
 @dataclass(eq=False)
 class _Pool:
-    """The connections that one HTTP transport keeps, and what shows how old they are."""
+    """The connections that one HTTP transport keeps, and how old they are."""
 
     transport: httpx.AsyncHTTPTransport
     under_way: int = 0
     idle_since: float | None = None
     overlapped: bool = False
-    """Whether two requests were ever under way at once: there may be several connections then, and
-    which of them a request gets is not known."""
+    """Whether two requests were ever sent at the same time. If so, there may be several
+    connections, and it is not known which of them a request uses."""
     given_up: bool = False
 
     @property
     def is_fresh(self) -> bool:
-        """Whether a request surely goes out on a new connection, or on one in use a moment ago."""
+        """Return whether a request certainly uses a new connection, or one that was in use a moment
+        ago."""
         if self.under_way or self.overlapped:
             return False
         return self.idle_since is None or time.monotonic() - self.idle_since < FRESH_SECONDS
@@ -80,20 +81,20 @@ class _Pool:
 class _Origin:
     """The HTTP transports of one address.
 
-    A connection that was idle may be closed by the service in the very moment in which a request
-    is sent on it. A request that can be repeated is sent again then; one that cannot goes out on a
-    connection that is new, or was in use a moment ago.
+    The service may close an idle connection at the moment when a request is sent on it. A request
+    that can be repeated is then sent again. A request that cannot be repeated uses only a
+    connection that is new or was in use a moment ago.
     """
 
     make: Callable[[float | None], httpx.AsyncHTTPTransport]
     kept: _Pool | None = None
-    """Keeps connections as long as the service does."""
+    """Keeps connections as long as the service keeps them open."""
     fresh: _Pool | None = None
-    """Keeps each connection for a moment."""
+    """Keeps each connection only for a moment."""
     cookies: httpx.Cookies | None = None
 
     def pool(self, *, repeatable: bool) -> _Pool:
-        """The connections that a request goes out on."""
+        """Return the pool that a request uses."""
         if self.kept is None:
             self.kept = _Pool(self.make(None))
         if repeatable or self.kept.is_fresh:
@@ -111,8 +112,8 @@ class _Origin:
             self.fresh = None
 
     def keep_cookies(self, response: httpx.Response) -> list[str]:
-        """Send from now on what a response sets, as what balances the service's load wants.
-        Returns the values of the cookies that name a session: they are credentials."""
+        """Keep the cookies of a response and send them from now on, because load balancers need
+        them. Return the values of session cookies, which are credentials."""
         if "set-cookie" not in response.headers:
             return []
         self.cookies = self.cookies or httpx.Cookies()
@@ -126,8 +127,8 @@ class _Origin:
 
 
 class Connections:
-    """The connections of one client: kept as long as the service keeps them, each credential's
-    address for itself. `learn` hears of the session cookies that the service sets."""
+    """The connections of one client, separate for each credential's address, kept as long as the
+    service keeps them open. `learn` is called with the session cookies that the service sets."""
 
     def __init__(self, learn: Callable[[list[str]], Awaitable[None]]) -> None:
         hide_headers()
@@ -149,7 +150,7 @@ class Connections:
         repeatable: bool,
         params: list[tuple[str, Any]] | None = None,
     ) -> OpenResponse:
-        """Send a request; the head of its response has come. Raises httpx errors,
+        """Send a request and return when the head of its response has arrived. Raises httpx errors,
         PlatformClosedError."""
         timeout = {"connect": connect_timeout}
         request = httpx.Request(
@@ -192,7 +193,7 @@ class Connections:
             raise
 
     async def aclose(self) -> None:
-        """Close every connection, now and for good."""
+        """Close all connections for good."""
         self.closed = True
         origins, self._origins = list(self._origins.values()), {}
         for origin in origins:
@@ -204,10 +205,9 @@ class Connections:
             await asyncio.wait(self._closing)
 
     def give_up(self, origin: _Origin, pool: _Pool, opened: list[Any]) -> None:
-        """Close a pool, or leave that to the last of its requests: what a cancelled call has left
-        in it (a connection half made, a request half read) nothing else would ever close.
-
-        `opened` are network streams that may not have reached the pool.
+        """Close a pool, or leave that to its last request. A cancelled call can leave an incomplete
+        connection or a response that was not read to its end, which nothing else would close.
+        `opened` are network streams that may not be in the pool yet.
         """
         origin.give_up(pool)
         if opened or not pool.under_way:
@@ -227,7 +227,7 @@ class Connections:
 
 
 async def _close_pool(pool: _Pool, opened: list[Any]) -> None:
-    """Close network streams and, where no request uses it any more, a pool."""
+    """Close network streams. Also close the pool if no request uses it any more."""
     for stream in opened:
         with suppress(Exception):
             await stream.aclose()
@@ -237,15 +237,15 @@ async def _close_pool(pool: _Pool, opened: list[Any]) -> None:
 
 
 class _Path:
-    """Where a request went: over a connection that was made for it, or one that was there."""
+    """The connection that a request used: a new one, or one that was open already."""
 
     def __init__(self) -> None:
         self.is_new = False
         self.opened: list[Any] = []
-        """The network streams that were made for it."""
+        """The network streams that were opened for the request."""
 
     async def note(self, event: str, info: Mapping[str, Any]) -> None:
-        """Hear what httpcore tells of the request."""
+        """Record an event that httpcore reports about the request."""
         self.is_new = self.is_new or event.startswith("connection.connect")
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self.opened.append(info["return_value"])
@@ -253,7 +253,7 @@ class _Path:
 
 @dataclass
 class OpenResponse:
-    """The response to a request, of which the head has come."""
+    """A response whose head has arrived."""
 
     connections: Connections
     origin: _Origin
@@ -264,12 +264,13 @@ class OpenResponse:
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether the body ends where the connection does, so that it may have been cut."""
+        """Whether only the end of the connection marks the end of the body, so that it may have
+        been cut."""
         return is_open_ended(self.head.status_code, self.head.headers)
 
     async def pieces(self) -> AsyncGenerator[bytes]:
-        """The content, piece by piece as it arrives. It ends where the protocol says so, and, of an
-        open-ended body, where the connection was closed. Raises httpx errors, BrokenContentError,
+        """Yield the content piece by piece as it arrives. It ends where the protocol says so; an
+        open-ended body ends with the connection. Raises httpx errors, BrokenContentError,
         RefusedCodingError."""
         reader = gzip_reader(self.head.headers)
         stream = self.head.stream
@@ -283,7 +284,7 @@ class OpenResponse:
                         continue
                     for number, step in enumerate(reader.feed(piece)):
                         if number:
-                            await asyncio.sleep(0)  # others have their turn between two steps
+                            await asyncio.sleep(0)  # let other tasks run between two steps
                         if step:
                             yield step
         except asyncio.CancelledError:
@@ -294,8 +295,8 @@ class OpenResponse:
         self._is_read = True
 
     async def aclose(self) -> None:
-        """Give the connection back, where the body was read to its end and no byte follows it; else
-        close it."""
+        """Give the connection back if the body was read to its end and no byte follows it;
+        otherwise close it."""
         if self.closed:
             return
         self.closed = True
@@ -316,8 +317,8 @@ class OpenResponse:
 
 @contextmanager
 def _httpx_errors() -> Iterator[None]:
-    """Errors that httpx lets through as they are (a TLS alert, a bad TLS record, errors of the
-    operating system) are broken connections too."""
+    """Turn errors that httpx does not translate (a TLS alert, a bad TLS record, errors of the
+    operating system) into broken connections."""
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, UnicodeEncodeError):
@@ -336,10 +337,10 @@ _UNREAD_RECORDS = attrgetter("_read_bio.pending")
 
 
 def _bytes_follow(response: httpx.Response) -> bool:
-    """Whether bytes came after the body. The next request of the connection would take them for its
-    answer. They may wait in h11, in TLS or in the transport of the event loop (those that wait in
-    the socket are httpcore's business). True also where that cannot be seen: the libraries have no
-    public way to ask."""
+    """Return whether bytes follow the body. The next request on the connection would read them as
+    its response. The bytes may be in the buffers of h11, of TLS or of the event loop's transport;
+    httpcore itself checks the socket. Return True also if this cannot be checked, because the
+    libraries have no public way to ask."""
     try:
         connection = _CONNECTION(response)
         waiting = [_AFTER_BODY(connection)[0]]
@@ -355,8 +356,8 @@ def _bytes_follow(response: httpx.Response) -> bool:
 def _transport(
     config: PlatformConfig, url: httpx.URL, keep: float | None
 ) -> httpx.AsyncHTTPTransport:
-    """What sends requests to one address, and keeps idle connections for so many seconds; None as
-    long as the service keeps them."""
+    """Return the HTTP transport for one address. It keeps idle connections for `keep` seconds; None
+    means as long as the service keeps them."""
     try:
         return httpx.AsyncHTTPTransport(
             verify=tls_context(config) if url.scheme == "https" else unused_context(),
@@ -377,7 +378,8 @@ def _transport(
 
 
 def _proxy(config: PlatformConfig, url: httpx.URL) -> httpx.Proxy | None:
-    """The proxy of an address; one that is reached by TLS is checked as the service is."""
+    """Return the proxy for an address. The certificate of a proxy with TLS is checked like the
+    service's."""
     proxy = proxy_for(config, url.scheme, url.host, url.port)
     if proxy is None:
         return None

@@ -1,8 +1,8 @@
-"""The content of a response's body: whether the protocol marks its end, and gzip undone in steps.
+"""The content of a response's body: whether the protocol marks its end, and gzip decoding in steps.
 
-Requests ask for gzip or for no coding, so a body has one coding at most. Decoding is bounded: a few
-bytes can stand for gigabytes, so each step gives at most `STEP_BYTES`, and the caller decides after
-each step whether it wants the next one. The content is complete only when its last gzip member is.
+Requests accept gzip or no coding, so a body has at most one coding. A few compressed bytes can
+expand to gigabytes, so each step returns at most `STEP_BYTES`, and the caller decides whether to
+continue. The content is complete only if its last gzip member is complete.
 """
 
 from __future__ import annotations
@@ -11,31 +11,32 @@ import zlib
 from collections.abc import Iterator, Mapping
 
 ACCEPTED = "gzip"
-"""What requests say in Accept-Encoding; a service may always send a body without any coding."""
+"""The Accept-Encoding of requests. A service may always send a body without a coding."""
 STEP_BYTES = 256 * 1024
-"""The most that one step of decoding gives."""
+"""The most bytes that one step of decoding returns."""
 _GZIP_WINDOW = 31
 """zlib's number for gzip with the largest window."""
 
 
 class BrokenContentError(Exception):
-    """The compressed bytes are damaged, or end before the content does."""
+    """The compressed bytes are damaged, or end before the content is complete."""
 
 
 class RefusedCodingError(Exception):
-    """The body has a coding that was not asked for, or several."""
+    """The body has a coding that the request did not accept, or several codings."""
 
 
 def is_open_ended(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether nothing but the end of the connection ends the body, which may be whole or cut then
-    (RFC 9112, section 6.3)."""
+    """Return whether only the end of the connection marks the end of the body, which may then be
+    complete or cut (RFC 9112, section 6.3)."""
     if status in (204, 304):
         return False
     return "transfer-encoding" not in headers and "content-length" not in headers
 
 
 def gzip_reader(headers: Mapping[str, str]) -> GzipReader | None:
-    """The reader of a body's content; None for a body without a coding. Raises RefusedCodingError.
+    """Return the reader of a body's content; None for a body without a coding. Raises
+    RefusedCodingError.
 
     `headers` joins repeated fields with commas.
     """
@@ -49,15 +50,15 @@ def gzip_reader(headers: Mapping[str, str]) -> GzipReader | None:
 
 
 class GzipReader:
-    """The content of a gzip body: one member or several, one after the other (RFC 1952)."""
+    """Decodes a gzip body, which has one or several members (RFC 1952)."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP_WINDOW)
         self._complete = True
-        """Whether no member is open: no byte has come, or the last member has ended."""
+        """Whether no member is open: no byte has arrived, or the last member has ended."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The content that a piece of the body brings, in steps; a step may be empty. Raises
+        """Yield the content of a piece of the body, in steps. A step may be empty. Raises
         BrokenContentError."""
         more = bool(data)
         while more:
@@ -69,12 +70,12 @@ class GzipReader:
                 raise BrokenContentError(f"the body is not gzip: {error}") from None
             self._complete = self._member.eof
             data = self._member.unused_data if self._complete else self._member.unconsumed_tail
-            # zlib may hold content of bytes that it has taken in already.
+            # zlib may have more content of bytes that it has already read.
             more = bool(data) or (len(step) == STEP_BYTES and not self._complete)
             yield step
 
     def finish(self) -> None:
-        """The body has ended. Raises BrokenContentError where its last member has not. A body
-        without a byte has no content."""
+        """Check the end of the body. Raises BrokenContentError if its last member is not complete.
+        A body of no bytes has no content."""
         if not self._complete:
             raise BrokenContentError("the body ends inside its compressed data")

@@ -1,4 +1,4 @@
-"""Drives a program on an event loop: carries out its effects and sends their outcomes back in.
+"""Drives a program on an event loop: carries out its effects and sends the outcomes back to it.
 
 Each running program has a `Session`, which owns the stream that the program has open.
 """
@@ -43,7 +43,7 @@ def _never() -> bool:
 async def drive(
     program: Program[Any], transport: Transport, interrupted: Callable[[], bool] = _never
 ) -> AsyncGenerator[Any]:
-    """Carry a program out; what it notifies of. What is interrupted, by a cancel too, raises
+    """Run a program and yield its events. An interrupted or cancelled effect raises
     PlatformInterruptedError inside the program."""
     program = _guarded(program, transport.secrets)
     session = Session(transport)
@@ -68,8 +68,8 @@ async def drive(
 
 
 def keeping(work: Operation[T] | Program[T], results: list[T]) -> Program[None]:
-    """The program of some work; its result is put into the list. Raises PlatformInputError for
-    what is no work."""
+    """Return the program of an operation or a program. It appends its result to the list. Raises
+    PlatformInputError for anything else."""
     program = as_program(work)
 
     def kept() -> Program[None]:
@@ -88,7 +88,7 @@ class Session:
         self._config_used = transport.config
 
     async def perform(self, effect: Effect) -> Any:
-        """The outcome of one effect, `Notify` excepted: telling the caller is the driver's part."""
+        """Carry out one effect and return its outcome. The driver itself handles `Notify`."""
         match effect:
             case Call():
                 return await self._transport.call(effect)
@@ -128,7 +128,7 @@ class Session:
 
 
 async def _perform(session: Session, effect: Effect, interrupted: Callable[[], bool]) -> Any:
-    """The outcome of an effect, unless it is interrupted before that is there."""
+    """Return the outcome of an effect, unless the effect is interrupted first."""
     if interrupted():
         raise PlatformInterruptedError(INTERRUPTED)
     try:
@@ -142,7 +142,7 @@ async def _perform(session: Session, effect: Effect, interrupted: Callable[[], b
 
 
 def _guarded(program: Program[T], secrets: KnownSecrets) -> Program[T]:
-    """The program; the errors that it meets and raises hold no secret."""
+    """Return the program, with the secrets removed from the errors that it receives and raises."""
     try:
         effect = next(program)
         while True:

@@ -1,4 +1,4 @@
-"""A program that runs on the loop of another thread, as an iterator of what it notifies of."""
+"""A program on the loop of another thread, as an iterator over its events."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _END = object()
 
 
 class Events:
-    """What a program notifies of, as an iterator: the program goes on when more is wanted.
+    """The events of a program, as an iterator. The program continues when the next event is
+    requested.
 
-    `close` ends a program half way. What has not come to its end never looks as if it had: asked
-    again, it raises again. Raises PlatformError; PlatformClosedError where the client, or this, was
-    closed before the program's end.
+    `close` ends a program before its end. A program that did not reach its end never looks
+    complete: each later request raises again. Raises PlatformError; PlatformClosedError if the
+    client or this iterator was closed before the program's end.
     """
 
     def __init__(self, begin: Callable[[], RunningProgram], program: Program[Any]) -> None:
@@ -64,7 +65,7 @@ class Events:
         return event
 
     def close(self) -> None:
-        """End the program, if it has not ended, and close what it has open."""
+        """End the program if it has not ended, and close its stream."""
         if self._closed:
             return
         self._closed = True
@@ -80,7 +81,7 @@ class Events:
 
 
 class RunningProgram:
-    """A program under way on the loop of another thread."""
+    """A program that is running on the loop of another thread."""
 
     def __init__(
         self, thread: LoopThread, steps: AsyncGenerator[Any], interrupted: Callable[[], bool]
@@ -92,26 +93,27 @@ class RunningProgram:
         self._one_at_a_time = asyncio.Lock()
 
     def step(self) -> Any:
-        """The next event, `_END` at the end."""
+        """Return the next event; `_END` at the end."""
         return self.thread.call(self._step, self._begun)
 
     def close(self) -> None:
         self.thread.call(self._close)
 
     def interrupt(self) -> None:
-        """Cancel the step that is under way; returns at once."""
+        """Cancel the current step, without waiting."""
         self.thread.call_soon(self._cancel)
 
     def _begun(self, step: asyncio.Task[Any]) -> None:
         self._under_way.append(step)
 
     async def _step(self) -> Any:
-        # One that is cancelled keeps the lock until it has cleaned up.
+        # A cancelled step keeps the lock until it has cleaned up.
         try:
             async with self._one_at_a_time:
                 return await anext(self._steps, _END)
         except asyncio.CancelledError:
-            # The cancel of an interrupt can come while its error is cleaned up after already.
+            # The cancel of an interrupt can come while the program already cleans up after its
+            # error.
             if not self._interrupted():
                 raise
             raise PlatformInterruptedError(INTERRUPTED) from None
@@ -125,7 +127,7 @@ class RunningProgram:
 
     def _cancel(self) -> None:
         for step in self._under_way:
-            if not step.cancelling():  # a second one would end the cleaning up
+            if not step.cancelling():  # a second cancel would end the clean-up
                 step.cancel()
 
 

@@ -1,5 +1,5 @@
-"""Fair scheduling on an event loop: a thousand waits that start together do their work at the start
-one after the other, and the loop does all other work in between."""
+"""Fair scheduling on an event loop: if a thousand waits start together, they do their first work
+one after another, and the loop does all other work in between."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None
 
 
 async def yield_turn() -> None:
-    """Wait for a turn. Each round of the loop gives one turn, first come, first served. The caller
-    should take milliseconds until it waits for something."""
+    """Wait for a turn. Each round of the loop gives one turn, in the order of the calls. After its
+    turn, the caller should run only for milliseconds until it waits again."""
     loop = asyncio.get_running_loop()
     waiting = _waiting.setdefault(loop, deque())
     mine = loop.create_future()

@@ -1,9 +1,9 @@
-"""What the HTTP library logs at debug level, without what the headers of an answer say.
+"""Hides the values of response headers in what the HTTP library logs at debug level.
 
-httpcore writes each answer's headers into its debug log as they came: cookies and tokens too. The
-logger formats them itself, so a filter rewrites the finished line: every header keeps its name, and
-only a few that never hold a secret keep their value. The filter is for the whole process: it hides
-the headers of other users of the library as well.
+httpcore writes the headers of each response into its debug log, with cookies and tokens. The logger
+formats them itself, so a filter rewrites the finished line: each header keeps its name, and only a
+few headers that never contain a secret keep their value. The filter works for the whole process, so
+it hides the headers of other users of the library too.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class HeaderFilter(logging.Filter):
     """Hides the values of headers in lines of httpcore."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite the line; every line is let through."""
+        """Rewrite the line. Return True, so that every line is logged."""
         if "headers" in (line := record.getMessage()):
             record.msg, record.args = _HEADER.sub(_shown, line), ()
         return True
 
 
 def hide_headers() -> None:
-    """Have httpcore log no header's value from now on; again changes nothing."""
+    """Hide header values in httpcore's log from now on. A second call changes nothing."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         if not any(isinstance(known, HeaderFilter) for known in logger.filters):

@@ -1,8 +1,8 @@
-"""An event loop in a thread of its own, which synchronous code has its work done by.
+"""An event loop in its own thread, which does the work of synchronous code.
 
-Nothing ever waits for such a thread without end: it is a daemon, so a process can end while it
-works; one that is not referred to any more ends by itself; and a process that was forked has none
-of its parent's threads, so it begins anew.
+Nothing waits for such a thread forever. It is a daemon thread, so a process can end while the
+thread works. The thread ends by itself if nothing refers to it any more. A forked process has none
+of its parent's threads, so it starts a new one.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ EXIT_SECONDS = 2.0
 """How long `stop`, and the end of a process, wait for connections to be closed."""
 
 SIGNAL_SECONDS = 0.5
-"""How long the handler of a signal may have to wait for the main thread, while that waits here."""
+"""Seconds between two wake-ups of a waiting thread: the longest delay of a signal handler while the
+main thread waits here."""
 
 _running: weakref.WeakSet[LoopThread] = weakref.WeakSet()
 
 
 class LoopStoppedError(Exception):
-    """The loop has been stopped, or stands in the process that this one was forked from."""
+    """The loop has been stopped, or belongs to the parent of this forked process."""
 
 
 class LoopThread:
     """Runs coroutines for other threads, from its creation until `stop`.
 
-    `cleanup` is awaited at the end. It must not refer to the object whose end stops the loop.
+    `cleanup` is awaited at the end. It must not refer to the object whose deletion stops the loop.
     """
 
     def __init__(self, cleanup: Cleanup) -> None:
         self._cleanup = cleanup
         self._loop = asyncio.new_event_loop()
-        # A signal handler may stop the loop while its own thread stands in `call`.
+        # A signal handler may stop the loop while its own thread is inside `call`.
         self._gate = threading.RLock()
         self._open = True
         self._pid = os.getpid()
@@ -56,12 +57,13 @@ class LoopThread:
 
     @property
     def here(self) -> bool:
-        """Whether the loop is one of this process."""
+        """Whether the loop belongs to this process."""
         return self._pid == os.getpid()
 
     def call(self, function: Callable[[], Awaitable[T]], begun: Begun | None = None) -> T:
-        """Await the function's outcome on the loop; an exception here (a signal handler may raise)
-        cancels it there. `begun` hears there of the task. Raises LoopStoppedError."""
+        """Run the function on the loop and return its outcome. If the caller's thread gets an
+        exception (a signal handler may raise), the function is cancelled. `begun` is called on the
+        loop with its task. Raises LoopStoppedError."""
         if threading.current_thread() is self._thread:
             raise RuntimeError("the loop's own thread cannot wait for it")
 
@@ -88,12 +90,13 @@ class LoopThread:
             raise
 
     def call_soon(self, function: Callable[[], None]) -> None:
-        """Call the function on the loop, if that still runs, without waiting for it."""
+        """Call the function on the loop if the loop still runs, without waiting for it."""
         if self.here and self._open:
             self._loop.call_soon_threadsafe(function)
 
     def stop(self, *, seconds: float = STOP_SECONDS) -> None:
-        """Cancel what runs, clean up and end the thread; waits for that at most so many seconds."""
+        """Cancel the running tasks, clean up and end the thread. Waits for this at most
+        `seconds`."""
         if not self.here:
             return
         with self._gate:
@@ -102,7 +105,7 @@ class LoopThread:
             self._thread.join(seconds)
 
     def abandon(self) -> None:
-        """`stop` without waiting and without locks, as the garbage collector needs it."""
+        """`stop` without waiting and without locks, for the garbage collector."""
         if self.here:
             self._ask_to_end()
 
@@ -113,9 +116,9 @@ class LoopThread:
 
 
 def _outcome(future: Future[T]) -> T:
-    """What the future ends with. Who waits looks up now and then: Python runs the handler of a
-    signal in the main thread, and the kernel may have given the signal to another one (it does so
-    when the process was stopped), which does not wake the main thread."""
+    """Return the future's result, or raise its error. The wait wakes up regularly, because Python
+    runs signal handlers in the main thread. The kernel may deliver the signal to another thread (as
+    it does if the process was stopped), which does not wake the main thread."""
     while True:
         try:
             return future.result(SIGNAL_SECONDS)
@@ -134,10 +137,11 @@ def _run(loop: asyncio.AbstractEventLoop, cleanup: Cleanup) -> None:
 
 
 async def _end(cleanup: Cleanup) -> None:
-    """What is under way is cancelled before connections are closed, so that it can tell why."""
+    """Cancel the running tasks, then close connections, so that the tasks can report why they
+    ended."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
-        if not task.cancelling():  # a second one would end the cleaning up
+        if not task.cancelling():  # a second cancel would end the clean-up
             task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.get_running_loop().shutdown_asyncgens()
@@ -146,7 +150,8 @@ async def _end(cleanup: Cleanup) -> None:
 
 @atexit.register
 def _stop_all() -> None:
-    """The process ends: close connections, but wait for none that does not want to."""
+    """Close connections at the end of the process, without waiting for a connection that does not
+    close."""
     threads = list(_running)
     for thread in threads:
         thread.abandon()

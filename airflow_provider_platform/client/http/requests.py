@@ -1,4 +1,4 @@
-"""What a request is made of: the headers that all have in common, query parameters, a JSON body."""
+"""The parts of a request: common headers, query parameters, a JSON body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ HEADERS = {
 
 
 def json_body(name: RequestName, value: Any) -> bytes:
-    """A request's body, empty for None. Raises PlatformInputError for what JSON cannot carry."""
+    """Return a request's body; empty for None. Raises PlatformInputError for values that JSON does
+    not have."""
     if value is None:
         return b""
     try:
@@ -33,7 +34,8 @@ def json_body(name: RequestName, value: Any) -> bytes:
 
 
 def query_pairs(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
-    """Query parameters as pairs: lists repeat their name, None is absent, booleans are lower."""
+    """Return query parameters as pairs: a list repeats its name, None is left out, booleans are in
+    lower case."""
     if not params:
         return None
     return [

@@ -1,4 +1,4 @@
-"""How large a response may be, in bytes and in lists and objects, and its body read within that."""
+"""Limits the size of a response, in bytes and in lists and objects, and reads its body."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page
 
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
-"""The limit of a response that a model describes and that is not a list."""
+"""The most bytes of a response that has a model and is not a list."""
 MAX_LIST_BYTES = 16 * 1024 * 1024
-"""The limit of a page of a list, and of a response that no model describes."""
+"""The most bytes of a page of a list, and of a response without a model."""
 MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 MAX_DESCRIBED_CONTAINERS = 200_000
 MAX_CONTAINERS = 1_000_000
-"""The most lists and objects of an answer that a model describes, and of any other: a few bytes of
-text each, they take a hundred bytes of memory and most of the time of reading."""
+"""The most lists and objects of a response. Each is a few bytes of text, but takes a hundred bytes
+of memory, and most of the time of parsing."""
 
 
 def max_bytes(operation: Operation[Any]) -> int:
-    """The most bytes that a response of the operation may have, decoded."""
+    """Return how many bytes a response of the operation may have after decoding."""
     if operation.binary:
         return MAX_DOWNLOAD_BYTES
     answer: Any = operation.answer
@@ -33,7 +33,8 @@ def max_bytes(operation: Operation[Any]) -> int:
 
 
 async def read_body(name: RequestName, response: OpenResponse, limit: int, *, cut: bool) -> bytes:
-    """The body; with `cut` (errors, of which any part is good enough) as much of it as comes."""
+    """Return the body. With `cut`, return as much of it as arrives: any part of an error is good
+    enough."""
     pieces: list[bytes] = []
     size = 0
     try:

@@ -1,4 +1,4 @@
-"""What an HTTP answer means: a typed value, or the error that says what went wrong.
+"""Turns an HTTP response into a typed value, or into an error that says what failed.
 
 Pure functions over status, headers and body. The platform's web host answers unknown paths with
 200 and an HTML page, so a successful status alone proves nothing.
@@ -54,12 +54,10 @@ def read_response(
     hidden: Redactor | None = None,
     open_ended: bool = False,
 ) -> T:
-    """The typed answer of a management call, or the PlatformError that it amounts to. `hidden`
-    takes out what an answer must not hold.
-
-    Nothing but the end of the connection marks the end of a body that is `open_ended`. It counts
-    only where the content itself shows that it is whole: a JSON object, array, string or word does,
-    a number, a file and an empty body do not.
+    """Return the typed answer of a management call. Raises PlatformError. `hidden` removes secrets
+    that the answer must not contain. If the body is `open_ended`, only the end of the connection
+    marks its end. Such a body counts only if its content shows that it is complete: a JSON object,
+    array, string or word does, but a number, a file or an empty body does not.
     """
     name = operation.request_name
     refuse_redirect(name, status, headers)
@@ -87,14 +85,15 @@ def read_response(
 
 
 def _without_own(value: Any, hidden: Redactor) -> Any:
-    """The answer without our own credentials. A credential that it carries stays as it is, although
-    it may begin like one of ours: its model keeps it out of XComs."""
+    """Return the answer without our own credentials. A credential that the answer itself returns
+    stays, even if it begins like one of ours: its model keeps it out of XComs."""
     clean = hidden.value(value)
     return value if clean is value else shown_credentials(hidden.value(hide_credentials(value)))
 
 
 def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:
-    """The answer without a body; where there should be one, it was cut before it began."""
+    """Return the answer for an empty body. Raises PlatformError if a body is required, because it
+    was cut."""
     name = operation.request_name
     if open_ended and operation.answer is not type(None):
         raise _perhaps_cut(name)
@@ -122,9 +121,9 @@ _ERROR_KEYS = {"error", "message", "code", "jsonrpc", "id", "requestId", "status
 def check_stream_start(
     name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> None:
-    """Raise the error that the head of a chat answer amounts to; `body` is only needed (and read)
-    where the status is not 200. The service's document names text/html for its stream too, so the
-    first bytes tell a stream from a web page, and not the content type."""
+    """Raise the error that the head of a chat response reports. `body` is needed (and read) only if
+    the status is not 200. The content type does not distinguish a stream from a web page, because
+    the service's document names text/html for its stream too; the first bytes do."""
     refuse_redirect(name, status, headers)
     if status >= 400:
         raise chat_error(name, status, headers, body, now=now)
@@ -133,7 +132,7 @@ def check_stream_start(
 def check_data_start(
     name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> None:
-    """Raise the error that the head of a data API answer amounts to."""
+    """Raise the error that the head of a data API response reports."""
     refuse_redirect(name, status, headers)
     if status >= 400:
         raise data_error(name, status, headers, body, now=now)
@@ -144,8 +143,8 @@ def check_data_start(
 def read_data_document(
     name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> Any | DataRefusal:
-    """The JSON document that the data API answers, or what the deployment itself refuses with (a
-    body with `error`). Raises the error that any other answer amounts to."""
+    """Return the JSON document of a data API response, or the deployment's own refusal (a body with
+    `error`). Raises PlatformError for any other response."""
     refuse_redirect(name, status, headers)
     if status >= 400:
         said = own_error(status, body)
@@ -166,8 +165,8 @@ def read_data_document(
 
 
 def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) -> None:
-    """Raise PlatformAddressError for a 3xx: redirects are never followed, so that a credential
-    stays with the host that it was given for."""
+    """Raise PlatformAddressError for a 3xx. Redirects are never followed, so that a credential is
+    sent only to its own host."""
     if not 300 <= status < 400:
         return
     location = headers.get("location", "")
@@ -188,7 +187,7 @@ def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) 
 def json_value(
     name: RequestName, headers: Mapping[str, str], body: bytes, *, described: bool = True
 ) -> Any:
-    """Return the value of a JSON body. Raises PlatformError for HTML, for half a text and for
+    """Return the value of a JSON body. Raises PlatformError for HTML, for a cut document and for
     anything else."""
     if is_html(headers, body):
         raise _wrong_address(name, "HTML", described=described)
@@ -203,7 +202,8 @@ def json_value(
 
 
 def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
-    """`described` says that the path is one of the service's own, so that the address is wrong."""
+    """Return the error for a response that is not JSON. `described` says that the path is
+    documented, so the address must be wrong."""
     if not described:
         return PlatformAddressError(
             f"{name.action}: the service returned {got} instead of JSON. The service does this if "

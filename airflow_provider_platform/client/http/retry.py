@@ -1,7 +1,7 @@
-"""When a management call is repeated, and how long to wait: one policy for all callers.
+"""Decides when a management call is repeated, and how long to wait: one policy for all callers.
 
-GET, PUT and DELETE are repeated after connection errors, time-outs, 408, 429 and 5xx. What must
-not be processed twice is repeated only when it cannot have been processed at all: no connection
+GET, PUT and DELETE are repeated after connection errors, time-outs, 408, 429 and 5xx. A request
+that must not be processed twice is repeated only if it cannot have been processed: no connection
 was made, 429, or 503 with `Retry-After`. `transport` repeats the request and counts the attempts.
 """
 
@@ -27,13 +27,13 @@ TRANSIENT_STATUSES = frozenset({408, 429})
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 LONGEST_RETRY_AFTER = 600.0
-"""Seconds: a service that asks for more is not waited for when nobody set a deadline."""
+"""Seconds of the longest `Retry-After` that is respected if there is no deadline."""
 _A_YEAR = 366 * 24 * 3600.0
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:
-    """Seconds to wait by a `Retry-After` header (seconds or an HTTP date); None if it has none
-    or says nothing that can be read. `now` is Unix time."""
+    """Return the seconds to wait according to a `Retry-After` header (seconds or an HTTP date);
+    None if it is missing or cannot be parsed. `now` is Unix time."""
     if value is None:
         return None
     text = value.strip()
@@ -50,7 +50,7 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed a little later."""
+    """Return whether the same request may succeed a little later."""
     if isinstance(error, PlatformTransportError | PlatformTransientConflictError):
         return True
     status = error.status if isinstance(error, PlatformApiError) else None
@@ -58,7 +58,8 @@ def is_transient(error: BaseException) -> bool:
 
 
 def cannot_have_been_processed(error: BaseException) -> bool:
-    """Whether the service surely did nothing with the request that ended in this error."""
+    """Return whether the service certainly did not process the request that ended with this
+    error."""
     if isinstance(error, PlatformTransportError):
         return error.processed is False
     if isinstance(error, PlatformTransientConflictError):
@@ -69,20 +70,21 @@ def cannot_have_been_processed(error: BaseException) -> bool:
 
 
 def may_have_been_processed(error: BaseException) -> bool:
-    """Whether the service may have carried the request out although it gave no usable answer."""
+    """Return whether the service may have processed the request, although it returned no usable
+    answer."""
     if isinstance(error, PlatformProtocolError):
         return True
     return is_transient(error) and not cannot_have_been_processed(error)
 
 
 def may_repeat(error: BaseException, *, repeatable: bool) -> bool:
-    """Whether the request that ended in this error may be sent again now."""
+    """Return whether the request that ended with this error may be sent again now."""
     return cannot_have_been_processed(error) or (repeatable and is_transient(error))
 
 
 def pause_after(error: BaseException | None, failures: int) -> float:
-    """Seconds to wait after so many failures in a row: what the service asked for, else a pause
-    that doubles each time, with jitter."""
+    """Return the seconds to wait after so many failures in a row: the service's `Retry-After`, or a
+    pause that doubles each time, with jitter."""
     asked = error.retry_after if isinstance(error, PlatformApiError) else None
     grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** max(0, min(failures, 16) - 1))
     jittered = grown * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
@@ -92,7 +94,8 @@ def pause_after(error: BaseException | None, failures: int) -> float:
 def tenacity_policy(
     *, repeatable: bool, max_attempts: int, deadline: float | None, clock: Callable[[], float]
 ) -> dict[str, Any]:
-    """Arguments for tenacity's `Retrying` or `AsyncRetrying` that carry out this policy."""
+    """Return the arguments with which tenacity's `Retrying` or `AsyncRetrying` follows this
+    policy."""
 
     enough = stop_after_attempt(max_attempts)
 

@@ -19,13 +19,13 @@ from airflow_provider_platform.client.http.connection_pool import OpenResponse
 
 DRAIN_SECONDS = 0.25
 MAX_WAITING_BYTES = 1024 * 1024
-"""What a stream takes of the network before anybody reads it."""
+"""The most bytes that a stream receives before its reader takes them."""
 
 
 class Stream:
-    """The open answer of a request, read piece by piece; bytes come decoded.
+    """The open response of a request, read piece by piece and decoded.
 
-    A task of its own takes what arrives, so that a reader gets all of that at once.
+    A separate task receives what arrives, so that a reader gets all of it at once.
     """
 
     def __init__(self, name: RequestName, response: OpenResponse) -> None:
@@ -41,14 +41,15 @@ class Stream:
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether the body ends where the connection does, so that it may have been cut."""
+        """Whether only the end of the connection marks the end of the body, so that it may have
+        been cut."""
         return self._response.is_open_ended
 
     async def read(self, seconds: float) -> bytes | None:
-        """The bytes that have arrived, b"" at the body's own end, None after so many seconds
-        without any (the connection is lost then). Raises PlatformTransportError where the answer
-        broke off, PlatformProtocolError where its coding cannot be read, PlatformClosedError where
-        it was closed before its end."""
+        """Return the bytes that have arrived: b"" at the end of the body, None after `seconds`
+        without bytes (the connection is then lost). Raises PlatformTransportError if the response
+        broke off, PlatformProtocolError if its coding cannot be decoded, PlatformClosedError if it
+        was closed before its end."""
         if not self._progress.is_set():
             try:
                 async with asyncio.timeout(seconds):
@@ -75,18 +76,18 @@ class Stream:
         )
 
     async def drain(self) -> None:
-        """Wait a moment for the end of an answer of which nothing more is wanted."""
+        """Wait a moment for the end of a response whose content is no longer needed."""
         self._pieces.clear()
         self._room.set()
         await asyncio.wait({self._arrivals}, timeout=DRAIN_SECONDS)
 
     @property
     def _over(self) -> bool:
-        """Whether all has been read, to the clean end."""
+        """Return whether the body was read to its proper end."""
         return self._ended and not self._pieces
 
     async def aclose(self) -> None:
-        """Give the connection back or close it."""
+        """Return the connection to the pool, or close it."""
         self._failure = self._failure or PlatformClosedError(
             f"{self._name.action}: this client closed the stream before the stream ended.",
             where=self._name.where,

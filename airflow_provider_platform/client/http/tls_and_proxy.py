@@ -1,4 +1,4 @@
-"""How connections are made: which certificates are trusted, through which proxy, kept alive how."""
+"""How connections are made: trusted certificates, proxy, TCP keep-alive."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from airflow_provider_platform.client.formats.addresses import is_loopback
 
 
 def tls_context(config: PlatformConfig) -> ssl.SSLContext:
-    """The TLS settings of a configuration: system and bundled CAs, and the connection's own.
-
-    Raises PlatformConfigError for a `ca_bundle` without certificates.
+    """Return the TLS context of a configuration: system CAs, bundled CAs and the connection's own.
+    Raises PlatformConfigError if `ca_bundle` has no certificates.
     """
     bundle = config.ca_bundle
     try:
@@ -33,7 +32,7 @@ def tls_context(config: PlatformConfig) -> ssl.SSLContext:
 
 @lru_cache(maxsize=8)
 def _context(bundle: Path | None, _changed: int, verify: bool) -> ssl.SSLContext:
-    """Shared, because each takes a tenth of a second to make and a megabyte to keep."""
+    """Return a cached TLS context: a new one takes a tenth of a second and a megabyte."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     if bundle is not None and bundle.is_dir():
@@ -48,14 +47,16 @@ def _context(bundle: Path | None, _changed: int, verify: bool) -> ssl.SSLContext
 
 @lru_cache(maxsize=1)
 def unused_context() -> ssl.SSLContext:
-    """What an HTTP client of a plain address is given: httpx would make one for each."""
+    """Return a TLS context for HTTP clients that use plain http: httpx would create one for
+    each."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def proxy_for(
     config: PlatformConfig, scheme: str, host: str, port: int | None = None
 ) -> str | None:
-    """The connection's proxy, else the system's, which never applies to this machine itself."""
+    """Return the connection's proxy, otherwise the system's. The system's proxy never applies to
+    this machine itself."""
     if config.proxy is not None:
         return config.proxy.get_secret_value()
     if is_loopback(host) or _bypasses_proxy(host, port or _PORTS[scheme]):
@@ -69,9 +70,9 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def _bypasses_proxy(host: str, port: int) -> bool:
-    """Whether the system's rules except an address from its proxy: by name, with or without a port,
-    as Python's own rules do, or by the range that it is in (`10.0.0.0/8`, `fd00::/8`). Ranges hold
-    for addresses that are written as numbers; names are not looked up."""
+    """Return whether NO_PROXY exempts an address: by name, with or without a port, as in Python's
+    own rules, or by a range (`10.0.0.0/8`, `fd00::/8`). Ranges apply only to numeric addresses;
+    names are not resolved."""
     if proxy_bypass(host) or proxy_bypass(f"{host}:{port}"):
         return True
     try:
@@ -86,7 +87,7 @@ def _bypasses_proxy(host: str, port: int) -> bool:
 
 
 def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """The addresses that an entry of NO_PROXY names by number."""
+    """Return the network of a numeric NO_PROXY entry."""
     try:
         return ipaddress.ip_network(entry.strip("[]"), strict=False)
     except ValueError:
@@ -94,7 +95,7 @@ def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
 
 
 def keep_alive_options() -> list[tuple[int, int, int]]:
-    """Socket options for long streams: middleboxes forget connections that are idle."""
+    """Return the socket options for long streams: middleboxes drop idle connections."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, name):

@@ -52,15 +52,16 @@ from airflow_provider_platform.client.operations.secret_names import may_hold_se
 T = TypeVar("T")
 
 Reload = Callable[[], Awaitable[PlatformConfig]]
-"""Reads the configuration again where it came from."""
+"""Reads the configuration again from its source."""
 Mask = Callable[[list[str]], Awaitable[None]]
 Learn = Callable[[Iterable[str]], Awaitable[None]]
-"""Hears of every secret that is sent or received for the first time, before anybody else can."""
+"""Called with each secret that is sent or received for the first time, before the caller can use
+it."""
 
 CONNECT_TIMEOUT = 30.0
 LEAST_SECONDS = 1.0
 LARGE_BYTES = 256 * 1024
-"""Above this, an answer is read beside the loop."""
+"""A larger response is parsed in another thread."""
 
 
 class Transport:
@@ -83,7 +84,7 @@ class Transport:
         self._reloading = asyncio.Lock()
 
     def anew(self) -> Transport:
-        """The same with connections of its own."""
+        """Return a transport with the same configuration and its own connections."""
         return Transport(self.config, reload=self._reload, clock=self.clock, mask=self._mask)
 
     async def aclose(self) -> None:
@@ -122,13 +123,13 @@ class Transport:
             raise
 
     async def reload_credentials(self, refused: PlatformConfig) -> bool:
-        """Read the credentials again; True where others than the refused ones are in use now. A
-        connection that points elsewhere by now is not used."""
+        """Read the credentials again. Return True if they differ from the refused ones. If the
+        connection now has another address, its credentials are not used."""
         if self._reload is None:
             return False
         async with self._reloading:
             if self.config.secrets != refused.secrets:
-                return True  # another call has read them meanwhile
+                return True  # another call has read them in the meantime
             fresh = await self._reload()
             if fresh.secrets == self.config.secrets or not fresh.same_endpoints(self.config):
                 return False
@@ -137,7 +138,7 @@ class Transport:
             return True
 
     async def send_chat(self, effect: SendChat) -> None:
-        """Send an abort request. Raises PlatformError; returns only where it was confirmed."""
+        """Send an abort request, and return if the service confirms it. Raises PlatformError."""
         await self._learn(secrets_in(effect.body))
         url = f"{self.config.require_chat_url()}{effect.path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
@@ -153,7 +154,7 @@ class Transport:
         read_abort(answered.status, answered.headers, answered.body, now=self.clock())
 
     async def open_stream(self, effect: OpenStream) -> Stream:
-        """Send a chat request; the answer's head is checked, its body is still to be read."""
+        """Send a chat request and check the head of its response. The caller reads the body."""
         await self._learn(secrets_in(effect.body))
         return await self._open(
             CHAT_STREAM,
@@ -166,7 +167,7 @@ class Transport:
         )
 
     async def open_data_stream(self, effect: OpenDataStream) -> Stream:
-        """Send a query to the data API; its token stands in the header alone, without a scheme."""
+        """Send a query to the data API. The header has only the token, without a scheme."""
         await self._learn([effect.token.get_secret_value()])
         return await self._open(
             DATA_QUERY,
@@ -178,7 +179,7 @@ class Transport:
         )
 
     async def call_data(self, effect: CallData) -> Any | DataRefusal:
-        """Send a request to the data API and read the document that it answers."""
+        """Send a request to the data API and return the document of its response."""
         await self._learn([effect.token.get_secret_value()])
         answered = await self._request(
             "POST",
@@ -260,7 +261,7 @@ class Transport:
         return answer
 
     async def _learn(self, secrets: Iterable[str]) -> None:
-        """Hide these secrets from now on, in errors and, where somebody masks logs, there."""
+        """Hide these secrets from now on in errors, and in logs if the caller masks them."""
         new = self.secrets.learn(secrets)
         if new and self._mask is not None:
             await self._mask(new)
@@ -283,7 +284,10 @@ class Transport:
         if body is not None:
             headers = {**headers, "Content-Type": "application/json"}
         elif content is not None:
-            headers = {**headers, "Content-Length": "0"}  # some front ends answer 411 without
+            headers = {
+                **headers,
+                "Content-Length": "0",
+            }  # some front ends answer 411 if it is missing
         async with translated(name, url, seconds):
             response = await self.connections.send(
                 self.config,
@@ -303,7 +307,8 @@ class Transport:
             return _Answered(head.status_code, head.headers, answer, response.is_open_ended)
 
     def _seconds_until(self, deadline: float | None) -> float:
-        """What one request may take; the last one before a deadline has at least a second."""
+        """Return the seconds that one request may take. The last request before a deadline has at
+        least a second."""
         if deadline is None:
             return self.config.request_timeout
         return min(self.config.request_timeout, max(LEAST_SECONDS, deadline - self.clock()))
@@ -318,7 +323,7 @@ class Transport:
 
 @dataclass(frozen=True)
 class _Answered:
-    """A response as it came; `open_ended` as in `responses.read_response`."""
+    """A response before parsing; `open_ended` as in `responses.read_response`."""
 
     status: int
     headers: httpx.Headers
@@ -329,7 +334,7 @@ class _Answered:
 def _read(
     operation: Operation[T], answered: _Answered, *, now: float, hidden: Redactor | None
 ) -> tuple[T, list[str]]:
-    """The answer, and the secrets in it."""
+    """Return the answer and the secrets in it."""
     answer = responses.read_response(
         operation,
         answered.status,
@@ -344,8 +349,8 @@ def _read(
 
 
 def _weakly(learn: Learn) -> Learn:
-    """Calls the method as long as its object lives: the event loop keeps connections, which must
-    not keep a client that nobody refers to any more."""
+    """Return a function that calls the method while its object lives. The event loop keeps
+    connections, and these must not keep alive a client to which nothing else refers."""
     method = WeakMethod(learn)
 
     async def call(secrets: Iterable[str]) -> None:
@@ -356,5 +361,6 @@ def _weakly(learn: Learn) -> Learn:
 
 
 def _connect_timeout(seconds: float) -> float:
-    """A little less than the whole, so that a connection that was never made shows as that."""
+    """Return a little less than the whole time, so that a connection that was never made is
+    reported as such."""
     return min(CONNECT_TIMEOUT, seconds * 0.9)

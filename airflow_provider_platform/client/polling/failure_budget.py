@@ -1,8 +1,8 @@
 """How many failures in a row a wait tolerates before it gives up.
 
-A wait for something at the service outlives short outages: five transient failures in a row, and
-for a minute that what was just begun is not known or not served yet. The count is plain data, so
-that it can go with the wait from one process to the next.
+A wait tolerates short outages: five transient failures in a row. For a minute it also tolerates
+that the service does not know or serve something that was just started. The count is plain data, so
+that it can move with the wait from one process to the next.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from airflow_provider_platform.client.http.retry import is_transient, pause_afte
 
 TOLERATED_FAILURES = 5
 NOT_FOUND_GRACE = 60.0
-"""Seconds that something may be unknown to the service after its start, or that a branch may be
-without a build."""
+"""Seconds for which the service may not know something after its start, or a branch may have no
+build."""
 LONGEST_PAUSE = 60.0
 
 
@@ -31,11 +31,12 @@ class FailureBudget:
     missing_since: float | None = None
 
     def tolerates(self, error: PlatformError, now: float, *, grace: bool = False) -> bool:
-        """Count a failed poll; whether the wait goes on. With `grace`, a 404 is tolerated for a
-        minute; a branch that nothing serves always is."""
+        """Count a failed poll, and return whether the wait continues. With `grace`, a 404 is
+        tolerated for a minute. A branch that the service does not serve is always tolerated for a
+        minute."""
         not_served = isinstance(error, BranchNotServedError)
         if not_served:
-            self.failures = 0  # the service did answer
+            self.failures = 0  # the service answered
         if not_served or (grace and isinstance(error, PlatformNotFoundError)):
             self.missing_since = now if self.missing_since is None else self.missing_since
             return now - self.missing_since < NOT_FOUND_GRACE
@@ -45,11 +46,11 @@ class FailureBudget:
         return self.failures <= TOLERATED_FAILURES
 
     def clear(self) -> None:
-        """A poll succeeded."""
+        """Forget the failures after a successful poll."""
         self.failures, self.missing_since = 0, None
 
     def pause(self, interval: float, error: PlatformError | None) -> float:
-        """Seconds until the next poll: the interval, longer while polls fail."""
+        """Return the seconds until the next poll: the interval, and longer while polls fail."""
         if self.failures == 0 or error is None:
             return interval
         grown = min(LONGEST_PAUSE, interval * 2.0 ** (self.failures - 1))

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from airflow_provider_platform.client.operations.program import Program, Sleep
 
 POLL_SPREAD = 0.5
-"""How far a pause between polls goes to either side: polls of one instant cover an interval."""
+"""The fraction by which a pause between polls is randomly shorter or longer, so that polls which
+began together spread over an interval."""
 
 
 @dataclass(frozen=True)
 class PollInterval:
-    """Seconds between polls; with `exponential_backoff` they grow, up to `max_wait`."""
+    """The seconds between polls. With `exponential_backoff` they grow up to `max_wait`."""
 
     interval: float
     exponential_backoff: bool = False
     max_wait: float | None = None
 
     def pause(self, polls: int) -> float:
-        """Seconds to wait after so many polls."""
+        """Return the seconds to wait after so many polls."""
         if not self.exponential_backoff:
             return self.interval
         grown = max(1.0, self.interval * 2.0 ** min(polls - 2, 32))
@@ -32,7 +33,7 @@ class PollInterval:
 
 
 def poll_pause(seconds: float, left: float) -> Program[None]:
-    """The pause before the next poll, not beyond the end, in `left` seconds."""
+    """Return the pause before the next poll, which ends at the latest after the `left` seconds."""
     if seconds * (1 + POLL_SPREAD) <= left:
         yield Sleep(seconds, spread=POLL_SPREAD)
     else:
@@ -40,6 +41,6 @@ def poll_pause(seconds: float, left: float) -> Program[None]:
 
 
 def first_pause(interval: float, left: float) -> Program[None]:
-    """The pause before the first poll of a wait that many others may begin with: anything up to
-    the interval."""
+    """Return a random pause up to the interval, before the first poll of a wait: many waits may
+    begin at the same time."""
     yield Sleep(max(0.0, min(interval, left) / 2), spread=1.0)

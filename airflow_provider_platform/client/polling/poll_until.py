@@ -1,4 +1,4 @@
-"""Waiting until something at the service is as wanted: poll, pause, poll again.
+"""Waits until a condition at the service is true: poll, pause, poll again.
 
 A condition is a program that returns plain JSON once the wait is over, and None until then.
 `client.sensor_conditions` has the conditions of sensors, and `poll_interval` the pauses.
@@ -23,7 +23,7 @@ from airflow_provider_platform.client.polling.poll_interval import (
 
 @dataclass(frozen=True)
 class NotYet:
-    """What a poll saw instead of what is waited for."""
+    """Reports what a poll found if the condition is not true yet."""
 
     reason: str
 
@@ -33,7 +33,7 @@ class NotYet:
 
 @dataclass(frozen=True)
 class PollFailed:
-    """A poll failed, and the wait goes on."""
+    """Reports that a poll failed and the wait continues."""
 
     error: PlatformError
 
@@ -52,12 +52,12 @@ def poll_until(
     begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
     tells_failures: bool = True,
 ) -> Program[Any]:
-    """Poll until the condition holds, at last at the deadline (Unix time); None after that.
+    """Poll until the condition is true, for the last time at the deadline (Unix time). Return its
+    value, or None after the deadline.
 
-    By default the first poll comes after a pause, for those who have just polled; "within the
-    interval" is for one of many waits that begin together. Notifies of what the condition tells
-    and, with `tells_failures`, of PollFailed. Raises what the condition raises, once that is not
-    tolerated.
+    By default the first poll comes after a pause, because the caller has just polled. "within the
+    interval" is for one of many waits that begin together. Notifies of the condition's events and,
+    with `tells_failures`, of PollFailed. Raises the condition's errors if they are not tolerated.
     """
     if begins == "within the interval":
         yield from first_pause(interval.interval, deadline - clock())
@@ -84,8 +84,8 @@ def poll_once(
     grace: bool = False,
     tells_failures: bool = True,
 ) -> Program[tuple[Any, PlatformError | None]]:
-    """One poll: what it gave, and the failure that was tolerated in its place; with `grace`, what
-    is unknown to the service is tolerated for a minute."""
+    """Poll once. Return the value, and the failure if one was tolerated instead. With `grace`, a
+    404 is tolerated for a minute."""
     try:
         found = yield from condition()
     except PlatformError as error:
