@@ -142,15 +142,7 @@ def follow_build(env: RunEnvironment, ids: Ids) -> Program[Build]:
     PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
-    return (
-        yield from wait_for_build(
-            _build_wanted(ids),
-            deadline=env.deadline,
-            poll_interval=env.poll_interval,
-            clock=env.clock,
-            stagger_first_poll=env.in_triggerer,
-        )
-    )
+    return (yield from wait_for_build(_build_wanted(ids), env.poll_limits, env.clock))
 
 
 def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:

@@ -21,7 +21,6 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.management.data_model.build_status import Build
 from airflow_provider_platform.client.management.dbt_sync.run import (
     DbtSyncOutcome,
-    SyncLimits,
     wait,
 )
 from airflow_provider_platform.client.management.dbt_sync.start import (
@@ -42,6 +41,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     cancel_dbt_sync,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 from airflow_provider_platform.runs.branches import (
     describe_opened,
     follow_build,
@@ -196,12 +196,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         opened."""
         if not ids["waits"]:
             return _only_started(ids)
-        limits = SyncLimits(
-            deadline=env.deadline,
-            poll_interval=env.poll_interval,
-            stagger_first_poll=env.in_triggerer,
+        outcome = yield from wait(
+            ids["deployment_id"], ids["sync_job_id"], env.poll_limits, env.clock
         )
-        outcome = yield from wait(ids["deployment_id"], ids["sync_job_id"], limits, env.clock)
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         if self.open_branch and not env.in_triggerer:
@@ -426,7 +423,7 @@ def _only_started(ids: Ids) -> DbtSyncOutcome:
 
 def _poll(env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome | None]:
     """Return the outcome of the sync, or None if the sync is not over now."""
-    limits = SyncLimits(deadline=env.now + LOOK_SECONDS, poll_interval=env.poll_interval)
+    limits = PollLimits(deadline=env.now + LOOK_SECONDS, poll_interval=env.poll_interval)
     deployment_id, sync_job_id = ids["deployment_id"], ids["sync_job_id"]
     return (yield from wait(deployment_id, sync_job_id, limits, env.clock, poll_once=True))
 

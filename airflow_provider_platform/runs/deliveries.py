@@ -125,10 +125,8 @@ class RunNowKind(RunKind[RunNowOutcome]):
                 self._of(ids),
                 ids["run_id"],
                 ids["success_before"],
+                env.poll_limits,
                 env.clock,
-                deadline=env.deadline,
-                poll_interval=env.poll_interval,
-                stagger_first_poll=env.in_triggerer,
             )
         )
 

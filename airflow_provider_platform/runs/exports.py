@@ -72,16 +72,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
     def follow(self, env: RunEnvironment, ids: Ids) -> Program[ExportOutcome]:
         if "written" in ids:
             return ExportOutcome()
-        return (
-            yield from wait(
-                ids["deployment_id"],
-                ids["job_id"],
-                deadline=env.deadline,
-                poll_interval=env.poll_interval,
-                clock=env.clock,
-                stagger_first_poll=env.in_triggerer,
-            )
-        )
+        return (yield from wait(ids["deployment_id"], ids["job_id"], env.poll_limits, env.clock))
 
     def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[ExportOutcome | None]:
         try:

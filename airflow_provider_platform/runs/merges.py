@@ -136,15 +136,7 @@ class MergeRunKind(RunKind[Build]):
         merge = Merge(**ids["merge"])
         if not self._waits(merge):
             return Build(None)
-        return (
-            yield from wait_for_merged_build(
-                merge,
-                deadline=env.deadline,
-                poll_interval=env.poll_interval,
-                clock=env.clock,
-                stagger_first_poll=env.in_triggerer,
-            )
-        )
+        return (yield from wait_for_merged_build(merge, env.poll_limits, env.clock))
 
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None

@@ -132,13 +132,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             return BuildOutcome(len(ids["tokens"]))
         access = yield from _open_access(env, ids["deployment_id"])
         outcome = yield from wait_for_builds(
-            access,
-            self._progress(ids),
-            env.config,
-            env.clock,
-            deadline=env.deadline,
-            poll_interval=env.poll_interval,
-            stagger_first_poll=env.in_triggerer,
+            access, self._progress(ids), env.config, env.poll_limits, env.clock
         )
         if self.verify_sql is None:
             return outcome

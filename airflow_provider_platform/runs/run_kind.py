@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.known_secrets import KnownSecrets
     from airflow_provider_platform.client.operations.event_logger import Log
     from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+    from airflow_provider_platform.client.polling.poll_until import PollLimits
 
 Ids = dict[str, Any]
 """The ids of a run at the service, as plain JSON; `submitted_at` is in Unix time."""
@@ -64,6 +65,14 @@ class RunEnvironment:
     timeout: float = 0.0
     in_triggerer: bool = False
     interrupted: Callable[[], bool] = _never
+
+    @property
+    def poll_limits(self) -> PollLimits:
+        """How often and until when the run is polled."""
+        # A DAG file imports this module, and programs import the models.
+        from airflow_provider_platform.client.polling.poll_until import PollLimits
+
+        return PollLimits(self.deadline, self.poll_interval, self.in_triggerer)
 
     @property
     def now(self) -> float:

@@ -78,9 +78,7 @@ from airflow_provider_platform.client.operations.program import (
     Program,
     Sleep,
 )
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_interval import PollInterval
-from airflow_provider_platform.client.polling.poll_until import poll_until
+from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
 
 JOBS_PATH = "pre-aggregations/jobs"
 START_SECONDS = 600.0
@@ -507,14 +505,10 @@ def wait_for_builds(
     access: JobsAccess,
     progress: BuildProgress,
     config: PlatformConfig,
+    limits: PollLimits,
     clock: Clock,
-    *,
-    deadline: float,
-    poll_interval: float,
-    stagger_first_poll: bool = False,
 ) -> Program[BuildOutcome]:
-    """Wait until all builds are over; `deadline` in Unix time. With `stagger_first_poll` the first
-    poll comes within the first interval instead of at once.
+    """Wait until all builds are over.
 
     Notifies of BuildStage, TableFailed and PollFailed. Raises as `BuildProgress.outcome`,
     PlatformDeadlineError, or the sixth transient failure in a row.
@@ -523,13 +517,8 @@ def wait_for_builds(
     def read_once() -> Program[BuildOutcome | None]:
         return (yield from poll_builds(access, progress, config, clock))
 
-    outcome: BuildOutcome | None = yield from poll_until(
-        read_once,
-        PollInterval(poll_interval),
-        FailureBudget(),
-        deadline=deadline,
-        clock=clock,
-        begins="within the interval" if stagger_first_poll else "at once",
+    outcome: BuildOutcome | None = yield from poll_until_over(
+        read_once, limits, clock, tells_failures=True
     )
     if outcome is None:
         left = progress.open_tables()
@@ -569,14 +558,8 @@ def wait_for_rows(
     def read_once() -> Program[bool | None]:
         return (yield from rows_are_there(sql, access, config, clock, until=until)) or None
 
-    found = yield from poll_until(
-        read_once,
-        PollInterval(poll_interval),
-        FailureBudget(),
-        deadline=until,
-        clock=clock,
-        begins="at once",
-    )
+    limits = PollLimits(until, poll_interval)
+    found = yield from poll_until_over(read_once, limits, clock, tells_failures=True)
     if found is None:
         raise ResultEmptyError(
             "The builds are done, but the result of verify_sql is empty or has only null, 0, false "

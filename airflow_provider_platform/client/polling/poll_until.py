@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
@@ -19,6 +20,19 @@ from airflow_provider_platform.client.polling.poll_interval import (
     first_pause,
     poll_pause,
 )
+
+
+@dataclass(frozen=True)
+class PollLimits:
+    """How often a wait for a run polls (seconds), and until when (Unix time).
+
+    With `stagger_first_poll` the first poll comes within the first interval instead of at once, so
+    that many waits that begin together do not poll together.
+    """
+
+    deadline: float
+    poll_interval: float = POLL_INTERVAL
+    stagger_first_poll: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,30 @@ def poll_until(
         if clock() >= deadline:
             return None
     raise AssertionError("polls are counted without end")
+
+
+def poll_until_over(
+    read_once: Callable[[], Program[Any]],
+    limits: PollLimits,
+    clock: Clock,
+    *,
+    grace: bool = False,
+    tells_failures: bool = False,
+) -> Program[Any]:
+    """`poll_until` within the limits, for a run: its outcome, or None if it is not over at the
+    deadline."""
+    return (
+        yield from poll_until(
+            read_once,
+            PollInterval(limits.poll_interval),
+            FailureBudget(),
+            deadline=limits.deadline,
+            clock=clock,
+            grace=grace,
+            begins="within the interval" if limits.stagger_first_poll else "at once",
+            tells_failures=tells_failures,
+        )
+    )
 
 
 def poll_once(

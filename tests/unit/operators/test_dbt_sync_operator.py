@@ -17,13 +17,14 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
+from airflow_provider_platform.client.management.dbt_sync.run import wait
 from airflow_provider_platform.client.management.dbt_sync.start import start
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
     StartDbtSyncInput,
     start_dbt_sync,
 )
 from airflow_provider_platform.client.operations.program import Call, Sleep
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from tests.unit.operators.task_context import TaskTries
@@ -250,7 +251,7 @@ def test_poll_of_a_deleted_sync_ends_without_a_busy_loop() -> None:
 
     def play() -> None:
         nonlocal now, calls
-        patience = SyncLimits(deadline=15.0, poll_interval=5.0)
+        patience = PollLimits(deadline=15.0, poll_interval=5.0)
         program = wait(1, "gone", patience, lambda: now, poll_once=True)
         effect = next(program)
         while True:

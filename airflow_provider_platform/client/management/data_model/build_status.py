@@ -42,9 +42,8 @@ from airflow_provider_platform.client.management.deployments.deployments import 
 )
 from airflow_provider_platform.client.operations.operation import Operation, raw_operation
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
-from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE, FailureBudget
-from airflow_provider_platform.client.polling.poll_interval import PollInterval
-from airflow_provider_platform.client.polling.poll_until import poll_until
+from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE
+from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
 
 BUILT = "built"
 ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})
@@ -186,16 +185,12 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
 
 def wait_for_build(
     wanted: BuildWanted,
-    *,
-    deadline: float,
-    poll_interval: float,
+    limits: PollLimits,
     clock: Clock,
-    stagger_first_poll: bool = False,
+    *,
     poll: Callable[[], Program[Build | BuildSeen]] | None = None,
 ) -> Program[Build]:
-    """Wait until the branch is built; `deadline` in Unix time. With `stagger_first_poll` the first
-    poll comes within the first interval instead of at once. `poll` asks once, in place of
-    `poll_build`.
+    """Wait until the branch is built. `poll` asks once, in place of `poll_build`.
 
     Notifies of BuildSeen when it changes, and of BuildLogLine. Raises what `judge` raises,
     PlatformDeadlineError, or the sixth transient failure in a row.
@@ -212,15 +207,7 @@ def wait_for_build(
             yield Notify(found)
         return None
 
-    build: Build | None = yield from poll_until(
-        read_once,
-        PollInterval(poll_interval),
-        FailureBudget(),
-        deadline=deadline,
-        clock=clock,
-        begins="within the interval" if stagger_first_poll else "at once",
-        tells_failures=False,
-    )
+    build: Build | None = yield from poll_until_over(read_once, limits, clock)
     if build is None:
         seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
         raise PlatformDeadlineError(

@@ -75,6 +75,7 @@ from airflow_provider_platform.client.management.missing_operations import (
 )
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Clock, Program, call
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 
 DEFAULT = "default"
 PARENT = "parent"
@@ -301,16 +302,8 @@ def judge_lost(merge: Merge, branches: dict[str, BranchResponse], *, delete_bran
     )
 
 
-def wait_for_merged_build(
-    merge: Merge,
-    *,
-    deadline: float,
-    poll_interval: float,
-    clock: Clock,
-    stagger_first_poll: bool = False,
-) -> Program[Build]:
-    """Wait until production is built from a commit that contains the merge. `deadline` is in Unix
-    time.
+def wait_for_merged_build(merge: Merge, limits: PollLimits, clock: Clock) -> Program[Build]:
+    """Wait until production is built from a commit that contains the merge.
 
     Notifies of BuildSeen and BuildLogLine. Raises MergedBuildFailedError, PlatformDeadlineError,
     and what `wait_for_build` raises.
@@ -318,12 +311,7 @@ def wait_for_merged_build(
     try:
         return (
             yield from wait_for_build(
-                _wanted(merge),
-                deadline=deadline,
-                poll_interval=poll_interval,
-                clock=clock,
-                stagger_first_poll=stagger_first_poll,
-                poll=partial(poll_merged_build, merge, clock),
+                _wanted(merge), limits, clock, poll=partial(poll_merged_build, merge, clock)
             )
         )
     except PlatformDeadlineError as error:

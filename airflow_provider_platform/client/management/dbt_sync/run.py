@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     DbtSyncCancelledError,
     DbtSyncFailedError,
@@ -30,9 +29,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     get_dbt_sync_status,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_interval import PollInterval
-from airflow_provider_platform.client.polling.poll_until import poll_until
+from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
 
 HISTORY_INTERVAL = 30.0
 RESULT_BUDGET = 30.0
@@ -60,20 +57,10 @@ class DbtSyncOutcome:
     result: dict[str, Any] | None
 
 
-@dataclass(frozen=True)
-class SyncLimits:
-    """How often to poll (seconds) and until when (Unix time); with `stagger_first_poll` the first
-    poll comes within the first interval instead of at once."""
-
-    deadline: float
-    poll_interval: float = POLL_INTERVAL
-    stagger_first_poll: bool = False
-
-
 def wait(
     deployment_id: int,
     sync_job_id: str,
-    limits: SyncLimits,
+    limits: PollLimits,
     clock: Clock,
     *,
     poll_once: bool = False,
@@ -108,15 +95,8 @@ def wait(
             raise failure
         return (None,) if poll_once else None
 
-    found: tuple[DbtSyncOutcome | None] | None = yield from poll_until(
-        read_once,
-        PollInterval(limits.poll_interval),
-        FailureBudget(),
-        deadline=limits.deadline,
-        clock=clock,
-        grace=True,
-        begins="within the interval" if limits.stagger_first_poll else "at once",
-        tells_failures=False,
+    found: tuple[DbtSyncOutcome | None] | None = yield from poll_until_over(
+        read_once, limits, clock, grace=True
     )
     if found is not None:
         return found[0]

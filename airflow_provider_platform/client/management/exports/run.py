@@ -19,9 +19,7 @@ from airflow_provider_platform.client.management.exports.exports import (
     get_dashboard_export,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_interval import PollInterval
-from airflow_provider_platform.client.polling.poll_until import poll_until
+from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
 
 _MARKS = {"pdf": b"%PDF-", "png": b"\x89PNG\r\n\x1a\n"}
 """What a file of each format has among its first bytes."""
@@ -47,16 +45,9 @@ class ExportOutcome:
 
 
 def wait(
-    deployment_id: int,
-    job_id: str,
-    *,
-    deadline: float,
-    poll_interval: float,
-    clock: Clock,
-    stagger_first_poll: bool = False,
+    deployment_id: int, job_id: str, limits: PollLimits, clock: Clock
 ) -> Program[ExportOutcome]:
-    """Wait until the export is complete; `deadline` in Unix time. With `stagger_first_poll` the
-    first poll comes within the first interval instead of at once.
+    """Wait until the export is complete.
 
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
     PlatformDeadlineError, or the sixth transient failure in a row.
@@ -71,15 +62,7 @@ def wait(
             yield Notify(ExportStage(job_id, status))
         return outcome
 
-    outcome: ExportOutcome | None = yield from poll_until(
-        read_once,
-        PollInterval(poll_interval),
-        FailureBudget(),
-        deadline=deadline,
-        clock=clock,
-        begins="within the interval" if stagger_first_poll else "at once",
-        tells_failures=False,
-    )
+    outcome: ExportOutcome | None = yield from poll_until_over(read_once, limits, clock)
     if outcome is None:
         raise PlatformDeadlineError(
             "The dashboard export did not end before its deadline. Its last status was "

@@ -42,9 +42,7 @@ from airflow_provider_platform.client.operations.models import (
     Timestamp,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_interval import PollInterval
-from airflow_provider_platform.client.polling.poll_until import poll_until
+from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
 
 LOOKS = 3
 """How often a start that was refused because of another run is sent, and that run is looked for."""
@@ -362,28 +360,17 @@ def wait_for_run(
     service: RunsNow,
     run_id: str,
     success_before: str | None,
+    limits: PollLimits,
     clock: Clock,
-    *,
-    deadline: float,
-    poll_interval: float,
-    stagger_first_poll: bool = False,
 ) -> Program[RunNowOutcome]:
-    """Wait until the run has succeeded; `deadline` in Unix time. With `stagger_first_poll` the
-    first poll comes within the first interval instead of at once.
+    """Wait until the run has succeeded.
 
     Notifies of RunNowStage. Raises the error of a run that failed, PlatformDeadlineError, or the
     sixth transient failure in a row.
     """
     watch = _Watch(service, run_id, success_before, clock)
-    outcome: RunNowOutcome | None = yield from poll_until(
-        watch.read_once,
-        PollInterval(poll_interval),
-        FailureBudget(),
-        deadline=deadline,
-        clock=clock,
-        grace=True,
-        begins="within the interval" if stagger_first_poll else "at once",
-        tells_failures=False,
+    outcome: RunNowOutcome | None = yield from poll_until_over(
+        watch.read_once, limits, clock, grace=True
     )
     if outcome is None:
         raise PlatformDeadlineError(

@@ -53,6 +53,7 @@ from airflow_provider_platform.client.operations.program import (
     ReadStream,
     Sleep,
 )
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
 
@@ -131,9 +132,7 @@ def wait(*answers: Any, grace: float = 60.0, seconds: float = 600.0) -> Any:
     played = PlayedDeployment(list(answers))
     progress = BuildProgress(("a", "b"), NOON, grace)
     return played.run(
-        wait_for_builds(
-            access(), progress, CONFIG, played.clock, deadline=NOON + seconds, poll_interval=10
-        )
+        wait_for_builds(access(), progress, CONFIG, PollLimits(NOON + seconds, 10), played.clock)
     )
 
 
@@ -313,11 +312,7 @@ def test_builds_that_are_done_end_the_wait() -> None:
 def test_finished_builds_are_not_polled_again() -> None:
     played = PlayedDeployment([jobs(a="done", b="processing"), jobs(b="done")])
     progress = BuildProgress(("a", "b"), NOON)
-    played.run(
-        wait_for_builds(
-            access(), progress, CONFIG, played.clock, deadline=NOON + 60, poll_interval=1
-        )
-    )
+    played.run(wait_for_builds(access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock))
     assert [one.body["tokens"] for one in played.sent] == [["a", "b"], ["b"]]
 
 
@@ -330,9 +325,7 @@ def test_many_tokens_are_polled_in_several_requests() -> None:
     played = PlayedDeployment(answers)
     progress = BuildProgress(tokens, NOON)
     outcome = played.run(
-        wait_for_builds(
-            access(), progress, CONFIG, played.clock, deadline=NOON + 60, poll_interval=1
-        )
+        wait_for_builds(access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock)
     )
     assert (outcome.table_count, len(outcome.tables)) == (1100, 100)
 

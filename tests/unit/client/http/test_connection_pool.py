@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.http import connection_pool
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
+from airflow_provider_platform.client.management.dbt_sync.run import wait
 from airflow_provider_platform.client.operations import secret_names
 from airflow_provider_platform.client.operations.program import (
     Call,
@@ -28,6 +28,7 @@ from airflow_provider_platform.client.operations.program import (
     Sleep,
     call,
 )
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 from tests.unit.client.http.calls import DELETE, GET, POST, Run, config_for
 from tests.unit.client.http.keep_alive_server import Connection, keeping
 from tests.unit.client.http.test_certificates import authority, bundle, certified
@@ -96,7 +97,7 @@ def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
     def start_and_wait() -> Program[Any]:
         yield Call(POST)
         clock = time.time
-        limits = SyncLimits(deadline=clock() + 60, poll_interval=0.01)
+        limits = PollLimits(deadline=clock() + 60, poll_interval=0.01)
         return (yield from wait(1, "job", limits, clock))
 
     with keeping(status) as server:

@@ -15,11 +15,11 @@ from airflow_provider_platform.client.http import driver
 from airflow_provider_platform.client.http.driver import Session
 from airflow_provider_platform.client.http.fair_scheduling import yield_turn
 from airflow_provider_platform.client.http.transport import Transport
-from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits
 from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
 from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
 from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.client.polling.poll_interval import first_pause, poll_pause
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 from tests.unit.client.http.calls import config_for
 
 if TYPE_CHECKING:
@@ -95,17 +95,10 @@ def waits(*, stagger_first_poll: bool) -> list[Program[Any]]:
         return 1_800_000_000.0
 
     deadline = clock() + 3600
-    limits = SyncLimits(deadline, INTERVAL, stagger_first_poll)
+    limits = PollLimits(deadline, INTERVAL, stagger_first_poll)
     return [
         wait_for_sync(1, "job", limits, clock),
-        wait_for_export(
-            1,
-            "job",
-            deadline=deadline,
-            poll_interval=INTERVAL,
-            clock=clock,
-            stagger_first_poll=stagger_first_poll,
-        ),
+        wait_for_export(1, "job", limits, clock),
     ]
 
 

@@ -34,7 +34,7 @@ from airflow_provider_platform.client.polling.failure_budget import (
     FailureBudget,
 )
 from airflow_provider_platform.client.polling.poll_interval import PollInterval
-from airflow_provider_platform.client.polling.poll_until import poll_until
+from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until
 from airflow_provider_platform.client.sensor_conditions import Condition
 from tests.unit.client.fakes.played_branches import BUILT, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
@@ -50,9 +50,7 @@ def waiting(
     tenant: PlayedBranches, *, seconds: float = 900.0, opened: bool = False, **wanted: Any
 ) -> Build:
     build = BuildWanted(1, FORK, opened_at=NOON if opened else None, **wanted)
-    program = wait_for_build(
-        build, deadline=NOON + seconds, poll_interval=INTERVAL, clock=tenant.clock
-    )
+    program = wait_for_build(build, PollLimits(NOON + seconds, INTERVAL), tenant.clock)
     return tenant.run(program)
 
 

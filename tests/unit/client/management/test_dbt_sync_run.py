@@ -26,7 +26,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
+from airflow_provider_platform.client.management.dbt_sync.run import wait
 from airflow_provider_platform.client.management.dbt_sync.start import (
     drops_ref,
     find_started,
@@ -41,6 +41,7 @@ from airflow_provider_platform.client.polling.failure_budget import (
     NOT_FOUND_GRACE,
     TOLERATED_FAILURES,
 )
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 from tests.unit.client.fakes.played_tenant import (
     NO_ANSWER,
     NOON,
@@ -59,7 +60,7 @@ ROUNDING = 1e-3
 
 
 def waiting(tenant: PlayedTenant, *, seconds: float = AN_HOUR, interval: float = 5.0) -> Any:
-    limits = SyncLimits(deadline=NOON + seconds, poll_interval=interval)
+    limits = PollLimits(deadline=NOON + seconds, poll_interval=interval)
     return tenant.run(wait(1, SYNC, limits, tenant.clock))
 
 

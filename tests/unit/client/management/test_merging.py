@@ -39,6 +39,7 @@ from airflow_provider_platform.client.management.data_model.merging import (
     send_merge,
     wait_for_merged_build,
 )
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
 
@@ -285,11 +286,7 @@ class TestBuild:
         self, played: PlayedBranches, merge: Merge, *builds: dict[str, Any], seconds: float = 900.0
     ) -> Build:
         played.builds = [{"mode": "production", **build} for build in builds]
-        return played.run(
-            wait_for_merged_build(
-                merge, deadline=NOON + seconds, poll_interval=5.0, clock=played.clock
-            )
-        )
+        return played.run(wait_for_merged_build(merge, PollLimits(NOON + seconds), played.clock))
 
     @pytest.mark.parametrize("fast_forward", [True, False])
     def test_wait_continues_after_the_build_of_the_previous_model(self, fast_forward: bool) -> None:

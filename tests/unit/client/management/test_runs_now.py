@@ -35,6 +35,7 @@ from airflow_provider_platform.client.management.shared.runs_now import (
 )
 from airflow_provider_platform.client.management.shared.runs_now import RunNow as Run
 from airflow_provider_platform.client.operations.program import Call, Notify, Program, Sleep
+from airflow_provider_platform.client.polling.poll_until import PollLimits
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfRunning
@@ -220,9 +221,7 @@ EARLIER = "2026-11-23T05:00:00Z"
 
 def wait_for(*answers: Any, before: str | None = EARLIER, seconds: float = 600.0) -> Any:
     service = PlayedService(answers=list(answers))
-    program = wait_for_run(
-        delivery(), "r1", before, service.clock, deadline=NOON + seconds, poll_interval=5.0
-    )
+    program = wait_for_run(delivery(), "r1", before, PollLimits(NOON + seconds), service.clock)
     return service.play(program)
 
 
@@ -284,9 +283,7 @@ def test_a_success_may_be_reported_later_than_the_end() -> None:
             {"lastSuccessAt": SUCCESS},
         ]
     )
-    program = wait_for_run(
-        delivery(), "r1", EARLIER, service.clock, deadline=NOON + 600, poll_interval=5.0
-    )
+    program = wait_for_run(delivery(), "r1", EARLIER, PollLimits(NOON + 600), service.clock)
     assert service.play(program).last_success_at == SUCCESS
     assert service.now < NOON + SUCCESS_GRACE
 
