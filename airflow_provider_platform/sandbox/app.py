@@ -1,4 +1,5 @@
-"""The ASGI application: both APIs, the control API, pages for people, the tenant's page else."""
+"""The ASGI application: both APIs, the control API, pages for people, and the tenant's web page for
+all other paths."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class SandboxApp:
         )
 
     async def reset(self) -> None:
-        """Forget everything, with the settings and credentials of the start."""
+        """Forget everything, and restore the first settings and credentials."""
         old, self.server = self.server, self._new_server()
         await old.close()
 

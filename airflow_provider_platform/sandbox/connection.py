@@ -1,4 +1,4 @@
-"""How to reach a sandbox: its addresses, its credentials and an Airflow connection made of them."""
+"""How to reach a sandbox: its addresses, its credentials and an Airflow connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CHAT_PATH = "/api/v1/public/acme/agents/1/chat"
 
 
 def describe(url: str, credentials: Credentials) -> dict[str, Any]:
-    """Everything a client needs; the ready file and the control API give this out."""
+    """Return everything that a client needs. The ready file and the control API contain this."""
     return {
         "url": url,
         "management_url": f"{url}/api",
@@ -51,7 +51,7 @@ def connection(url: str, credentials: Credentials, **overrides: Any) -> dict[str
 
 
 def web_links(url: str) -> dict[str, str]:
-    """Where the sandbox's pages are, by what they show."""
+    """Return the addresses of the sandbox's pages, by what they show."""
     pages = {
         "agent": "agents/{agent_id}",
         "thread": "threads/{chat_id}",

@@ -1,4 +1,5 @@
-"""The pytest fixture ``platform_sandbox``. Imports nothing but pytest until a test asks for it."""
+"""The pytest fixture ``platform_sandbox``. Imports only pytest until a test requests the
+fixture."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def platform_sandbox(
 ) -> Iterator[Sandbox]:
     """A fresh sandbox, to which the connection ``platform_default`` leads during the test.
 
-    Airflow's metadata database is made where its home holds none yet, so that DAGs can run.
+    If Airflow's home has no metadata database, the fixture creates it, so that DAGs can run.
     """
     sandbox = _platform_sandbox_server
     sandbox.control.reset()

@@ -27,7 +27,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class _Protocol(H11Protocol):
-    """HTTP/1.1 that lets the application reach its connection, to cut it."""
+    """HTTP/1.1 that gives the application access to its connection, so that a fault can cut it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -35,7 +35,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens, and ends all streams before it stops."""
+    """Reports when it listens, and ends all streams before it stops."""
 
     def __init__(self, app: SandboxApp) -> None:
         super().__init__(
@@ -68,8 +68,8 @@ class Sandbox:
     """The platform on a free loopback port, until ``stop`` or the end of the ``with`` block.
 
     Keyword arguments are settings (see ``Settings``); a reset returns to them. With ``kept``, a
-    folder, it goes on where the sandbox before it has ended: with its credentials, its memory and,
-    unless ``port`` says otherwise or it is taken, at its port.
+    folder, it continues where the previous sandbox ended: with the same credentials and state, and
+    at the same port unless ``port`` is set or the port is in use.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Sandbox:
             try:
                 listener.bind((self._host, self._last_port))
             except OSError:
-                pass  # Somebody else has it now.
+                pass  # Another process uses the port now.
             else:
                 return
         listener.bind((self._host, self._port))
@@ -154,12 +154,12 @@ class Sandbox:
 
     @property
     def management_token(self) -> str:
-        """The token of the start; ``control.info()`` has the current one after a rotation."""
+        """The first token. After a rotation, ``control.info()`` has the current token."""
         return self._initial.management_token
 
     @property
     def chat_api_key(self) -> str:
-        """The chat key of the start; ``control.info()`` has the current one after a rotation."""
+        """The first chat key. After a rotation, ``control.info()`` has the current key."""
         return self._initial.chat_api_key
 
     @property
@@ -168,9 +168,8 @@ class Sandbox:
         return SandboxControl(self.url)
 
     def service_token(self, **claims: Any) -> str:
-        """A signed service token: scope chat and an ``externalId`` unless ``claims`` say otherwise.
-
-        A claim given as None is left out.
+        """Return a signed service token. It has the scope chat and an ``externalId`` unless
+        ``claims`` say otherwise. A claim of None is left out.
         """
         return service_token(self._initial.api_secret, **claims)
 

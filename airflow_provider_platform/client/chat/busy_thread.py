@@ -8,10 +8,11 @@ _STREAM_IN_PROGRESS = "Streaming for thread is in progress"
 
 
 def says_busy(text: object) -> bool:
-    """Whether the text of an error means that the thread is answering another message."""
+    """Return whether the text of an error means that the thread is answering another message."""
     return _STREAM_IN_PROGRESS.lower() in str(text).lower()
 
 
 def is_busy(error: PlatformError) -> bool:
-    """Whether the service refused a request because its thread is answering another message."""
+    """Return whether the service refused a request because its thread is answering another
+    message."""
     return isinstance(error, PlatformApiError) and says_busy(error.service_message)

@@ -93,7 +93,7 @@ CHECK_THREAD = (
 
 
 def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
-    """The message was sent twice, and its thread does not hold it."""
+    """The message was sent twice, and its thread does not contain it."""
     return PlatformOutcomeUnknownError(
         "The message was sent twice under the same id by this task, but the thread does not "
         f"contain the message.{_last_error(cause)} The service may still process the message. "
@@ -112,7 +112,7 @@ def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
 
 
 def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
-    """The thread does not show whether it holds the message."""
+    """The thread does not show whether it contains the message."""
     return PlatformOutcomeUnknownError(
         "The connection broke before the service confirmed the message. The thread contains a "
         "message with the same words, but this message may be an earlier one. "
@@ -138,9 +138,9 @@ def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
 
 
 def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
-    """The answer to the prompt was lost, and the message could not be found. This is not raised as
-    the cause itself, which may say that a request was refused or not processed: that is true of
-    the search only."""
+    """The answer to the prompt was lost, and the message could not be found. The cause itself is
+    not raised: it may say that a request was refused or not processed, which is true only of the
+    search."""
     return PlatformTransportError(
         "The connection broke before the service confirmed the message, and the thread could not "
         f"be read.{_last_error(cause)} A retry looks for the message in the thread.",

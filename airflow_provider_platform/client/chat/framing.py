@@ -108,8 +108,8 @@ class RecordReader:
         self._first = True
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Yield what each whole line holds, None for a line that is part of a record. Raises what
-        `ChatLineParser.read` raises."""
+        """Yield the record of each whole line, None for a line that is part of a record. Raises the
+        errors of `ChatLineParser.read`."""
         for line, number in self._lines.feed(data):
             record = self._parser.read(line, number, first=self._first)
             self._first = False
@@ -122,7 +122,7 @@ class RecordReader:
 
 
 def is_error(record: dict[str, Any]) -> bool:
-    """Whether a record is an error object: `{"error": ...}`, or a JSON-RPC error."""
+    """Return whether a record is an error object: `{"error": ...}`, or a JSON-RPC error."""
     if record.get("error") is None:
         return False
     record_id = record.get("id")
@@ -131,7 +131,7 @@ def is_error(record: dict[str, Any]) -> bool:
 
 
 def is_rpc_error(record: dict[str, Any]) -> bool:
-    """Whether an error object is a JSON-RPC error: the service refused the credential."""
+    """Return whether an error object is a JSON-RPC error: the service refused the credential."""
     error = record["error"]
     return "jsonrpc" in record or (isinstance(error, dict) and "code" in error)
 
@@ -148,8 +148,8 @@ def _as_record(value: Any) -> Any:
 
 
 def _is_busy_text(line: bytes) -> bool:
-    """Whether a line that is not JSON says that the thread is busy. A cut record, which may quote
-    these words, does not count."""
+    """Return whether a line that is not JSON says that the thread is busy. A cut record, which may
+    quote these words, does not count."""
     plain = len(line) <= MAX_ERROR_BYTES and not line.startswith((b"{", b"[", b'"'))
     return plain and says_busy(line.decode("utf-8", "replace"))
 
@@ -159,6 +159,7 @@ def _is_web_page(line: bytes) -> bool:
 
 
 def _continues(start: bytes, error: ValueError) -> bool:
-    """Whether the text is the start of an object, cut where a line may end: between two tokens."""
+    """Return whether the text is the start of an object that was cut between two tokens, where a
+    line may end."""
     between = isinstance(error, CutJsonError) and not isinstance(error, CutStringError)
     return between and start.startswith(b"{") and len(start) <= MAX_ERROR_BYTES

@@ -1,8 +1,8 @@
 """What to send next in a chat: the programs that carry one message from its prompt to its end.
 
-`ChatCall` is one question as a whole: what is known of it (`run`), what is sent (`request`) and how
-long and how often (`limits`). Its methods are programs: generators that yield effects and do no
-I/O. `records` decides what the answers mean. This module decides what to do about it.
+`ChatCall` is one question as a whole: what is known about it (`run`), what is sent (`request`), and
+the limits of time and repeats (`limits`). Its methods are programs: generators that yield effects
+and do no I/O. `records` decides what the answers mean. This module decides what to do about it.
 
 Theory of operation
 ===================
@@ -96,9 +96,9 @@ from airflow_provider_platform.client.polling.poll_interval import poll_pause
 FUTILE_RECONNECTS = 5
 """How many connections in a row may bring nothing new."""
 IDLE_POLLS = 3
-"""How many of these must show a thread that is not streaming for its run to count as lost."""
+"""How many of these must show an idle thread before its run counts as lost."""
 READINGS = 3
-"""How often a thread is read for records that were lost of a run that is over."""
+"""How often a thread is read to find lost records of a run that is over."""
 CONFIRMING_READINGS = 5
 """The same, to confirm a final record that is still in process."""
 USAGE_WAIT = 5.0
@@ -123,7 +123,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class ChatLimits:
-    """How long and how often: times in seconds, `deadline` in Unix time. `interrupted` returns
+    """Limits of time and repeats: times in seconds, `deadline` in Unix time. `interrupted` returns
     whether the caller wants no more requests."""
 
     deadline: float
@@ -146,7 +146,7 @@ class ChatLimits:
 
 @dataclass(frozen=True)
 class ChatCall:
-    """One question: `run` is what is known of it, `request` is what is sent."""
+    """One question: `run` is what is known about it, `request` is what is sent."""
 
     run: ChatRun
     request: ChatRequest

@@ -529,29 +529,29 @@ class Connection:
     """None until the service ends the stream."""
     error: Any = None
     streaming_at_end: bool | None = None
-    """What `__state__` said of the thread."""
+    """Whether the thread was streaming, according to `__state__`."""
     messages: ThreadMessages | None = None
     usage_received: bool = False
     complete: bool = False
     closed_clean: bool = False
-    """The service closed the stream in order."""
+    """Whether the service properly closed the stream."""
     grew: bool = False
-    """The connection has sent something new; known once it has ended."""
+    """Whether the connection has sent something new; known after its end."""
 
     in_our_turn: bool = False
-    """The assistant records that come now are the run's."""
+    """Whether the assistant records that arrive now belong to the run."""
     echo_received: bool = False
     record_received: bool = False
-    """A record of the run has come."""
+    """Whether a record of the run has arrived."""
     replaced: set[str] = field(default_factory=set)
     """Ids of records that a full record has replaced."""
     suspended: bool = False
     in_part: bool = False
-    """Records of the run came without its beginning."""
+    """Whether records of the run arrived without its beginning."""
     stray_abort: bool = False
-    """An abort came before anything said which turn it is about."""
+    """Whether an abort arrived before any record showed to which turn it belongs."""
     may_hold_ours: bool = False
-    """A message of an existing thread has our words, but not our id."""
+    """Whether a message of an existing thread has our text, but not our id."""
     records: int = 0
     user_records: int = 0
     first_user_id: str | None = None
@@ -569,16 +569,16 @@ class Connection:
 
     @property
     def refused_at_once(self) -> bool:
-        """Whether nothing came but the refusal of the request."""
+        """Whether only the refusal of the request arrived."""
         return self.records <= 1
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing has said which turn the stream is about."""
+        """Whether no record has shown to which turn the stream belongs."""
         return not self.history_received and not self.user_records
 
     def add_record_of_run(self) -> None:
-        """A record of the run has come."""
+        """Note that a record of the run has arrived."""
         self.suspended = False
         self.record_received = True
         self.in_part = not (self.first or self.echo_received)
@@ -586,10 +586,10 @@ class Connection:
 
 @dataclass(kw_only=True, eq=False)
 class ChatRun:
-    """The run of one message, as one connection after the other reports it.
+    """The run of one message, as successive connections report it.
 
     `digest` is the prompt's `input_digest`. `in_existing_thread` says that the caller named the
-    thread, so that it may hold other turns. `accepted` becomes true once the service has shown that
+    thread, so that it may hold other turns. `accepted` becomes True when the service has shown that
     it processes the message. `max_rows` is how many rows of a query are kept; with `details`
     thoughts and searches are kept too.
     """
@@ -604,7 +604,7 @@ class ChatRun:
 
     def __post_init__(self) -> None:
         self.echo_id: str | None = None
-        """The id that the service gives our message, once that is known."""
+        """The id of our message at the service, when it is known."""
         self.usage: dict[str, Any] | None = None
         self.may_lack_records = False
         """Records may have been lost between two connections, because one sent the run from its
@@ -623,7 +623,7 @@ class ChatRun:
         thread = f"chat {quote_service(self.chat_id)}" if self.chat_id else "no chat id yet"
         return f"{thread}, message {self.message_id}"
 
-    # Bytes go in.
+    # The stream's bytes are fed in.
 
     def connect(self, *, submits: bool) -> None:
         """A request was sent, with `input` or without. Its answer comes next."""
@@ -636,7 +636,7 @@ class ChatRun:
         )
 
     def feed(self, data: bytes, now: float) -> list[ChatEvent]:
-        """Take some bytes of the stream; return the events that they amount to. Raises
+        """Read some bytes of the stream, and return the events in them. Raises
         PlatformProtocolError for a line that is not JSON or too long, or for too much text in all,
         PlatformAddressError for a web page."""
         self._progress.now = now
@@ -682,20 +682,22 @@ class ChatRun:
         return verdict
 
     def forget_messages(self) -> None:
-        """From now on only messages that are read later can confirm an answer."""
+        """Forget the messages of `__state__`: from now on only later messages can confirm an
+        answer."""
         self._messages = None
 
     def forget_thread(self) -> None:
-        """The thread that the service made for our message is gone, and the message with it."""
+        """Forget the thread that the service made for our message: it no longer exists, and neither
+        does the message."""
         self.chat_id = None
         self.echo_id = None
         self._progress.forget_thread()
 
-    # What is known of the run.
+    # What is known about the run.
 
     @property
     def connection(self) -> Connection:
-        """What the latest connection has said. Raises RuntimeError before the first `connect`."""
+        """The latest connection. Raises RuntimeError before the first `connect`."""
         if self._connection is None:
             raise RuntimeError("connect() comes before feed() and disconnect()")
         return self._connection
@@ -1020,7 +1022,7 @@ class ChatRun:
         """Whether the last human message of a thread is ours."""
         return bool(messages.humans) and self._may_be_ours(*messages.humans[-1])
 
-    # What a connection that has ended says.
+    # The verdict on a connection that has ended.
 
     def _verdict(self, connection: Connection) -> Verdict:
         if connection.end is End.ABORTED:
@@ -1041,7 +1043,8 @@ class ChatRun:
         return Verdict.OVER if self.accepted else self._verdict_if_not_accepted(connection)
 
     def _verdict_if_not_accepted(self, connection: Connection) -> Verdict:
-        """What the thread's history and messages say of a message whose id they do not show."""
+        """Return the verdict on a message whose id the thread's history and messages do not
+        show."""
         messages = connection.messages
         if connection.may_hold_ours:
             return Verdict.UNCLEAR
@@ -1063,19 +1066,19 @@ class ChatRun:
         return not self._fold.ends_with_answer
 
     def _replay_is_poorer(self, connection: Connection, before: RecordFold) -> bool:
-        """Whether a replay of the run, from its beginning, brought less than was known before."""
+        """Return whether a replay of the run from its beginning has less than was known before."""
         if connection.end is None or self._is_still_streaming(connection):
             return before.size > self._fold.size
         return before.has_answer and not self._fold.has_answer
 
-    # What the result holds.
+    # The content of the result.
 
     def _answer(self, last_message: str) -> str | None:
         """Return the final answer, or None.
 
         A final record that is not complete is no answer. The last message of `__state__` may be any
-        words of the agent, so it stands in only if records may be lost: not in a run that one
-        connection sent whole, unless it completes the answer that broke off there.
+        text of the agent, so it counts only if records may be lost. It does not count in a run that
+        one connection sent completely, unless it completes the answer that broke off there.
         """
         final = self._fold.final_answer()
         if final is not None and not final.in_process:
@@ -1084,7 +1087,8 @@ class ChatRun:
         return last_message or None if completes or not self._received_whole else None
 
     def _answer_by_messages(self) -> str:
-        """What the agent said last by the messages of `__state__`, "" if they do not say it."""
+        """Return the agent's last text in the messages of `__state__`; "" if they do not have
+        it."""
         messages = self._messages
         ours = messages is not None and self._ends_with_our_prompt(messages)
         return messages.answer if messages is not None and ours else ""
@@ -1102,6 +1106,7 @@ _RECORD_FIELDS = {"id", "role", "sort", "isDelta", "isInProcess", "graphPath", "
 
 
 def _known_queries(calls: RecordFold) -> tuple[int, int, int]:
-    """How much tool calls say: queries with a result, queries, searches."""
+    """Return how much the tool calls contain: the numbers of queries with a result, queries, and
+    searches."""
     queries = calls.queries()
     return count_received(query.error for query in queries), len(queries), len(calls.searches())

@@ -43,7 +43,7 @@ def _digits_of(_process: int) -> Iterator[int]:
 
 
 def is_message_id(text: str) -> bool:
-    """Whether a client chose an id, as `new_message_id` does."""
+    """Return whether a client chose this id, as `new_message_id` does."""
     return _MESSAGE_ID.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""`ChatResult`: what a chat returns. When failed queries fail the run is in `failed_queries`."""
+"""`ChatResult`: what a chat returns. `failed_queries` decides when failed queries fail the run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ChatResult:
         return without_details(as_plain(self), details=details)
 
     def sanitized(self) -> Self:
-        """The same result, without characters that Airflow cannot store."""
+        """Return the same result without characters that Airflow cannot store."""
         return with_changed_texts(self, db_safe)
 
 
@@ -123,6 +123,6 @@ def _fields_of(default: Any, plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def count_received(query_errors: Iterable[str | None]) -> int:
-    """How many queries, given by their errors, have the result or the error that the service sent
-    for them."""
+    """Return how many queries, given by their errors, have the result or the error that the service
+    sent for them."""
     return sum(error != UNFINISHED for error in query_errors)

@@ -1,4 +1,4 @@
-"""A thread as a whole: whether it is streaming, which turns it holds, and how it is aborted.
+"""A thread as a whole: whether it is streaming, its turns, and how it is aborted.
 
 Nothing here asks a question. A request names the thread and carries neither `input` nor a message
 id, so it can neither start a run nor join one. The service answers with the history, the cutoff
@@ -66,16 +66,15 @@ USAGE_SECONDS = 0.5
 """Seconds that the usage is waited for, after the state."""
 
 
-# What a thread is asked for without reading it.
+# Requests about a thread that do not read its turns.
 
 
 def abort(
     chat_id: str, settings: SessionSettings | None, *, timeout: float | None = None
 ) -> Program[None]:
-    """Stop whatever streams in the thread. Returns when the service confirmed it (204).
-
-    Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for one of another
-    owner, ChatRpcError for a refused credential.
+    """Stop the run that streams in the thread. Returns when the service has confirmed it (204).
+    Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for a thread of
+    another owner, ChatRpcError for a refused credential.
     """
     body: dict[str, Any] = {"chatId": chat_id}
     if settings is not None:
@@ -149,8 +148,7 @@ def first_record(
 def read_streaming(chat_id: str, record: Any) -> bool | None:
     """Return whether the thread is streaming, by one record of it; None if the record does not say.
 
-    Records before `__cutoff__` are history and say nothing. Raises the error that an error object
-    amounts to.
+    Records before `__cutoff__` are history and do not show it. Raises the error of an error object.
     """
     if not isinstance(record, dict):
         return None
@@ -179,7 +177,7 @@ def _read_error(chat_id: str, record: dict[str, Any]) -> bool:
     )
 
 
-# What a thread holds.
+# The content of a thread.
 
 
 @dataclass
@@ -222,7 +220,7 @@ class ChatThread:
 
 @dataclass
 class _RecordedTurn:
-    """A turn by its records."""
+    """A turn as its records show it."""
 
     message_id: str
     prompt: str
@@ -231,13 +229,13 @@ class _RecordedTurn:
 
 
 class ThreadReader:
-    """What the answer to one reading has said so far. Bytes go in; there is no I/O."""
+    """Parses the response to one read of a thread. It is fed with bytes and does no I/O."""
 
     def __init__(self, chat_id: str, *, max_rows: int) -> None:
         self.chat_id = chat_id
         self.streaming: bool | None = None
         self.ended = False
-        """The state has come: only the usage may follow."""
+        """Whether the state has arrived: only the usage may follow."""
         self.usage_received = False
         self._max_rows = max_rows
         self._turns: list[_RecordedTurn] = []
@@ -246,7 +244,7 @@ class ThreadReader:
         self._cost = 0
 
     def feed(self, data: bytes) -> None:
-        """Take some bytes of the answer. Raises the error that an error object amounts to,
+        """Read some bytes of the response. Raises the error of an error object,
         PlatformProtocolError and PlatformAddressError."""
         for record in self._reader.feed(data):
             self._take(record)
@@ -254,16 +252,16 @@ class ThreadReader:
             self._turns[-1].fold.count_bytes(len(data))
 
     def finish(self) -> None:
-        """The answer is over. A last line without its line end counts if it is whole."""
+        """End the response. A last line without its line end counts if it is complete."""
         self._take(self._reader.rest())
 
     @property
     def complete(self) -> bool:
-        """Whether the answer has shown all turns that are over."""
+        """Whether the response has shown all turns that are over."""
         return self.ended or self.streaming is True
 
     def thread(self) -> ChatThread:
-        """Return the thread as far as the answer shows it."""
+        """Return the thread as far as the response shows it."""
         streaming = self.streaming is True
         by_messages = list(_turns_of(self._messages, self._max_rows))
         turns = [self._turn(turn, by_messages) for turn in self._turns] or by_messages
@@ -309,7 +307,7 @@ class ThreadReader:
             self._turns[-1].fold.add(record, known_up_to=None)
 
     def _begin(self, record: dict[str, Any]) -> None:
-        """A user record begins a turn. If it comes again, the turn begins again."""
+        """Begin a turn with a user record. If the record comes again, the turn begins again."""
         message_id = str(record.get("id") or "")
         self._cost += self._turns[-1].fold.cost if self._turns else 0
         if self._cost > MAX_TEXT:
@@ -339,7 +337,7 @@ def _is_same(by_messages: ThreadTurn, turn: _RecordedTurn) -> bool:
 
 
 def _turns_of(messages: ThreadMessages | None, max_rows: int) -> Iterable[ThreadTurn]:
-    """Yield the turns that the messages of `__state__` hold."""
+    """Yield the turns in the messages of `__state__`."""
     for turn in messages.turns() if messages is not None else ():
         fold = RecordFold(max_rows, details=True).of_messages(turn)
         yield ThreadTurn(
@@ -404,7 +402,7 @@ def read_thread(
 
 
 def _read(reader: ThreadReader, body: dict[str, Any], clock: Clock, until: float) -> Program[None]:
-    """One reading, as long as something may follow that is worth waiting for."""
+    """Read the thread once, as long as a useful record may follow."""
     yield OpenStream(body, timeout=max(until - clock(), LIVE_SECONDS), repeatable=True)
     is_live = has_ended = clean = False
     while not reader.usage_received:

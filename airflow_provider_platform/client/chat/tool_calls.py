@@ -28,7 +28,7 @@ from airflow_provider_platform.client.formats.service_text import (
 from airflow_provider_platform.client.formats.service_types import type_name
 
 UNFINISHED = "The call had no result when the run ended."
-"""The error of a query whose result did not reach us."""
+"""The error of a query whose result did not arrive."""
 
 NO_REASON = "The tool failed, and the service gave no reason."
 """The error of a call whose `error` is empty."""
@@ -55,7 +55,7 @@ _TITLES = ("queryTitle", "searchQuery")
 _TEXTS = (*_TITLES, "error")
 
 _LONG = 64 * 1024
-"""Characters above which only the fields that are read of a result are kept, not its text."""
+"""If a result has more characters, only the fields that are read are kept, not its text."""
 
 
 @dataclass

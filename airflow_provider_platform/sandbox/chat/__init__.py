@@ -1,1 +1,1 @@
-"""The chat API: threads, the runs that answer their messages, and the agent that is played."""
+"""The chat API: threads, the runs that answer their messages, and the simulated agent."""

@@ -29,12 +29,12 @@ class Step:
 
 @dataclass
 class Assignment:
-    """What the agent knows when it starts: the question, its thread and the branch asked for."""
+    """What the agent knows when it starts: the question, its thread and the requested branch."""
 
     text: str
     message_id: str
     branch_error: str | None
-    """Why no query gets data: what the branch answers."""
+    """The branch's error, if queries on it get no data."""
     previous: Query | None
     earlier_messages: list[Record]
     settings: Settings
@@ -42,14 +42,14 @@ class Assignment:
     """Whether the run shows what the agent thinks."""
     warehouse: Warehouse
     messages: list[Record]
-    """This turn's serialized messages: the question, and what the run adds."""
+    """The serialized messages of this turn: the question, and the messages that the run adds."""
     answer_suffix: str = ""
     last_query: Query | None = None
     on_sql: Callable[[str], None] = lambda _: None
 
 
 class Agent:
-    """Produces the steps of one run, lazily: a query runs when its record is asked for."""
+    """Yields the steps of one run lazily: a query runs when its record is requested."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._job = assignment
@@ -107,7 +107,7 @@ class Agent:
         )
 
     def _text(self, text: str, graph: list[str], mark: Mark) -> Iterator[Step]:
-        """A message in pieces, then whole."""
+        """Yield a message in pieces, then the whole message."""
         record_id, sort = str(uuid.uuid4()), next(self._sorts)
         for start in range(0, len(text), _CHUNK):
             piece = text[start : start + _CHUNK]
@@ -151,7 +151,7 @@ class Agent:
         yield from self._tool("Meta", {"searchQuery": words}, lambda: _metadata(words))
 
     def _run(self, query: Query) -> Generator[Step, None, Result | str]:
-        """Run one query as a tool call; gives back its result, or the error's text."""
+        """Run one query as a tool call. Return its result, or the error's text."""
         job = self._job
         given: Record = {
             "sqlQuery": query.sql,
@@ -197,7 +197,7 @@ class Agent:
 
 
 def _as_text(value: Any, kind: str) -> str | None:
-    """A value of a column of this type as text; null stays null."""
+    """Return a value of a column of this type as a string; null stays null."""
     if value is None:
         return None
     if kind == "Boolean" and value in (0, 1):
@@ -206,7 +206,7 @@ def _as_text(value: Any, kind: str) -> str | None:
 
 
 def serialized(kind: str, content: str, message_id: str) -> Record:
-    """A conversation message as it stands in ``__state__``."""
+    """Return a conversation message in the form of ``__state__``."""
     return {
         "lc": 1,
         "type": "constructor",
@@ -229,7 +229,7 @@ def state_record(messages: list[Record], shape: str = "constructor") -> Record:
 
 
 def _shaped(message: Record, shape: str) -> Record | str:
-    """A message as ``serialized`` makes it, in one of the other shapes of frameworks."""
+    """Return a message of ``serialized`` in another framework's shape."""
     if shape == "constructor":
         return message
     kind, fields = _TYPES[message["id"][-1]], message["kwargs"]
@@ -241,7 +241,7 @@ def _shaped(message: Record, shape: str) -> Record | str:
 
 
 def usage_record(text: str = "", messages: Sequence[Record] = ()) -> Record:
-    """What the run has cost; without a question, what one costs that reached no model."""
+    """Return the usage record of a run; without arguments, of a run that reached no model."""
     counts = {
         "inputTokens": 900 + len(text) if text else 0,
         "outputTokens": 200 + 40 * len(messages) if text else 0,
@@ -288,7 +288,7 @@ def _vega(query: Query) -> Record:
     name = query.metric or "revenue"
     shown: Record = {"y": {"field": name, "type": "quantitative"}}
     if query.dimension is not None:
-        # In the order of the rows, which the query has chosen.
+        # In the order of the rows, which the query sets.
         shown["x"] = {"field": query.dimension, "type": "ordinal", "sort": None}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",

@@ -28,7 +28,8 @@ ACCOUNT = "acme"
 
 
 def routes() -> list[Route]:
-    """Both operations of each agent, and of a deployment, which stands for its automatic agent."""
+    """Return the routes of both operations, for each agent and for a deployment (its automatic
+    agent)."""
     return [
         Route(
             f"/api/v1/public/{{account}}/{kind}/{{id}}/chat/{operation}",

@@ -1,4 +1,4 @@
-"""The questions the sandbox's agent understands, and the SQL each of them means."""
+"""The questions that the sandbox's agent understands, and the SQL for each question."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class Query:
-    """One query the agent will run. A follow-up is made from the query before it."""
+    """One query that the agent will run. A follow-up question changes the previous query."""
 
     title: str
     sql: str
@@ -79,7 +79,7 @@ class Query:
 
 
 def understand(text: str, previous: Query | None) -> list[Query]:
-    """The queries that ``text`` asks for, in order; empty where no pattern fits.
+    """Return the queries for ``text``, in order; empty if no pattern matches.
 
     Several questions in one message are joined by ``, then``.
     """

@@ -1,4 +1,4 @@
-"""Who calls the chat API and with what: authentication and the strict reading of bodies."""
+"""Authenticates requests to the chat API, and checks their bodies strictly."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ _CONTEXTS = (
 
 
 def _fits_64_bits(value: str, name: str) -> list[str]:
-    """A Unix time is kept as a signed integer of 64 bits."""
+    """Check that the number in an id fits a signed integer of 64 bits, as which the service stores
+    it."""
     fits = len(value) <= 27 and int(value.removesuffix("-message")) < 2**63
     return [] if fits else [f"{name} must be a Unix time in milliseconds that fits 64 bits"]
 
@@ -129,7 +130,8 @@ _ABORT = checks.structure(
 
 @dataclass(frozen=True)
 class Caller:
-    """Whom a stream request comes from, and what it says of this user's lifetime in seconds."""
+    """The user who sends a stream request, and the lifetime that it sets for this user, in
+    seconds."""
 
     identity: str
     external: bool
@@ -149,7 +151,8 @@ class StreamRequest:
     branch: str | None
     is_default_branch: bool
     session_settings: dict[str, Any] | None
-    """What an API key's request says of the user; None with a service token, which ignores it."""
+    """What a request with an API key says about the user; None with a service token, which ignores
+    it."""
     development: bool
     """Whether the request itself asks for development mode."""
 
@@ -212,7 +215,7 @@ def new_message_id() -> str:
 def _authenticate(
     server: ServerState, agent: str, headers: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """The claims of a service token, or None for a good API key."""
+    """Return the claims of a service token, or None for a valid API key."""
     authorization = headers.get("authorization")
     if authorization is not None:
         scheme, _, key = authorization.partition(" ")
@@ -260,7 +263,7 @@ def _caller(identity: str, settings: dict[str, Any]) -> Caller:
 
 
 def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """The body, which need not be there."""
+    """Return the JSON body; an empty body is allowed."""
     if not body:
         return {}
     if not is_json(headers):

@@ -1,4 +1,4 @@
-"""Run faults that change the records themselves: each takes the steps of a run and gives others."""
+"""Run faults that change the records: each takes the steps of a run and yields other steps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ORDERS = {
     "echo_late": ("echo", None),
     "result_first": ("tool", "tool"),
 }
-"""Marks of the two neighbouring records that change places; None is any."""
+"""The marks of the two neighbouring records that are swapped; None is any mark."""
 
 
 def inject(
     steps: Iterator[Step], fault: Fault, assignment: Assignment, agent: Agent
 ) -> Iterator[Step]:
-    """The steps of a run as one fault leaves them."""
+    """Return the steps of a run with one fault applied."""
     change = getattr(Injector(fault, assignment, agent), fault.kind, None)
     return steps if change is None else change(steps)
 
@@ -60,7 +60,7 @@ class Injector:
         return (step for step in steps if step.mark != "usage")
 
     def deltas_only(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """The final message is never repeated whole, so that it stays in process."""
+        """No record repeats the whole final message, so it stays in process."""
         for step in steps:
             if step.mark == "state" and self._fault.kept == "half":
                 kept = self._assignment.messages[-1]["kwargs"]
@@ -70,7 +70,7 @@ class Injector:
                 yield step
 
     def decoy_final(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """A record from below the final node, later than the answer, that is not the answer."""
+        """After the answer comes a record from below the final node, which is not the answer."""
         for step in steps:
             yield step
             if step.mark == "final_closing":
@@ -79,7 +79,7 @@ class Injector:
                 yield Step({**step.record, **decoy, "graphPath": path}, "work")
 
     def same_sort(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """All records of one id carry the ``sort`` of the first."""
+        """All records of one id have the ``sort`` of the first record."""
         first: dict[str, int] = {}
         for step in steps:
             if "sort" in step.record:
@@ -89,14 +89,15 @@ class Injector:
                 yield step
 
     def repeat_deltas(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """Every delta comes twice; the full record that closes the message sets it right."""
+        """Every delta comes twice; the full record at the end of the message corrects the text."""
         for step in steps:
             yield step
             if step.record.get("isDelta"):
                 yield step
 
     def unknown_records(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """Records of unknown kinds in between, and an unknown field in every known one."""
+        """Between the records come records of unknown kinds, and each known record has an unknown
+        field."""
         for number, step in enumerate(steps):
             yield replace(step, record={**step.record, "futureField": {"nested": True}})
             if step.mark != "usage":
@@ -116,7 +117,7 @@ class Injector:
                 yield from (step, following)
 
     def huge_line(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """The first finished tool call carries ``size`` bytes of padding."""
+        """The first finished tool call has ``size`` bytes of padding."""
         done = False
         for step in steps:
             call = step.record.get("toolCall")

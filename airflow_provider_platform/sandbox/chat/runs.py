@@ -30,7 +30,8 @@ from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 RESUMABLE_FOR = 24 * 3600
 """Seconds after which a suspended run can no longer be resumed."""
 SEPARATORS = " line\u2028paragraph\u2029next\u0085end"
-"""Characters that some readers take for line ends and that are none in this stream."""
+"""Characters that some readers treat as line ends, although they are not line ends in this
+stream."""
 
 
 def start(
@@ -43,7 +44,7 @@ def start(
     is_default_branch: bool,
     development: bool,
 ) -> Run:
-    """Start a run as a task of its own. The thread must be free."""
+    """Start a run in a separate asyncio task. The thread must be idle."""
     entry = RunEntry(
         number=len(server.journal.state.runs) + 1,
         chat_id=thread.chat_id,
@@ -75,15 +76,14 @@ def start(
 
 
 def _warehouse(server: ServerState, branch: str | None) -> Warehouse:
-    """What the agent's queries read on this branch."""
+    """Return the warehouse that the agent's queries read on this branch."""
     name = branch or branches_of(server, CHAT_DEPLOYMENT).deploy
     return server.store(PreAggregationJobs).warehouse(server, CHAT_DEPLOYMENT, name)
 
 
 def _branch_error(server: ServerState, name: str | None, is_default: bool) -> str | None:
-    """Why the branch that a message names gives no data; None where it does.
-
-    The deploy branch must be named as the default one, and no other branch may be.
+    """Return why the branch that a message names has no data; None if it has data. Only the deploy
+    branch may and must be named as the default branch.
     """
     branches = branches_of(server, CHAT_DEPLOYMENT)
     if name is not None and (name == branches.deploy) != is_default:
@@ -106,7 +106,7 @@ def abort(server: ServerState, run: Run) -> None:
 
 
 def _charge(server: ServerState, run: Run) -> None:
-    """Write what a run has cost that ends before its answer."""
+    """Append the usage record of a run that ends before its answer."""
     if server.settings.usage_last == "always":
         run.append(usage_record(run.text, run.messages))
 
@@ -120,7 +120,7 @@ def give_up(server: ServerState, run: Run) -> None:
 
 
 class _Performance:
-    """One run on its way from the first record to its end."""
+    """Performs one run from its first record to its end."""
 
     def __init__(self, server: ServerState, run: Run, assignment: Assignment) -> None:
         self._server = server
@@ -162,7 +162,7 @@ class _Performance:
         self._server.journal.changed()
 
     async def _interrupt(self, fault: Fault) -> bool:
-        """Act on a fault that strikes between two records; True ends the run."""
+        """Apply a fault between two records. Return True if it ends the run."""
         run = self._run
         if fault.kind == "error":
             self._faults.remove(fault)

@@ -1,4 +1,4 @@
-"""What one chat request gets to see: which of the thread's records, in which order, until when."""
+"""The response to one chat request: which records of the thread, in which order, until when."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BUSY = "Streaming for thread is in progress"
 
 
 class ChatStream:
-    """The records of one answer. Whoever made it must ``close`` it."""
+    """The records of one response. Its creator must ``close`` it."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ChatStream:
         self._opens = opens
 
     async def records(self) -> AsyncIterator[Record | bytes]:
-        """The records; bytes go out as they are."""
+        """Yield the records; bytes are sent unchanged."""
         for record in self._head:
             yield record
         self._open()
@@ -87,7 +87,7 @@ def _usage_follows(run: Run, place: int) -> bool:
 
 
 def open_stream(server: ServerState, request: StreamRequest) -> ChatStream:
-    """Take the request's effect on the thread and say what it is answered; raises ``ApiError``."""
+    """Apply the request to the thread and return the response. Raises ``ApiError``."""
     caller = request.caller
     provision(server, caller)
     if request.chat_id is None:
@@ -156,7 +156,7 @@ def _busy(server: ServerState, thread: Thread) -> list[Record | bytes]:
 
 
 def _look(server: ServerState, thread: Thread, message_id: str | None) -> ChatStream:
-    """A request without input: never starts a run."""
+    """Answer a request without input. It never starts a run."""
     current = thread.current
     mine = current is not None and current.message_id == message_id
     if current is not None and mine and server.settings.follow_up == "subscribe":
@@ -171,7 +171,7 @@ def _look(server: ServerState, thread: Thread, message_id: str | None) -> ChatSt
 
 
 def _end(server: ServerState, thread: Thread) -> list[Record]:
-    """What comes last in the answer to a look at a thread."""
+    """Return the last records of the response to a read of a thread."""
     stopped = bool(thread.runs) and thread.runs[-1].status == "aborted"
     if not stopped or server.settings.stopped_thread == "state":
         return [thread.state(server.settings.message_shape)]
@@ -190,7 +190,7 @@ def _resume(server: ServerState, thread: Thread, run: Run) -> ChatStream:
 
 
 def _join(server: ServerState, thread: Thread, run: Run, reason: str) -> ChatStream:
-    """Follow a run under way, with what it has produced so far placed as the settings say."""
+    """Follow an active run. The settings say where its earlier records come."""
     _note(server, run, reason)
     settings = server.settings
     earlier = _history(server, thread.runs[:-1])

@@ -1,4 +1,4 @@
-"""Chat threads and their runs: who owns them, what was recorded, what can be replayed."""
+"""Chat threads and their runs: owners, records, and what can be replayed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Status = Literal["streaming", "suspended", "finished", "aborted", "failed"]
 
 
 class Subscription:
-    """How far one connection has been served from a run's log."""
+    """The position of one connection in a run's log."""
 
     def __init__(self, run: Run, start: int) -> None:
         self.run = run
@@ -32,7 +32,8 @@ class Run:
         self.entry = entry
         self.log: list[Record] = []
         self.messages: list[Record] = [serialized("HumanMessage", text, message_id)]
-        """Serialized messages of this turn: the question, and what the run has added so far."""
+        """The serialized messages of this turn: the question, and the messages that the run has
+        added."""
         self.last_query: Query | None = None
         self.status: Status = "streaming"
         self.resume_on: Literal["follow_up", "input"] = "input"
@@ -41,10 +42,10 @@ class Run:
         self._begin()
 
     def _begin(self) -> None:
-        """What lives with the process that performs the run."""
+        """Set what exists only in the process that performs the run."""
         self.resumed = asyncio.Event()
         self.opened = asyncio.Event()
-        """Set when the first connection has got its ``__cutoff__``, or is gone."""
+        """Set when the first connection has received its ``__cutoff__`` or has ended."""
         self.task: asyncio.Task[None] | None = None
         self._subscriptions: set[Subscription] = set()
         self._pulse = asyncio.Event()
@@ -55,7 +56,7 @@ class Run:
         return {name: value for name, value in vars(self).items() if name not in lost}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        """A run that was under way ended with the sandbox that performed it."""
+        """Restore a stored run. A run that was active has ended with its sandbox."""
         vars(self).update(kept)
         self._begin()
         if self.status in ("streaming", "suspended"):
@@ -95,17 +96,18 @@ class Run:
         self.served()
 
     def served(self) -> None:
-        """Say that a connection has been sent everything there is, or is gone."""
+        """Report that a connection has received all records or has ended."""
         served, self._served = self._served, asyncio.Event()
         served.set()
 
     async def delivered(self) -> None:
-        """Return when every connected client has been sent all records there are."""
+        """Return when every connected client has received all records."""
         while any(one.sent < len(self.log) for one in self._subscriptions):
             await self._served.wait()
 
     def replayable(self) -> list[Record]:
-        """The records of this turn as a history shows them: without states, marks and errors."""
+        """Return the records of this turn for a replay: without states, cutoff records and
+        errors."""
         return [r for r in self.log if not str(r.get("id") or "__").startswith("__")]
 
 
@@ -170,7 +172,8 @@ class Threads:
 
 
 def fold(records: list[Record]) -> list[Record]:
-    """One full record per id: deltas joined, later full records in place of earlier ones."""
+    """Return one full record for each id: deltas are joined, and later full records replace earlier
+    ones."""
     folded: dict[str, Record] = {}
     for record in records:
         known = folded.get(record["id"])

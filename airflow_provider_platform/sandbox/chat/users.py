@@ -1,5 +1,5 @@
-"""The users that chat requests create, and how long they live: an ephemeral one takes its threads
-with it."""
+"""The users that chat requests create, and their lifetimes. The threads of an ephemeral user end
+with the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 DEFAULT_LIFETIME = 7 * 86400
-"""Seconds that an ephemeral user lives from its creation."""
+"""Seconds that an ephemeral user lives after its creation."""
 
 
 class Users:
@@ -29,8 +29,8 @@ class Users:
 def provision(server: ServerState, caller: Caller) -> None:
     """Create the user that a stream request comes from, or persist it.
 
-    An ephemeral user lives from its creation for the time that was asked for then. Raises
-    ``ApiError`` if one more persisted user is beyond the account's limit.
+    The request that creates an ephemeral user sets its lifetime. Raises ``ApiError`` if one more
+    persisted user is beyond the account's limit.
     """
     if not caller.external:
         return

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 MAX_WAIT = 30.0
 """Seconds that one waiting request lasts at most; clients then send it again."""
 _SETTLE = 0.02
-"""Seconds in which changes are gathered, so that a waiting client does not slow a busy sandbox."""
+"""Seconds in which changes are collected, so that a waiting client does not slow a busy sandbox."""
 
 Answer = dict[str, Any] | list[Any] | None
 
 
 def routes(server: Callable[[], ServerState], reset: Callable[[], Awaitable[None]]) -> list[Route]:
-    """The routes of the current server state, which a reset replaces."""
+    """Return the routes. They use the current server state, which a reset replaces."""
     control = _Control(server, reset)
     table: list[tuple[str, str, Callable[[Request], Awaitable[Answer]]]] = [
         ("GET", "info", control.info),
@@ -75,7 +75,7 @@ async def unknown(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class Refused(Exception):
-    """A control request that cannot be done, with its HTTP status."""
+    """A control request that cannot be carried out, with its HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ def _seconds(request: Request) -> float:
 
 
 class _Control:
-    """What can be asked of a running sandbox."""
+    """The operations of the control API."""
 
     def __init__(
         self, server: Callable[[], ServerState], reset: Callable[[], Awaitable[None]]
@@ -122,7 +122,8 @@ class _Control:
         return describe(self._server.base_url, self._server.credentials)
 
     async def state(self, request: Request) -> Answer:
-        """The journal; with ``after`` and ``timeout``, once it has gone beyond that version."""
+        """Return the journal; with ``after`` and ``timeout``, wait until it is newer than that
+        version."""
         journal = self._server.journal
         after = request.query_params.get("after")
         if after is not None:
@@ -205,7 +206,7 @@ class _Control:
         return {"released": self._server.breakpoints.release(None if name == "all" else name)}
 
     async def abort(self, request: Request) -> Answer:
-        """Stop a run as somebody else than its client would."""
+        """Stop a run as another user would."""
         chat_id = request.path_params["chat"]
         thread = self._server.store(Threads).get(chat_id)
         if thread is None or thread.current is None:
@@ -214,7 +215,7 @@ class _Control:
         return None
 
     async def change(self, request: Request) -> Answer:
-        """Change fields of a sample resource, as somebody else would."""
+        """Change fields of a sample resource, as another user would."""
         name, item_id = request.path_params["name"], request.path_params["id"]
         items = management.items(self._server, name)
         if items is None:
@@ -248,7 +249,8 @@ class _Control:
         return {"name": name}
 
     async def open_branch(self, request: Request) -> Answer:
-        """Serve a branch at once, as if somebody had opened it before; made where it is missing."""
+        """Serve a branch at once, as if somebody had opened it before; create it if it does not
+        exist."""
         body = _body(request)
         branches, name = self._branches(body), str(body["name"])
         if name == branches.deploy:
@@ -269,7 +271,8 @@ class _Control:
         return {"name": branch.name}
 
     async def report_build(self, request: Request) -> Answer:
-        """Have build-status report something of a branch; a ``status`` of None ends that."""
+        """Set what build-status reports for a branch; with ``status`` None, it reports the real
+        status again."""
         body = _body(request)
         branches, status = self._branches(body), body.get("status")
         branch = branches.get(str(body["name"]))

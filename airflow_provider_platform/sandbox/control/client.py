@@ -25,7 +25,7 @@ _HEADERS = {"Content-Type": "application/json"}
 
 
 class SandboxControlError(Exception):
-    """The sandbox refused a control request; the message is its own."""
+    """The sandbox refused a control request. The message is the sandbox's."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class FaultStatus:
 class SandboxControl:
     """Controls the sandbox at ``url`` over HTTP.
 
-    Every method raises ``SandboxControlError`` if the sandbox refuses and ``TimeoutError`` if what
-    is waited for does not come.
+    Every method raises ``SandboxControlError`` if the sandbox refuses the request. The methods that
+    wait raise ``TimeoutError``.
     """
 
     def __init__(self, url: str) -> None:
@@ -69,7 +69,7 @@ class SandboxControl:
         return connection(self.url, credentials, **overrides)
 
     def service_token(self, **claims: Any) -> str:
-        """A signed service token, as ``Sandbox.service_token`` gives it."""
+        """Return a signed service token, like ``Sandbox.service_token``."""
         return service_token(self.info()["api_secret"], **claims)
 
     def reset(self) -> None:
@@ -85,12 +85,13 @@ class SandboxControl:
         return self._dict(self._call("GET", "settings"))
 
     def rotate_management_token(self) -> str:
-        """Replace the management token; the old one is refused from now on."""
+        """Replace the management token and return the new one. The old token is refused from now
+        on."""
         value: str = self._call("POST", "credentials/management-token/rotate")["value"]
         return value
 
     def rotate_chat_key(self) -> str:
-        """Replace the chat API key; the old one is refused from now on."""
+        """Replace the chat API key and return the new one. The old key is refused from now on."""
         value: str = self._call("POST", "credentials/chat-api-key/rotate")["value"]
         return value
 
@@ -103,14 +104,15 @@ class SandboxControl:
         return fault_id
 
     def faults(self) -> list[FaultStatus]:
-        """The armed faults, spent ones included."""
+        """Return the armed faults, including those that have taken effect as often as they
+        should."""
         return [
             FaultStatus(entry.pop("id"), entry.pop("hits"), Fault(**entry))
             for entry in self._call("GET", "faults")
         ]
 
     def release_fault(self, fault_id: str) -> None:
-        """End the silence or the blank lines of this fault; the stream goes on."""
+        """End the silence or the blank lines of this fault. The stream continues."""
         self._call("POST", f"faults/{fault_id}/release")
 
     def clear_faults(self) -> None:
@@ -144,31 +146,32 @@ class SandboxControl:
         self._call("POST", f"threads/{urllib.parse.quote(chat_id, safe='')}/abort")
 
     def add_management_token(self, user: int | None = None) -> str:
-        """One more token of the management API, as another API key of ``user`` would be (default:
-        the user of the first token)."""
+        """Create and return another token of the management API, for ``user`` (default: the user of
+        the first token)."""
         body = {} if user is None else {"user": user}
         value: str = self._call("POST", "credentials/management-token/add", body)["value"]
         return value
 
     def branches(self, deployment: int = 1) -> list[str]:
-        """The names of a deployment's branches, open or not."""
+        """Return the names of a deployment's branches, open or not."""
         names: list[str] = self._call("POST", "branches", {"deployment": deployment})
         return names
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward that lifetimes of exports, files and tokens are measured with."""
+        """Move the sandbox's clock forward. It measures the lifetimes of exports, files and
+        tokens."""
         self._call("POST", "clock", {"seconds": seconds})
 
     def add_branch(
         self, name: str, *, deployment: int = 1, parent: str | None = None, compiles: bool = True
     ) -> None:
-        """Write a branch as a dbt sync does, again where it exists; this does not open it."""
+        """Write a branch as a dbt sync does, again if it exists, without opening it."""
         body = {"name": name, "deployment": deployment, "parent": parent, "compiles": compiles}
         self._call("POST", "branches/add", body)
 
     def open_branch(self, name: str, *, deployment: int = 1) -> None:
-        """Serve a branch at once, as if somebody had switched on its staging environment before;
-        makes the branch where it is missing."""
+        """Serve a branch at once, as if somebody had switched on its staging environment before.
+        Create the branch if it does not exist."""
         self._call("POST", "branches/open", {"name": name, "deployment": deployment})
 
     def close_branch(self, name: str, *, deployment: int = 1) -> None:
@@ -183,23 +186,24 @@ class SandboxControl:
         *,
         deployment: int = 1,
     ) -> None:
-        """Have build-status report this of a branch, whatever its build does; None ends that."""
+        """Set what build-status reports for a branch, whatever its build does. With ``status``
+        None, it reports the real status again."""
         body = {"name": name, "status": status, "error_text": error_text, "deployment": deployment}
         self._call("POST", "branches/report", body)
 
     def change(self, resource: str, item_id: int | str, **fields: Any) -> dict[str, Any]:
-        """Change fields of one item of a resource, as somebody else would; returns the item."""
+        """Change fields of one item of a resource, as another user would. Return the item."""
         path = f"resources/{resource}/{urllib.parse.quote(str(item_id), safe='')}"
         return self._dict(self._call("POST", path, fields))
 
     def state(self) -> SandboxState:
-        """Everything that happened since the start or the last reset."""
+        """Return everything that happened since the start or the last reset."""
         return SandboxState.from_json(self._call("GET", "state"))
 
     def wait_until(
         self, condition: Callable[[SandboxState], bool], timeout: float = 30.0
     ) -> SandboxState:
-        """Wait until ``condition`` holds for the state; returns that state."""
+        """Wait until ``condition`` is true for the state, and return that state."""
         deadline = time.monotonic() + timeout
         state = self.state()
         while not condition(state):

@@ -32,13 +32,13 @@ _SQL_BODY = checks.structure(
 )
 
 STREAMED_ROWS = 500
-"""Rows per line where the deployment streams."""
+"""Rows per line if the deployment streams."""
 
 Operation = Callable[[Request], Awaitable[Response]]
 
 
 def routes() -> list[Route]:
-    """Production's operations and the same below ``dev-mode/{branch}``."""
+    """Return the routes of production, and the same routes below ``dev-mode/{branch}``."""
     base = "/deployments/{deployment:int}"
     operations: dict[str, tuple[Operation, tuple[str, ...]]] = {
         "cubesql": (_cubesql, ("POST",)),
@@ -70,7 +70,8 @@ async def _cubesql(request: Request) -> Response:
 
 
 async def _load(request: Request) -> Response:
-    """A query that takes long is answered "Continue wait"; the same request brings the result."""
+    """Answer a query. If it takes long, the response is "Continue wait", and the same request later
+    returns the result."""
     asked = requests.read(request, scope="data", body=load.BODY)
     server = asked.server
     if not await server.store(RunningQueries).done(server, asked.key, comes_again=True):
@@ -112,7 +113,9 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
         for rows in reading.pieces(_rows_per_line(server.settings, limit)):
             empty = False
             yield {"data": sent(reading.schema, rows, server.settings)}
-            await asyncio.sleep(0)  # others are served meanwhile, and who has left is noticed
+            await asyncio.sleep(
+                0
+            )  # other requests are served meanwhile, and a client that disconnects is noticed
         if empty:
             yield {"data": []}
     except QueryError as error:
@@ -120,7 +123,8 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
 
 
 def _rows_per_line(settings: Settings, limit: int | None) -> int:
-    """Without streaming, the whole result is one batch, so all its rows are in one line."""
+    """Return the number of rows per line. Without streaming, the whole result is one batch in one
+    line."""
     if settings.data_chunk_rows is not None:
         return settings.data_chunk_rows
     return STREAMED_ROWS if settings.data_streaming or limit is None else limit

@@ -1,8 +1,8 @@
 """Types and values of rows, as the data API writes them.
 
-``core``: as the open core does. Its decimals and 32-bit integers are both declared ``Int32``,
-timestamps ``String``, dates as an object with one key. Booleans are JSON booleans. ``words``: each
-column is declared by the word for its type, and every value is a text.
+``core``: as the open core does. It declares decimals and 32-bit integers as ``Int32``, timestamps
+as ``String``, dates as an object with one key. Booleans are JSON booleans. ``words``: each column
+is declared by the word for its type, and every value is a string.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INT32_COLUMNS = {"quantity"}
 
 
 def declared(schema: list[dict[str, str]], settings: Settings) -> list[dict[str, Any]]:
-    """The schema as the first line has it."""
+    """Return the schema for the first line."""
     if settings.column_types == "words":
         return list(schema)
     return [
@@ -38,7 +38,7 @@ def declared(schema: list[dict[str, str]], settings: Settings) -> list[dict[str,
 def sent(
     schema: list[dict[str, str]], rows: list[list[Any]], settings: Settings
 ) -> list[list[Any]]:
-    """The values of rows as a data line has them: texts, and null."""
+    """Return the values of rows for a data line: strings, and null."""
     core = settings.column_types == "core"
     forms: list[Callable[[Any], Any]] = [
         _form(column["column_type"], core=core) for column in schema
@@ -70,7 +70,8 @@ def _decimal(value: Any) -> str:
 
 
 def _double(value: Any) -> str:
-    """Without an exponent, and a whole number without a point."""
+    """Return a number as a string without an exponent, and a whole number without a decimal
+    point."""
     if not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int) or not isfinite(value):

@@ -1,4 +1,5 @@
-"""``/v1/pre-aggregations/jobs``: one POST that starts builds, or reports on those of tokens."""
+"""``/v1/pre-aggregations/jobs``: one POST that starts builds, or reports the builds of some
+tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
 
 
 def _days(value: list[str], name: str) -> list[str]:
-    """A further rule for ``dateRange``: two moments without a zone."""
+    """A further rule for ``dateRange``: two times without a time zone."""
     return [] if all(map(_DAY.fullmatch, value)) else [f"{name} must be two dates"]
 
 
@@ -55,7 +56,7 @@ _LOOK = checks.structure(
 
 
 async def jobs(request: Request) -> Response:
-    """Start builds (``action`` is ``post``), or report on those of some tokens (``get``)."""
+    """Start builds (``action`` is ``post``), or report the builds of some tokens (``get``)."""
     asked = requests.read(request, scope="jobs", body=None)
     document = _document(handler_of(request.scope).body)
     if isinstance(document, dict) and document.get("action") == "get":
@@ -92,8 +93,8 @@ async def _start(asked: DataRequest, document: Any) -> list[str]:
 
 
 async def _evaluate(asked: DataRequest, store: PreAggregationJobs, selector: Any) -> None:
-    """Wait for build ranges and refresh keys, which are queries of the warehouse; raises
-    ``Refused`` where one request has waited long enough."""
+    """Wait for build ranges and refresh keys, which are queries on the warehouse. Raises
+    ``Refused`` if one request has waited long enough."""
     server, settings = asked.server, asked.server.settings
     key = json.dumps([asked.deployment, asked.branch, selector], sort_keys=True)
     now = server.clock.now()

@@ -15,19 +15,19 @@ _LIMIT = re.compile(r"(?<![\w.$])limit\s+(?!all\b)", re.IGNORECASE)
 
 
 def row_limit(sql: str, settings: Settings) -> int | None:
-    """Rows that the query gives at most, besides a limit of its own; None for all of them."""
+    """Return the most rows of the query, apart from its own limit; None for all rows."""
     if not has_limit(sql):
         return settings.data_default_rows
     return None if settings.data_streaming else settings.data_max_rows
 
 
 def has_limit(sql: str) -> bool:
-    """Whether the query itself, not a part of it, has a limit: comments, texts and what stands in
-    parentheses are taken out, from the inside to the outside, and the rest is looked at."""
+    """Return whether the query as a whole has a limit. Comments, strings and everything in
+    parentheses are removed, from the inside out, and the rest is searched."""
     left = _NOT_SQL.sub(" x ", sql)
     while True:
         whole = _WHOLE.fullmatch(left)
-        if whole:  # nothing but a query in parentheses
+        if whole:  # the whole query is in parentheses
             return bool(_LIMIT.search(whole[1]))
         fewer = _INNERMOST.sub(" x ", left)
         if fewer == left:

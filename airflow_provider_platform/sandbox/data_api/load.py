@@ -65,7 +65,7 @@ _ONE = checks.structure(_QUERY)
 
 @dataclass(frozen=True)
 class _Plan:
-    """A query as SQL: the columns by the keys that rows have, and everything behind SELECT."""
+    """A query as SQL: the columns by the keys of the rows, and everything after SELECT."""
 
     columns: dict[str, str]
     rest: str
@@ -74,7 +74,7 @@ class _Plan:
 
 
 class BadQuery(ValueError):
-    """The query asks for something that the model does not have."""
+    """The query names something that the data model does not have."""
 
 
 BODY = checks.structure(
@@ -87,7 +87,7 @@ BODY = checks.structure(
 
 
 def load(warehouse: Warehouse, query: dict[str, Any], *, default_rows: int) -> dict[str, Any]:
-    """The result of one query, with at most ``default_rows`` if it has no limit; raises
+    """Return the result of one query, with at most ``default_rows`` rows if it has no limit. Raises
     ``BadQuery``, and the warehouse's ``QueryError``."""
     plan = _plan(query)
     selected = ", ".join(f'{sql} AS "{key}"' for key, sql in plan.columns.items())
@@ -158,7 +158,7 @@ def _between(span: str | list[str]) -> str:
 
 
 def _condition(one: dict[str, Any]) -> tuple[bool, str]:
-    """Whether the filter is on a measure, and its SQL."""
+    """Return whether the filter is on a measure, and its SQL."""
     name, operator, values = one["member"], one["operator"], one.get("values", [])
     measure = members.is_measure(name)
     sql = _sql(name, measure=measure)
@@ -176,8 +176,8 @@ def _condition(one: dict[str, Any]) -> tuple[bool, str]:
 
 
 def _order(query: dict[str, Any], columns: dict[str, str]) -> str:
-    """``order`` as an object or a list of pairs; without it: by time, else the first measure
-    falling, else the first dimension."""
+    """Return the ORDER BY of ``order``, which is an object or a list of pairs. The default is by
+    time, else by the first measure descending, else by the first dimension."""
     given = query.get("order")
     if given is None:
         measures = query.get("measures", [])
@@ -209,7 +209,7 @@ def _number(value: Any) -> str:
 
 
 def _value(value: Any) -> Any:
-    """Numbers arrive as strings."""
+    """Return a value of the response: numbers are strings."""
     return str(value) if isinstance(value, (int, float)) else value
 
 

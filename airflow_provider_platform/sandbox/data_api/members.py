@@ -1,4 +1,4 @@
-"""The semantic model over the sample warehouse: what its members mean in SQL."""
+"""The semantic model of the sample warehouse: the SQL of its members."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FROM = (
     "FROM orders JOIN customers ON customers.id = orders.customer_id "
     "JOIN products ON products.id = orders.product_id"
 )
-"""What every query reads: the three cubes, joined."""
+"""The FROM of every query: the three cubes, joined."""
 
 _SQL = {
     "orders.count": "COUNT(*)",
@@ -33,13 +33,13 @@ GRANULARITIES = {
     "|| '-01T00:00:00.000'",
     "year": "strftime('%Y-01-01T00:00:00.000', orders.ordered_at)",
 }
-"""Each granularity of the one time dimension: the start of its span."""
+"""For each granularity of the only time dimension: the SQL of the start of its span."""
 TIME_DIMENSION = "orders.month"
 DAY = "orders.ordered_at"
 
 
 def sql_of(member: str) -> str | None:
-    """The expression of a member; None where there is no such member."""
+    """Return the expression of a member; None if there is no such member."""
     return _SQL.get(member)
 
 
@@ -48,14 +48,14 @@ def is_measure(member: str) -> bool:
 
 
 def annotation(member: str) -> dict[str, Any]:
-    """What ``/v1/load`` says of a member beside the rows."""
+    """Return what ``/v1/load`` says about a member in addition to the rows."""
     title, kind = next((title, kind) for name, title, kind, _ in MEMBERS if name == member)
     cube, _, short = member.partition(".")
     return {"title": f"{cube.title()} {title}", "shortTitle": short.title(), "type": kind}
 
 
 def meta() -> dict[str, Any]:
-    """The answer of ``/v1/meta``: the cubes with their measures, dimensions and segments."""
+    """Return the answer of ``/v1/meta``: the cubes with their measures, dimensions and segments."""
     cubes: dict[str, dict[str, Any]] = {}
     for name, title, kind, aggregation in MEMBERS:
         cube_name = name.split(".")[0]

@@ -1,4 +1,4 @@
-"""Queries that take their time: what a request that comes too early is told, and when."""
+"""Slow queries: when a request gets "Continue wait", and when it gets the result."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 FORGOTTEN_AFTER = 60.0
-"""Seconds after which a query that nobody asks for again is dropped from the queue."""
+"""Seconds after which a query is dropped from the queue if no request asks for it."""
 
 
 class RunningQueries:
-    """When each query began, and when it was asked for last, by what names it."""
+    """When each query began and when it was last requested, by its key."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[object, ...], tuple[float, float]] = {}
@@ -21,7 +21,7 @@ class RunningQueries:
     async def done(
         self, server: ServerState, query: tuple[object, ...], *, comes_again: bool
     ) -> bool:
-        """Wait until the query has its result; False where the caller, who ``comes_again``, has
+        """Wait until the query has its result. Return False if a caller that ``comes_again`` has
         waited long enough for one request."""
         now = server.clock.now()
         began, asked = self._times.get(query, (now, now))

@@ -1,4 +1,4 @@
-"""What every request to the data API goes through: its token, its branch and its body."""
+"""Checks the token, the branch and the body of each request to the data API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTINUE_WAIT = "Continue wait"
 
 
 class Refused(Exception):
-    """The request gets this answer and goes no further."""
+    """The request is refused with this response."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status_code)
@@ -33,7 +33,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class DataRequest:
-    """A request that may be answered. ``key`` names its query among those that are running."""
+    """A checked request. ``key`` identifies its query among the running queries."""
 
     server: ServerState
     deployment: int
@@ -46,7 +46,7 @@ class DataRequest:
 
     @property
     def warehouse(self) -> Warehouse:
-        """What its queries read."""
+        """The warehouse that its queries read."""
         jobs = self.server.store(PreAggregationJobs)
         return jobs.warehouse(self.server, self.deployment, self.branch)
 
@@ -73,12 +73,12 @@ def read(request: Request, *, scope: str, body: checks.Check | None) -> DataRequ
 
 
 def refuse(status: int, message: str) -> Refused:
-    """Cube's own error: permanent, unless it asks to continue waiting."""
+    """Return an error in Cube's form: permanent, unless it says "Continue wait"."""
     return Refused(JSONResponse({"error": message}, status))
 
 
 def _claims(server: ServerState, header: str) -> dict[str, Any]:
-    """What the token says."""
+    """Return the claims of the token."""
     secret, now = server.credentials.api_secret, server.clock.now()
     try:
         return verify_data_token(header, secret, now)
@@ -87,13 +87,14 @@ def _claims(server: ServerState, header: str) -> dict[str, Any]:
 
 
 def _scopes(server: ServerState, claims: dict[str, Any]) -> tuple[str, ...]:
-    """A metadata token cannot query data; every other one has the deployment's scopes."""
+    """Return the scopes of a token: a metadata token cannot query data; every other token has the
+    deployment's scopes."""
     metadata = "scope" in claims and WITH_PREFIX.items() <= claims.items()
     return ("meta",) if metadata else server.settings.default_api_scopes
 
 
 def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:
-    """The branch that the path names, where it answers; raises ``Refused`` where it does not."""
+    """Return the branch in the path. Raises ``Refused`` if the branch is not served."""
     branches, settings = branches_of(server, deployment), server.settings
     name = branches.deploy if path is None else _branch_name(path, settings.branch_path)
     answer = branches.ask(name, server)
@@ -110,14 +111,16 @@ def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:
 
 
 def _branch_name(path: str, form: str) -> str:
-    """The branch that a path names: a slash in the other form makes it a name of no branch."""
+    """Return the branch name in a path. If its slashes are in the other form, the name fits no
+    branch."""
     if form == "encoded":
         return f"{path} (not encoded)" if "/" in path else unquote(path)
     return f"{path} (encoded)" if "%2f" in path.lower() else unquote(path)
 
 
 def _document(request: Request, body: bytes) -> Any:
-    """The body as JSON; of a GET, its parameters, where ``query`` is JSON in a string."""
+    """Return the body as JSON. For a GET, return its parameters, in which ``query`` is a JSON
+    string."""
     try:
         if request.method == "GET":
             parameters: dict[str, Any] = dict(request.query_params)

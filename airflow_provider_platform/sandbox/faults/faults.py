@@ -1,4 +1,4 @@
-"""Faults on demand: what can be asked for, and those that are armed."""
+"""Faults on demand: their kinds and parameters, and the faults that are armed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from airflow_provider_platform.sandbox.faults.matching import Match, Subject, Tally
 
 ANSWER_KINDS = frozenset({"drop", "status", "html", "redirect", "jsonrpc", "continue_wait"})
-"""Kinds that take the place of the answer."""
+"""Kinds that replace the response."""
 WIRE_KINDS = frozenset(
     {
         "lost_response",
@@ -25,7 +25,7 @@ WIRE_KINDS = frozenset(
         "odd_field",
     }
 )
-"""Kinds that change the bytes of one response; the run behind it goes on unharmed."""
+"""Kinds that change the bytes of one response. The run continues unchanged."""
 RUN_KINDS = frozenset(
     {
         "error",
@@ -45,7 +45,7 @@ RUN_KINDS = frozenset(
         "huge_line",
     }
 )
-"""Kinds that change what a chat run produces, for everyone who reads it."""
+"""Kinds that change what a chat run produces, for all its readers."""
 
 _PARAMETERS = {
     "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message", "code"}
@@ -70,18 +70,19 @@ _PARAMETERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Fault(Match):
-    """One fault: ``kind``, whom it is meant for (see ``Match``), and the parameters of its kind.
+    """One fault: its ``kind``, the requests or runs to which it applies (see ``Match``), and the
+    parameters of its kind.
 
-    ``after`` counts records: for faults of a response the lines sent on that connection, for
-    faults of a run its own records, the user echo being the first.
+    ``after`` counts records: for faults of a response, the lines sent on that connection; for
+    faults of a run, the run's own records, of which the user echo is the first.
     """
 
     kind: str
     after: int = 0
     bytes: int = 0
-    """cut: bytes of the next record that still get through."""
+    """cut: how many bytes of the next record are still sent."""
     inside_character: bool = False
-    """cut: in the middle of the next character that takes more than one byte."""
+    """cut: cut in the middle of the next character of more than one byte."""
     reset: bool = False
     """cut: with a TCP reset instead of a plain end."""
     interval: float = 0.05
@@ -93,19 +94,19 @@ class Fault(Match):
     retry_after_form: Literal["seconds", "date"] = "seconds"
     body: Literal["json", "html", "empty"] = "json"
     processed: bool = False
-    """status: whether the request took effect before it was answered so."""
+    """status: whether the request is processed before this response."""
     location: str = "https://elsewhere.example.com/login"
     code: str | None = None
     """status: the machine-readable reason in the answer."""
     message: str = "Internal error of the sandbox, as asked for"
     quotes: Literal["authorization", "body"] | None = None
-    """status: what of the request the message ends with, as careless services do: the value of
-    its ``Authorization`` header, or its body."""
+    """status: what the message quotes from the request at its end, as careless services do: the
+    value of its ``Authorization`` header, or its body."""
     quote_form: Literal["plain", "base64", "url"] = "plain"
     form: Literal["line", "jsonrpc"] = "line"
     """error: ``{"error": ...}`` or a JSON-RPC error object."""
     resume: Literal["follow_up", "input"] = "input"
-    """suspend: whether only its repeated input resumes the run, or a request without input too."""
+    """suspend: whether only its repeated input resumes the run, or also a request without input."""
     order: Literal["usage_first", "echo_late", "result_first"] = "usage_first"
     field: str = ""
     """odd_field: which field of the JSON answer, with dots between the steps, as
@@ -113,10 +114,10 @@ class Fault(Match):
     value: Any = None
     """odd_field: the JSON to put there."""
     indented: bool = False
-    """jsonrpc: the error object stands on several lines."""
+    """jsonrpc: whether the error object is written on several lines."""
     kept: Literal["whole", "half"] = "whole"
-    """deltas_only: what the thread keeps of the answer in the messages of ``__state__``. Its
-    records say ``isInProcess`` to the end, so that nothing else tells whether it is complete."""
+    """deltas_only: how much of the answer the messages of ``__state__`` have. The records say
+    ``isInProcess`` to the end, so only these messages show whether the answer is complete."""
     size: int = 20_000_000
     """huge_line: bytes of padding in one tool result."""
 
@@ -138,7 +139,7 @@ _COMMON = set(Match.__dataclass_fields__) | {"kind"}
 
 
 class Armed:
-    """A fault in force; ``released`` ends a silence."""
+    """A fault that is armed; ``released`` ends a silence."""
 
     def __init__(self, number: int, fault: Fault) -> None:
         self.id = str(number)
@@ -148,7 +149,7 @@ class Armed:
 
 
 class ArmedFaults:
-    """The faults that are armed, in the order in which they were asked for."""
+    """The armed faults, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._armed: dict[str, Armed] = {}
@@ -172,5 +173,5 @@ class ArmedFaults:
         self._armed.clear()
 
     def take(self, subject: Subject, kinds: frozenset[str]) -> list[Armed]:
-        """The faults of ``kinds`` that take effect on ``subject``, each counted once."""
+        """Return the faults of ``kinds`` that apply to ``subject``, and count each once."""
         return [a for a in self.all() if a.fault.kind in kinds and a.tally.take(subject)]

@@ -61,7 +61,7 @@ class Match(Subject):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The fields that differ from their defaults."""
+        """Return the fields that differ from their defaults."""
         defaults = {field.name: field.default for field in fields(self)}
         return {name: value for name, value in asdict(self).items() if value != defaults[name]}
 
@@ -71,7 +71,7 @@ def _found(pattern: str | None, value: str | None) -> bool:
 
 
 class Tally:
-    """Counts the matches of one rule and says which of them it takes effect on."""
+    """Counts the matches of one rule, and decides at which of them it takes effect."""
 
     def __init__(self, rule: Match) -> None:
         self.rule = rule

@@ -1,1 +1,1 @@
-"""Requests and responses: recorded, checked, and changed where a fault says so."""
+"""Requests and responses: recorded, checked, and changed by faults."""

@@ -1,7 +1,7 @@
 """Strict checks of request bodies and query parameters, with one message per broken rule.
 
-Each check also says, as JSON Schema, what it takes: the sandbox's own OpenAPI document is made of
-them.
+Each check also has a JSON Schema of the values that it accepts. The sandbox's own OpenAPI document
+consists of them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """Takes a value and its name; gives the messages of the rules it breaks."""
+    """Takes a value and its name; returns a message for each rule that the value breaks."""
 
     rule: Callable[[Any, str], list[str]]
     schema: Mapping[str, Any] = field(default_factory=dict)
     item: Check | None = None
-    """What an array holds; as a query parameter it may be repeated."""
+    """The check of an array's items. As a query parameter, an array may be repeated."""
     required: bool = False
-    """Whether the field or query parameter must be there (see `needed`)."""
+    """Whether the field or query parameter is required (see `needed`)."""
 
     def __call__(self, value: Any, name: str) -> list[str]:
         return self.rule(value, name)
 
     def also(self, rule: Callable[[Any, str], list[str]]) -> Check:
-        """The same check with one more rule, held against values that pass the others."""
+        """Return the same check with one more rule, for values that pass the other rules."""
         return replace(self, rule=lambda value, name: self(value, name) or rule(value, name))
 
 
@@ -104,7 +104,7 @@ mapping = Check(
 
 
 def json_text(value: Any, name: str) -> list[str]:
-    """A further rule for strings: JSON written as text."""
+    """A further rule for strings: the string is JSON."""
     try:
         json.loads(value)
     except ValueError:
@@ -126,7 +126,7 @@ def array(item: Check, *, minimum: int = 0, maximum: int | None = None) -> Check
 
 
 def either(*checks: Check) -> Check:
-    """A value that one of ``checks`` takes."""
+    """Return a check for values that one of ``checks`` accepts."""
 
     def check(value: Any, name: str) -> list[str]:
         verdicts = [one(value, name) for one in checks]
@@ -169,26 +169,26 @@ def nullable(check: Check) -> Check:
 
 
 def nullable_fields(fields: Fields) -> Check:
-    """An object whose optional fields may be null, as the management API declares them."""
+    """Return fields whose optional ones may be null, as the management API declares them."""
     return structure(
         {key: check if check.required else nullable(check) for key, check in fields.items()}
     )
 
 
 def needed(check: Check) -> Check:
-    """The same check for a field or query parameter that must be there."""
+    """Return the same check for a required field or query parameter."""
     return replace(check, required=True)
 
 
 def needing(fields: Fields, *names: str) -> Fields:
-    """The same fields, of which these must be there."""
+    """Return the same fields, with these fields required."""
     return {**fields, **{name: needed(fields[name]) for name in names}}
 
 
 def query_values(
     fields: Fields, parameters: Collection[tuple[str, str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Read query parameters: text becomes a number or a boolean where a check wants it."""
+    """Parse query parameters: a string becomes a number or a boolean if its check requires it."""
     values: dict[str, Any] = {}
     given: dict[str, list[str]] = {}
     for key, text in parameters:

@@ -1,4 +1,4 @@
-"""What the body of a request says it is."""
+"""The declared content type of a request's body."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from collections.abc import Mapping
 
 
 def is_json(headers: Mapping[str, str]) -> bool:
-    """Whether the ``Content-Type``, whatever its parameters, is ``application/json``."""
+    """Return whether the ``Content-Type``, without its parameters, is ``application/json``."""
     media_type = headers.get("content-type", "").partition(";")[0]
     return media_type.strip().lower() == "application/json"

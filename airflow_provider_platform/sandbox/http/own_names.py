@@ -1,4 +1,4 @@
-"""Which requests the sandbox answers at all: those meant for this machine, not a web page's.
+"""Refuses requests that a web page sends or that are not addressed to this machine.
 
 Any page in a browser on this machine can send requests to loopback, and a foreign name can be made
 to resolve to it. The browser writes the name and the page's origin into the request, so these two
@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 def refusal(scope: Scope) -> Response | None:
-    """The answer to a request that the sandbox refuses; None for one that it serves.
+    """Return the response to a request that the sandbox refuses; None if it serves the request.
 
     ``Host`` must be a name of loopback (403). An ``Origin`` must be the one that the request went
     to (403). A control request that changes something must be JSON (415), which a page cannot send

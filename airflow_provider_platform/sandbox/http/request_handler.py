@@ -29,7 +29,7 @@ MAX_BODY = 50 * 1024 * 1024
 
 
 class _Replaced(Exception):
-    """The request took effect, and a fault's answer takes the place of its own."""
+    """The request was processed, and a fault replaces its response."""
 
     def __init__(self, fault: Armed) -> None:
         super().__init__(fault.fault.kind)
@@ -37,7 +37,7 @@ class _Replaced(Exception):
 
 
 class RequestHandler:
-    """Handles one request of the sandbox. The application finds it in the scope."""
+    """Handles one request to the sandbox. The application finds the handler in the scope."""
 
     def __init__(
         self, server: ServerState, scope: Scope, body: bytes, gone: asyncio.Task[None]
@@ -51,7 +51,7 @@ class RequestHandler:
         self._entry = self._record()
 
     async def run(self, app: ASGIApp, send: Send) -> None:
-        """Answer the request. Returns when the client has its answer or is gone."""
+        """Answer the request. Returns when the client has its response or has disconnected."""
         try:
             await self._answer(app, send)
             self._entry.ended = self._entry.ended or "complete"
@@ -65,7 +65,7 @@ class RequestHandler:
             self.server.journal.changed()
 
     def speaks_for(self, identity: Any) -> None:
-        """Note whom the token of the request names."""
+        """Record the user whom the token of the request names."""
         self._entry.identity = _text(identity)
 
     async def _answer(self, app: ASGIApp, send: Send) -> None:
@@ -82,7 +82,7 @@ class RequestHandler:
         await self._race(app, send, instead)
 
     async def _race(self, app: ASGIApp, send: Send, instead: Armed | None) -> None:
-        """Run the application until it has answered or the client is gone."""
+        """Run the application until it has answered or the client has disconnected."""
 
         async def before_start() -> None:
             await self._stop_at("before_answer")
@@ -202,14 +202,14 @@ def handler_of(scope: Scope) -> RequestHandler:
 
 
 def _declares_length(scope: Scope) -> bool:
-    """Whether a request that may have a body says how long it is."""
+    """Return whether a request that may have a body declares its length."""
     headers = Headers(scope=scope)
     may_have_body = scope["method"] in ("POST", "PUT", "PATCH", "DELETE")
     return not may_have_body or "content-length" in headers or "transfer-encoding" in headers
 
 
 async def read_body(receive: Receive) -> bytes | None:
-    """The whole body, or None if the client left before its end."""
+    """Return the whole body, or None if the client disconnected before its end."""
     parts = []
     while True:
         message = await receive()
@@ -261,7 +261,7 @@ def _api(path: str) -> Api | None:
 
 
 def fault_response(armed: Armed, quoted: str = "") -> Response:
-    """The answer that a fault puts in the place of the real one; ``quoted`` ends its message."""
+    """Return the response with which a fault replaces the real one; ``quoted`` ends its message."""
     fault = armed.fault
     if fault.kind == "html":
         return web_page()

@@ -1,4 +1,4 @@
-"""Answers that are not a resource: errors in the platform's form, and the tenant's web page."""
+"""Responses that are not a resource: errors in the platform's form, and the tenant's web page."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 
 class ApiError(Exception):
-    """An answer other than success: an HTTP status and one message, or one per broken rule.
+    """An error response: an HTTP status and one message, or one message for each broken rule.
 
-    ``code`` is the machine-readable reason that some conflicts carry.
+    ``code`` is the machine-readable reason of some conflicts.
     """
 
     def __init__(self, status: int, message: str | list[str], code: str | None = None) -> None:
@@ -24,7 +24,7 @@ class ApiError(Exception):
         self.code = code
 
     def response(self, body: Literal["message", "error", "empty"] = "message") -> Response:
-        """The answer; ``body`` is the form that the tenant writes its errors in."""
+        """Return the response; ``body`` is the form in which the tenant writes errors."""
         if body == "empty":
             return Response(status_code=self.status)
         if body == "error":
@@ -57,9 +57,8 @@ class JsonRpcError(Exception):
 
 
 class JsonLines(Response):
-    """A started answer of newline-delimited JSON, one body chunk per line.
-
-    ``close`` is called when the answer is over, however it ends.
+    """A streamed response of newline-delimited JSON, one body chunk for each line. ``close`` is
+    called when the response ends for any reason.
     """
 
     def __init__(
@@ -88,7 +87,8 @@ class JsonLines(Response):
 
 
 class File(Response):
-    """A file of known length, sent in pieces, so that its way can be cut between two of them."""
+    """A file of known length, sent in pieces, so that a fault can cut the response between two
+    pieces."""
 
     PIECE = 1024
 
@@ -103,7 +103,7 @@ class File(Response):
 
 
 def web_page() -> Response:
-    """What the tenant host serves for every path it does not know."""
+    """Return the page that the tenant's host serves for each unknown path."""
     return HTMLResponse(
         "<!doctype html><html><head><title>Analytics Platform</title></head>"
         '<body><div id="root">The web application loads here.</div></body></html>'

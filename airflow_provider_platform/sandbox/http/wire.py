@@ -1,4 +1,4 @@
-"""The last step before the socket: changes the bytes of one response as the armed faults say."""
+"""The last step before the socket: applies faults to the bytes of one response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_platform.sandbox.faults.faults import Armed, Fault
 
 
 class Ended(Exception):
-    """The response is over, although the application would go on."""
+    """The response is over, although the application would continue."""
 
     def __init__(self, how: str) -> None:
         super().__init__(how)
@@ -23,9 +23,9 @@ class Ended(Exception):
 
 
 class Wire:
-    """An ASGI ``send`` that counts the lines it passes on and acts on its faults.
+    """An ASGI ``send`` that counts the lines and applies faults.
 
-    ``before_start`` is awaited before the first byte; it may raise to put another answer in place.
+    ``before_start`` is awaited before the first byte. It may raise to replace the response.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Wire:
         await self._strike()
 
     async def _strike(self) -> None:
-        """Act on the faults that strike between two lines."""
+        """Apply the faults that take effect between two lines."""
         for armed in list(self._faults):
             fault = armed.fault
             if self._lines < fault.after:
@@ -118,7 +118,8 @@ class Wire:
                     await asyncio.sleep(fault.interval)
 
     async def _error_line(self, *, at_end: bool = False) -> None:
-        """The error that a started answer ends with; one meant for later comes at the end."""
+        """Return the error that ends a started response; at the end, also one that was set for a
+        later line."""
         for armed in self._faults:
             if armed.fault.kind == "error_line" and (at_end or self._lines >= armed.fault.after):
                 await self._write(json.dumps({"error": armed.fault.message}).encode() + b"\n")
@@ -139,7 +140,8 @@ class Wire:
 
 
 def _with_odd_fields(body: bytes, faults: list[Fault]) -> bytes:
-    """A JSON answer with other values in the fields that the faults name, where it has them."""
+    """Return a JSON response with other values in the fields that the faults name, if it has these
+    fields."""
     document = json.loads(body)
     for fault in faults:
         *steps, last = (int(s) if s.isdigit() else s for s in fault.field.split("."))
@@ -154,7 +156,7 @@ def _with_odd_fields(body: bytes, faults: list[Fault]) -> bytes:
 
 
 def close(transport: asyncio.Transport, *, reset: bool = False) -> None:
-    """End the connection after what has been written; with ``reset`` by RST instead of FIN."""
+    """End the connection after the written bytes; with ``reset``, by RST instead of FIN."""
     raw = transport.get_extra_info("socket")
     if reset and raw is not None:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -162,5 +164,5 @@ def close(transport: asyncio.Transport, *, reset: bool = False) -> None:
 
 
 def _inside_character(line: bytes) -> int | None:
-    """The offset of the second byte of the first character that has one."""
+    """Return the offset of the second byte of the first character that has several bytes."""
     return next((i + 1 for i, byte in enumerate(line) if byte >= 0xC0), None)

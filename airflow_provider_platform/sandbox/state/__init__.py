@@ -1,1 +1,1 @@
-"""What a sandbox remembers until it is reset, and how it is set to behave."""
+"""The state of a sandbox until its reset, and its settings."""

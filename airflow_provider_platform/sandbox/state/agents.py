@@ -1,4 +1,4 @@
-"""The AI agents of the sandbox: those that the management API lists can be asked."""
+"""The AI agents of the sandbox, which the management API lists and the chat API serves."""
 
 from __future__ import annotations
 

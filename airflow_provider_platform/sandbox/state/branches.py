@@ -1,8 +1,8 @@
-"""The branches of each deployment: which are open, and what answers at each of them.
+"""The branches of each deployment: which branches are open, and what serves each branch.
 
-What answers is production (the deploy branch), a personal fork that a credential has active in
-development mode, and a shared branch whose staging environment is switched on. Nothing else does:
-the branch that a dbt sync has written answers nobody until it is opened.
+The sandbox serves production (the deploy branch), a personal fork that is a credential's active
+branch in development mode, and a shared branch whose staging environment is switched on. It serves
+no other branch: a branch that a dbt sync has written must first be opened.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ Kind = Literal["serving", "bad", "not_active", "building", "failed", "asleep"]
 
 @dataclass
 class Branch:
-    """One branch. ``owner`` is the user of a personal fork, None for a shared branch.
+    """One branch. ``owner`` is the user of a personal fork; None for a shared branch.
 
-    ``fork_of``: id of the branch that a personal fork was made from. ``staging``: whether the
-    staging environment is switched on. ``lingers``: a fork that was left and is still served.
-    ``build`` is the latest build, ``previous`` the one before it, ``served`` the last good one.
+    ``fork_of``: the id of the branch from which a personal fork was made. ``staging``: whether the
+    staging environment is switched on. ``lingers``: whether a fork that was left is still served.
+    ``build`` is the latest build, ``previous`` the build before it, ``served`` the last successful
+    build.
     """
 
     id: int
@@ -50,21 +51,21 @@ class Branch:
     previous: Build | None = None
     served: Build | None = None
     asked_at: float = 0.0
-    """When it last got a request: an environment that gets none falls asleep."""
+    """When the branch last got a request: an environment without requests falls asleep."""
     merged: frozenset[tuple[str, str]] = frozenset()
-    """Commits that were merged, each with the branch that took them."""
+    """The commits that were merged, each with its target branch."""
     reported: tuple[str, str | None] | None = None
-    """A status and an error text that tests have put in place of those of its build."""
+    """A status and an error text that a test has set in place of its build's."""
 
     @property
     def environment(self) -> int:
-        """The id of the environment that serves it."""
+        """The id of the environment that serves the branch."""
         return self.id + 10
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request to a branch meets. ``words`` say why it is not served."""
+    """How a request to a branch is answered. ``words`` say why the branch is not served."""
 
     kind: Kind
     words: str = ""
@@ -76,14 +77,14 @@ class Answer:
 
 @dataclass
 class Session:
-    """A credential in development mode: whose it is and the branch it works on."""
+    """A credential in development mode: its user, and its branch."""
 
     user: int
     branch: str
 
 
 class Numbers:
-    """Gives the numbers after ``last``, one by one."""
+    """Yields the numbers after ``last``."""
 
     def __init__(self, last: int = 0) -> None:
         self._last = last
@@ -100,7 +101,7 @@ class DeploymentBranches:
         self.deployment = deployment
         self.deploy = DEPLOY_BRANCHES.get(deployment, "main")
         self.sessions: dict[str, Session] = {}
-        """By the credential that is in development mode."""
+        """The sessions by the credential that is in development mode."""
         self._by_name: dict[str, Branch] = {}
         self._ids = ids
         self._jobs = jobs
@@ -111,7 +112,7 @@ class DeploymentBranches:
     # -- branches ----------------------------------------------------------------------------
 
     def add(self, name: str, parent: str | None, model: Model | None = None) -> Branch:
-        """Make the branch, with its parent's files or with ``model``; a known one stays."""
+        """Create the branch with its parent's files or with ``model``, unless it exists."""
         if name not in self._by_name:
             above = self._by_name.get(parent or "")
             files = model or (above.model if above else Model(f"{self.deployment}/{name}"))
@@ -131,7 +132,7 @@ class DeploymentBranches:
         return sorted(self._by_name)
 
     def remove(self, branch: Branch) -> None:
-        """Delete it: its children get its parent, sessions on it end."""
+        """Delete the branch: its children get its parent, and its sessions end."""
         del self._by_name[branch.name]
         for child in self._by_name.values():
             if child.parent == branch.name:
@@ -143,9 +144,8 @@ class DeploymentBranches:
         }
 
     def write(self, branch: Branch, model: Model, server: ServerState) -> None:
-        """Give the branch other files; what is served of it is built again.
-
-        In deploy mode ``cli`` nothing but an upload builds production.
+        """Give the branch other files, and build it again if it is served. In deploy mode ``cli``
+        only an upload builds production.
         """
         branch.model = model
         production = branch.name == self.deploy
@@ -153,7 +153,7 @@ class DeploymentBranches:
             self._build(branch, server)
 
     def merge(self, branch: Branch, into: Branch, server: ServerState) -> bool:
-        """Take the files of one branch into another; False where they have been taken before."""
+        """Merge the files of one branch into another. Return False if they were merged before."""
         taken = (branch.model.commit, into.name)
         if taken in branch.merged:
             return False
@@ -176,7 +176,7 @@ class DeploymentBranches:
         self._opened_or_closed(branch, was_open, server)
 
     def serve(self, branch: Branch, now: float) -> None:
-        """Have a shared branch open and built already."""
+        """Open a shared branch that is already built."""
         branch.staging, branch.asked_at = True, now
         build = self.built_long_ago(branch.model)
         if not branch.model.compiles:
@@ -196,7 +196,8 @@ class DeploymentBranches:
             self._build(branch, server)
 
     def leave(self, credential: str, user: int, server: ServerState) -> str | None:
-        """End the credential's development mode; the branch it was on, None without one."""
+        """End the credential's development mode. Return its branch; None if it was not in
+        development mode."""
         session = self.sessions.pop(self._session_key(credential, user, server.settings), None)
         if session is None:
             return None
@@ -204,12 +205,12 @@ class DeploymentBranches:
         return session.branch
 
     def active(self, credential: str, user: int, settings: Settings) -> str | None:
-        """The branch that the credential is on in development mode."""
+        """Return the credential's branch in development mode."""
         session = self.sessions.get(self._session_key(credential, user, settings))
         return None if session is None else session.branch
 
     def fork(self, parent: Branch, user: int, settings: Settings) -> Branch:
-        """The user's personal fork of ``parent``: the same one each time."""
+        """Return the user's personal fork of ``parent``, which is the same each time."""
         found = next(
             (b for b in self._by_name.values() if (b.owner, b.fork_of) == (user, parent.id)), None
         )
@@ -254,33 +255,35 @@ class DeploymentBranches:
         branch.asked_at = branch.build.warm_at
 
     def built_long_ago(self, model: Model) -> Build:
-        """A good build from before the sandbox began."""
+        """Return a successful build from before the sandbox started."""
         return Build(self._jobs.next(), model, 0, 0, 0, 0, "built", None, None)
 
-    # -- what answers ------------------------------------------------------------------------
+        # -- what is served ----------------------------------------------------------------------
 
     def shown(self, branch: Branch, now: float) -> Build | None:
-        """The build that the service reports: the latest one that it knows of."""
+        """Return the build that the service reports: the latest build that it knows."""
         latest = branch.build
         if latest is not None and latest.stage(now) == "not_shown":
             return branch.previous
         return latest
 
     def _served(self, branch: Branch, now: float) -> Build | None:
-        """The build that answers. Only production keeps its last good one beside a new one."""
+        """Return the build that serves queries. Only production keeps its last successful build
+        during a new one."""
         shown = self.shown(branch, now)
         if shown is not None and shown.stage(now) in ("built", "warmup"):
             return shown
         return branch.served if branch.name == self.deploy else None
 
     def _asleep(self, branch: Branch, server: ServerState) -> bool:
-        """An opened branch falls asleep when it gets no requests; production does not here."""
+        """Return whether an opened branch is asleep because it got no requests. Production never
+        sleeps here."""
         if branch.name == self.deploy:
             return False
         return server.clock.now() - branch.asked_at > server.settings.idle_seconds
 
     def answer(self, name: str, server: ServerState) -> Answer:
-        """What a request to the branch meets; touches nothing."""
+        """Return how a request to the branch is answered, without changing anything."""
         settings, now = server.settings, server.clock.now()
         named = f": {name}" if settings.branch_errors_name_it else ""
         branch = self._by_name.get(name)
@@ -296,7 +299,7 @@ class DeploymentBranches:
         return Answer("failed", shown.error or f"the build is {shown.stage(now)}")
 
     def ask(self, name: str, server: ServerState) -> Answer:
-        """As ``answer``, for a request that runs a query: it keeps a branch awake or wakes it."""
+        """``answer`` for a request that runs a query, which wakes a branch or keeps it awake."""
         answer = self.answer(name, server)
         branch = self._by_name.get(name)
         if branch is not None and answer.kind in ("serving", "asleep"):
@@ -304,7 +307,7 @@ class DeploymentBranches:
         return answer
 
     def status(self, name: str, server: ServerState) -> tuple[str, str | None]:
-        """``status`` and ``errorText`` of the branch, as build-status reports them."""
+        """Return the branch's ``status`` and ``errorText``, as build-status reports them."""
         branch, now = self._by_name.get(name), server.clock.now()
         if branch is not None and branch.reported is not None:
             return branch.reported
@@ -318,8 +321,8 @@ class DeploymentBranches:
 
 
 class Branches:
-    """The branches of all deployments. At the start ``dev`` of deployment 1 is open: its staging
-    environment is switched on."""
+    """The branches of all deployments. At the start the branch ``dev`` of deployment 1 is open: its
+    staging environment is switched on."""
 
     def __init__(self) -> None:
         ids, jobs = Numbers(), Numbers(7000)
@@ -333,7 +336,7 @@ class Branches:
         return self._of[deployment]
 
     def with_branch(self, name: str) -> list[DeploymentBranches]:
-        """The deployments that have a branch of this name."""
+        """Return the deployments that have a branch of this name."""
         return [one for one in self._of.values() if one.get(name) is not None]
 
 
@@ -342,7 +345,7 @@ def branches_of(server: ServerState, deployment: int) -> DeploymentBranches:
 
 
 def written_model(name: str, revision: str) -> Model:
-    """The files that a dbt sync writes: a name with ``broken`` in it makes a model that does not
+    """Return the files that a dbt sync writes. If the name contains ``broken``, the model does not
     compile."""
     return Model(revision, compiles="broken" not in name)
 

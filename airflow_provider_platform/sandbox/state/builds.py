@@ -1,4 +1,4 @@
-"""Builds of the data model: how long one takes, how it ends, and what is reported meanwhile.
+"""Builds of the data model: how long a build takes, how it ends, and what is reported meanwhile.
 
 A build is a list of moments that is fixed when it starts, so its status is a function of the
 sandbox's clock: nothing runs in the background, and a test moves the clock instead of waiting.
@@ -19,7 +19,7 @@ from typing import Literal
 from airflow_provider_platform.sandbox.state.settings import BuildOutcome, Settings
 
 DOES_NOT_COMPILE = "orders.yml: the cube orders joins customers, which does not exist"
-"""What the model of a branch with ``broken`` in its name fails with."""
+"""The error of the model of a branch with ``broken`` in its name."""
 _FAILED = "the worker ended while it installed the project's packages"
 
 Stage = Literal["not_shown", "building", "warmup"] | BuildOutcome
@@ -47,8 +47,8 @@ class Model:
 class Build:
     """One build of one model. Times are Unix times by the sandbox's clock.
 
-    ``error`` is why it fails. ``previous_error`` is why the build before it failed: the service
-    can still report that while this one is running.
+    ``error`` says why the build fails. ``previous_error`` says why the previous build failed: the
+    service can still report that while this build is running.
     """
 
     job: int
@@ -71,7 +71,7 @@ class Build:
         return self.outcome
 
     def changed_at(self, now: float) -> float:
-        """When it came to the stage it has now."""
+        """Return when the build reached its current stage."""
         moments = {"not_shown": self.begun_at, "building": self.shown_at, "warmup": self.built_at}
         ended = self.warm_at if self.outcome == "built" else self.built_at
         return moments.get(self.stage(now), ended)
@@ -81,7 +81,7 @@ class Build:
         return self.previous_error if running else self.error
 
     def log(self, now: float) -> list[tuple[float, str]]:
-        """What its pod has written so far: moment and line, oldest first."""
+        """Return the log of its pod so far: time and line, oldest first."""
         lines = [
             (self.shown_at, f"Build {self.job} of {self.model.commit[:12]} has started"),
             (self.built_at, self.error or f"Build {self.job}: {self.outcome}"),
@@ -92,7 +92,7 @@ class Build:
 def begin(
     model: Model, settings: Settings, now: float, *, job: int, after: Build | None, warms_up: bool
 ) -> Build:
-    """A build that starts now and takes as long as the settings say at this moment."""
+    """Return a build that starts now and takes as long as the settings say now."""
     shown = now + settings.build_delay
     built = shown + settings.build_seconds
     outcome, error = settings.build_outcome, None

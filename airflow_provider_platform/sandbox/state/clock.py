@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 class Clock:
-    """What lifetimes and timestamps of resources are measured with. The journal keeps real time."""
+    """The clock for lifetimes and timestamps of resources. The journal uses real time."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
@@ -17,14 +17,15 @@ class Clock:
         return time.time() + self._ahead
 
     def later(self, seconds: float) -> float:
-        """The time in so many seconds. For 0 it has come, also on a clock that is set back."""
+        """Return the time in so many seconds. For 0, that time has already come, even if the clock
+        is set back."""
         return self.now() + seconds if seconds else 0.0
 
     def advance(self, seconds: float) -> None:
         self._ahead += seconds
 
     def stamp(self, at: float | None = None) -> str:
-        """A moment (default: now) as the management API writes it."""
+        """Return a time (default: now) as the management API writes it."""
         return iso(self.now() if at is None else at)
 
 

@@ -17,7 +17,7 @@ _SIGNATURE_ONLY: Any = {"verify_exp": False, "verify_iat": False, "verify_nbf": 
     "verify_sub": False,
     "verify_jti": False,
 }
-"""Expiry is held against the sandbox's own clock; other claims are the contract's business."""
+"""Expiry is checked with the sandbox's own clock, and the other claims by the code of each API."""
 
 
 def _secret(prefix: str) -> str:
@@ -26,7 +26,7 @@ def _secret(prefix: str) -> str:
 
 @dataclass
 class Credentials:
-    """What the sandbox accepts: new after each reset, replaceable one by one."""
+    """The credentials that the sandbox accepts: new after each reset, and each can be replaced."""
 
     management_token: str = field(default_factory=lambda: _secret("mgmt"), repr=False)
     chat_api_key: str = field(default_factory=lambda: _secret("sk-chat"), repr=False)
@@ -39,12 +39,12 @@ class Credentials:
         return self.management_token
 
     def all(self) -> list[str]:
-        """Everything that nobody but its holder may read."""
+        """Return all secrets."""
         first = [self.management_token, self.chat_api_key, self.api_secret]
         return [*first, *self.further_tokens]
 
     def add_management_token(self, user: int) -> str:
-        """One more token of the management API, as another API key would be."""
+        """Create another token of the management API, like a further API key."""
         token = _secret("mgmt")
         self.further_tokens[token] = user
         return token
@@ -59,14 +59,13 @@ def matches(given: str, expected: str) -> bool:
 
 
 def sign(claims: Mapping[str, Any], secret: str) -> str:
-    """A JWT signed with HS256."""
+    """Return a JWT signed with HS256."""
     return jwt.encode(dict(claims), secret, algorithm="HS256")
 
 
 def verify(token: str, secret: str, now: float) -> dict[str, Any]:
-    """The claims of a JWT; raises ``ValueError`` for a bad form, signature or expiry.
-
-    ``now`` is the Unix time that expiry is held against.
+    """Return the claims of a JWT. Raises ``ValueError`` for a bad form, signature or expiry.
+    ``now`` is the Unix time with which the expiry is compared.
     """
     try:
         claims: dict[str, Any] = jwt.decode(
@@ -85,14 +84,13 @@ def verify(token: str, secret: str, now: float) -> dict[str, Any]:
 
 
 WITH_PREFIX = {"prefix": "Bearer"}
-"""Claims of the tokens that go to a data API as ``Bearer <token>``; all others stand alone."""
+"""A claim of the tokens that are sent to a data API as ``Bearer <token>``. All others are sent
+without a prefix."""
 
 
 def verify_data_token(authorization: str, secret: str, now: float) -> dict[str, Any]:
-    """The claims of the token in an ``Authorization`` header of a data API.
-
-    Raises ``ValueError`` for a bad token, and for one without the prefix that it takes or with one
-    that it does not take.
+    """Return the claims of the token in an ``Authorization`` header of a data API. Raises
+    ``ValueError`` for a bad token, and if the prefix is missing or must not be there.
     """
     prefix, _, token = authorization.rpartition(" ")
     claims = verify(token, secret, now)
@@ -106,7 +104,7 @@ def verify_data_token(authorization: str, secret: str, now: float) -> dict[str, 
 
 
 def service_token(secret: str, **claims: Any) -> str:
-    """A service token for the chat API. A claim given as None is left out."""
+    """Return a service token for the chat API. A claim of None is left out."""
     now = int(time.time())
     merged: dict[str, Any] = {
         "externalId": "nightly-pipeline",

@@ -1,4 +1,4 @@
-"""What happened at the sandbox, as typed entries without secrets: what tests count."""
+"""What happened at the sandbox, as typed entries without secrets, for tests to count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RequestEntry:
     message_id: str | None = None
     has_input: bool | None = None
     identity: str | None = None
-    """Whom the token of a data query speaks for, where it names a user."""
+    """The user whom the token of a data query names, if any."""
     faults: list[str] = field(default_factory=list)
     status: int | None = None
     ended: str | None = None
@@ -52,7 +52,7 @@ class MessageEntry:
     identity: str
     outcome: str
     session_settings: dict[str, Any] | None = None
-    """As they were sent with an API key."""
+    """The session settings as they were sent with an API key."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class RunEntry:
     text: str
     identity: str
     agent: str
-    """``agents/{id}`` or ``deployments/{id}``, as in the address that was asked."""
+    """``agents/{id}`` or ``deployments/{id}``, as in the URL of the request."""
     branch: str | None
     started_at: float
     status: str = "streaming"
@@ -97,7 +97,7 @@ class AbortEntry:
 
 @dataclass
 class SyncEntry:
-    """One dbt sync, with the stages it went through."""
+    """One dbt sync, with its stages."""
 
     sync_job_id: str
     deployment_id: int
@@ -111,7 +111,7 @@ class SyncEntry:
 
 @dataclass
 class ChangeEntry:
-    """One change that a management operation made, with the names of the fields it was given.
+    """One change that a management operation made, with the names of the fields in its request.
 
     ``action``: created, updated, deleted, moved, published; added and removed (recipients and
     members); placed, unplaced and refreshed (reports); redeemed and revoked (embed sessions);
@@ -140,7 +140,8 @@ class SandboxState:
     changes: list[ChangeEntry] = field(default_factory=list)
 
     def changed(self, resource: str, action: str = "created") -> list[ChangeEntry]:
-        """The changes of one kind made to one resource, as ``changed("notifications")``."""
+        """Return the changes of one kind to one resource, for example
+        ``changed("notifications")``."""
         return [c for c in self.changes if (c.resource, c.action) == (resource, action)]
 
     @property
@@ -156,7 +157,7 @@ _STATE = TypeAdapter(SandboxState)
 
 
 class Journal:
-    """Keeps the entries and wakes whoever waits for a change."""
+    """Keeps the entries, and wakes all that wait for a change."""
 
     def __init__(self) -> None:
         self.state = SandboxState(0, [], [], [], [], [], [])
@@ -170,7 +171,7 @@ class Journal:
         deployment: int | None,
         fields: list[str],
     ) -> None:
-        """Note one change of a management resource."""
+        """Record one change of a management resource."""
         entry = ChangeEntry(time.time(), action, resource, item_id, deployment, fields)
         self.state.changes.append(entry)
         self.changed()
@@ -181,7 +182,7 @@ class Journal:
         pulse.set()
 
     async def wait_beyond(self, version: int, at_most: float) -> None:
-        """Return once the version is another one, or after ``at_most`` seconds."""
+        """Return when the version has changed, or after ``at_most`` seconds."""
         if self.state.version != version:
             return
         pulse = self._pulse

@@ -1,8 +1,8 @@
-"""A folder in which a sandbox keeps its address, its credentials and its memory between two runs.
+"""A folder in which a sandbox keeps its address, its credentials and its state between two runs.
 
-The memory is pickled: it is the process's own objects, and the folder belongs to whoever runs the
-sandbox. Another version of the sandbox does not read it and begins anew, at the same address and
-with the same credentials, so that stored connections stay true.
+The state is pickled. It consists of the process's own objects, and the folder belongs to the user
+who runs the sandbox. Another version of the sandbox does not read the state: it starts with new
+data, at the same address and with the same credentials, so that stored connections stay valid.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SANDBOX = Path(__file__).resolve().parents[1]
 
 
 class KeptFolder:
-    """The folder; made when something is first written."""
+    """The folder. It is created when something is first written."""
 
     def __init__(self, folder: Path) -> None:
         self._address = folder / "address.json"
         self._memory = folder / "memory"
 
     def read_address(self) -> tuple[int, Credentials] | None:
-        """The port and the credentials of the last run; None where there was none."""
+        """Return the port and the credentials of the last run; None if there was no run."""
         try:
             document = json.loads(self._address.read_text())
             return int(document.pop("port")), Credentials(**document)
@@ -39,14 +39,14 @@ class KeptFolder:
         write_private(self._address, json.dumps({"port": port, **vars(credentials)}).encode())
 
     def read_memory(self, server: ServerState) -> bool:
-        """Give ``server`` what the last run remembered; False where nothing could be read."""
+        """Load the state of the last run into ``server``. Return False if nothing could be read."""
         try:
             with self._memory.open("rb") as file:
                 if file.readline().decode().strip() != _code():
                     return False
                 server.remember(pickle.load(file))  # noqa: S301
         except Exception:  # noqa: BLE001
-            # Whatever is wrong with it, it is of no use.
+            # Whatever the error is, the file cannot be used.
             return False
         return True
 
@@ -55,7 +55,7 @@ class KeptFolder:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write in one step, so that a reader never sees half of it, for the owner's eyes only."""
+    """Write a file atomically, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.touch(mode=0o600)
@@ -65,7 +65,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 @cache
 def _code() -> str:
-    """A mark of the code whose objects are kept."""
+    """Return a hash of the code whose objects are stored."""
     packages = ("chat", "faults", "management", "state")
     mark = hashlib.sha256()
     for package in packages:

@@ -6,8 +6,8 @@ sandbox's clock: nothing runs in the background, and a test moves the clock inst
     begun --------- queued ------------ built --------------- there ---------------- filled
           scheduled        processing         missing_partition      done, no rows          done
 
-Until a job is ``filled``, its table is there without its rows, and queries that it answers find
-none. A table that ends without rows stays so until it is built again.
+Until a job is ``filled``, its table exists without rows, and queries that use the table find no
+rows. A table that ends without rows stays empty until it is built again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FAILURE = "Error: the warehouse cancelled the query: statement timeout"
 
 @dataclass(frozen=True)
 class PreAggregation:
-    """One pre-aggregation of the model; those with ``monthly`` have a partition for each month."""
+    """One pre-aggregation of the model. With ``monthly``, it has a partition for each month."""
 
     cube: str
     name: str
@@ -46,7 +46,7 @@ class PreAggregation:
 
     @property
     def months(self) -> list[str]:
-        """The partitions, as ``2025-01``; one that is empty where there are none."""
+        """The partitions, such as ``2025-01``; one empty string if there are no partitions."""
         return [f"{_YEAR}-{month:02d}" for month in range(1, 13)] if self.monthly else [""]
 
 
@@ -74,12 +74,12 @@ class Job:
     expires_at: float
     outcome: JobOutcome
     hidden: bool
-    """Whether nothing but missing_partition is reported until the table is there."""
+    """Whether only missing_partition is reported until the table exists."""
     failure_is_shown_once: bool
     shown: bool = False
 
     def status(self, now: float) -> str:
-        """What a request for the status is answered at this moment."""
+        """Return the status that is reported now."""
         if now < self.built_at or self.outcome == "stalled":
             if self.hidden:
                 return "missing_partition"
@@ -96,27 +96,27 @@ class Job:
         return self.outcome in ("done", "no_rows") and now >= self.there_at
 
     def lacks_rows(self, now: float) -> bool:
-        """Whether the table is there, and its rows are not (or not yet)."""
+        """Return whether the table exists without rows."""
         return self.is_there(now) and (self.outcome == "no_rows" or now < self.filled_at)
 
 
 @dataclass
 class PreAggregationJobs:
-    """The jobs of all deployments and branches, and the newest of each table."""
+    """The jobs of all deployments and branches, and the newest job of each table."""
 
     by_token: dict[tuple[int, str, str], Job] = field(default_factory=dict)
     starting: dict[str, float] = field(default_factory=dict)
-    """When the starts began that still wait for the warehouse."""
+    """The begin of each start that still waits for the warehouse."""
     _newest: dict[tuple[int, str, str], Job] = field(default_factory=dict)
     _posts: int = 0
     _emptied: dict[str, Warehouse] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_emptied": {}}  # a database cannot be kept in a file
+        return {**vars(self), "_emptied": {}}  # a database object cannot be pickled
 
     def selected(self, selector: Mapping[str, Any]) -> list[tuple[PreAggregation, str]]:
-        """The pre-aggregations and partitions that a selector names; the tables that they depend
-        on are not among them."""
+        """Return the pre-aggregations and partitions that a selector names, without the tables on
+        which they depend."""
         return [
             (one, month)
             for one in PRE_AGGREGATIONS
@@ -130,7 +130,7 @@ class PreAggregationJobs:
     def post(
         self, server: ServerState, deployment: int, branch: str, selector: dict[str, Any]
     ) -> list[str]:
-        """Begin to build; the tokens, one for each partition, time zone and context."""
+        """Start builds. Return the tokens: one for each partition, time zone and context."""
         self._posts += 1
         selected = self.selected(selector)
         needed = {one.depends_on for one, _ in selected} - {None}
@@ -156,7 +156,7 @@ class PreAggregationJobs:
     def report(
         self, server: ServerState, deployment: int, branch: str, token: str
     ) -> dict[str, Any]:
-        """What is known of one token."""
+        """Return what is known about one token."""
         job, now = self.by_token.get((deployment, branch, token)), server.clock.now()
         if job is None or now >= job.expires_at:
             return {"token": token, "status": "not_found"}
@@ -166,7 +166,8 @@ class PreAggregationJobs:
         return {"token": token, "table": job.table, "status": status, "selector": job.selector}
 
     def warehouse(self, server: ServerState, deployment: int, branch: str) -> Warehouse:
-        """The warehouse as queries of this branch see it: a table without rows hides its cube's."""
+        """Return the warehouse as queries of this branch see it: a table without rows hides the
+        rows of its cube."""
         now = server.clock.now()
         empty: dict[str, set[str]] = {}
         for (place, name, _), job in self._newest.items():
@@ -185,8 +186,8 @@ class PreAggregationJobs:
 def _job(
     server: ServerState, one: PreAggregation, month: str, *, token: str, table: str, fresh: bool
 ) -> Job:
-    """A job that starts now and takes as long as the settings say at this moment; one that is
-    fresh has nothing to build."""
+    """Return a job that starts now and takes as long as the settings say now. A fresh table needs
+    no build."""
     settings, now = server.settings, server.clock.now()
     outcome = settings.jobs_outcome if _ends_so(settings, one, month) and not fresh else "done"
     queued, built, there, filled = _moments(settings, now) if not fresh else (now,) * 4
@@ -216,13 +217,13 @@ def _moments(settings: Settings, now: float) -> tuple[float, float, float, float
 
 
 def _ends_so(settings: Settings, one: PreAggregation, month: str) -> bool:
-    """Whether ``jobs_outcome`` is meant for this table: a name, or a name and a month."""
+    """Return whether ``jobs_outcome`` applies to this table (a name, or a name and a month)."""
     names = settings.jobs_outcome_of
     return not names or one.full_name in names or f"{one.full_name} {month}" in names
 
 
 def _keeps(names: list[str] | None, name: str) -> bool:
-    """Missing and empty filters keep everything."""
+    """Return whether a filter keeps this name. A missing or empty filter keeps everything."""
     return not names or name in names
 
 

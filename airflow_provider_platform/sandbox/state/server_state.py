@@ -1,4 +1,4 @@
-"""The state of the sandbox's server: everything that a reset throws away."""
+"""The state of the sandbox's server: everything that a reset discards."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ S = TypeVar("S")
 
 
 class ServerState:
-    """All that the sandbox knows between two resets. Each part keeps its objects in a store of its
-    own type."""
+    """Everything that the sandbox knows between two resets. Each part keeps its objects in a store
+    of its own type."""
 
     def __init__(
         self, base_url: str, credentials: Credentials, settings: Settings, warehouse: Warehouse
@@ -36,23 +36,23 @@ class ServerState:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def store(self, kind: type[S]) -> S:
-        """The store of this type, made on first use with its samples."""
+        """Return the store of this type. It is created with its samples at the first use."""
         if kind not in self._stores:
             self._stores[kind] = kind()
         store: S = self._stores[kind]
         return store
 
     def memory(self) -> tuple[Any, ...]:
-        """What the next run of the sandbox can be given to remember."""
+        """Return the state that the next run of the sandbox can load."""
         return self._stores, self.journal.state
 
     def remember(self, memory: tuple[Any, ...]) -> None:
-        """Continue from the memory of an earlier server state."""
+        """Load the state of an earlier run."""
         self._stores, self.journal.state = memory
         self.journal.changed()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run ``work`` independently of the request that asked for it."""
+        """Run ``work`` independently of the request that started it."""
         task = asyncio.get_running_loop().create_task(work)
         self.adopt(task)
         return task
@@ -63,7 +63,7 @@ class ServerState:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End everything that is under way."""
+        """End everything that is running."""
         self.faults.clear()
         self.breakpoints.release()
         tasks = list(self._tasks)

@@ -25,11 +25,11 @@ Permission = Literal[
     "WorkbookManage",
     "WorkbookRead",
 ]
-"""Actions that operations need; ``Admin`` stands for the role of an administrator."""
+"""Permissions that operations need; ``Admin`` is the role of an administrator."""
 
 
 BuildOutcome = Literal["built", "failed", "cancelled", "stopped", "none"]
-"""How a build ends, in the words of build-status."""
+"""How a build ends, as build-status names it."""
 
 JobOutcome = Literal[
     "done", "no_rows", "failure", "missing_partition", "pre_agg_not_found", "stalled", "n/a"
@@ -43,8 +43,8 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 class Settings(BaseModel):
     """All settings; each can be changed at any time through ``SandboxControl.set``.
 
-    Times are in seconds. Settings hold for what happens after the change: a run that is under way
-    reads the pace anew before each record.
+    Times are in seconds. A change applies to what happens after it: an active run reads the pace
+    again before each record.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -59,66 +59,68 @@ class Settings(BaseModel):
     """Whether records with the agent's ``thinking`` are sent."""
 
     follow_up: Literal["subscribe", "state"] = "subscribe"
-    """What a request without ``input`` gets while its run is active."""
+    """What a request without ``input`` returns while its run is active."""
     history: Literal["replay", "none"] = "replay"
     """Whether earlier records are replayed at all, those of earlier turns included."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
-    """Where a subscription to a run under way gets the records it missed; ``overlap`` repeats the
-    last ``replay_overlap`` records after ``__cutoff__`` without the user echo."""
+    """Where a subscription to an active run gets the earlier records of the run. ``overlap``
+    repeats the last ``replay_overlap`` records after ``__cutoff__``, without the user echo."""
     replay_overlap: Count = 3
     replay_form: Literal["folded", "raw"] = "folded"
     """Whether replayed records of the same id come as one full record or as they were streamed."""
     stopped_thread: Literal["state", "aborted", "close"] = "state"
-    """What ends a later look at a thread whose last run was aborted: ``__state__``,
-    ``__aborted__``, or nothing (the connection is closed in order after ``__cutoff__``)."""
+    """What ends a later read of a thread whose last run was aborted: ``__state__``,
+    ``__aborted__``, or nothing (the connection is properly closed after ``__cutoff__``)."""
     message_shape: Literal["constructor", "type_data", "role", "json"] = "constructor"
     """How the messages of ``__state__`` are serialized: ``lc``/``constructor``/``kwargs``,
-    ``type``/``data``, ``role``/``content`` without ids, or each as a JSON text of the second."""
+    ``type``/``data``, ``role``/``content`` without ids, or each as a JSON string of the second
+    form."""
     stream_type: Literal["json", "html"] = "json"
     """Content type of the chat stream; the API's document names ``text/html`` for it too."""
     busy_answer: Literal["record", "text", "json_text"] = "record"
-    """What refuses a message in a thread that is streaming: an error record after ``__cutoff__``,
-    or a body of nothing but the words, plain or as a JSON string, without a line end."""
+    """What refuses a message in a streaming thread: an error record after ``__cutoff__``, or a body
+    of only the message, as plain text or a JSON string, without a line end."""
     chat_row_limit: Count = 100
     """Rows of a query that a chat sends; a default of the service, not a limit."""
     usage_last: Literal["always", "after_answer"] = "after_answer"
     """Whether ``__usage__`` also follows an error, ``__aborted__`` and ``__suspended__``."""
 
     service_tokens: Annotated[bool, Field(strict=True)] = False
-    """Whether the deployment accepts service tokens: a deployment switches them on."""
+    """Whether the deployment accepts service tokens, which must be switched on for a deployment."""
     chat_rows: Literal["values", "texts"] = "values"
-    """Whether the rows of a tool result hold values of their types or, as the data API, texts."""
+    """Whether the rows of a tool result have typed values or, like the data API, strings."""
     external_user_limit: Count = 10_000
-    """External users that the account may hold besides ephemeral ones."""
+    """The most external users of the account, without ephemeral users."""
     external_user_limit_answer: Literal["400", "403", "429"] = "429"
-    """Status of a chat request that would persist one more."""
+    """The status of a chat request that would create one more."""
     abort_needs_identity: Annotated[bool, Field(strict=True)] = True
-    """Whether an abort with an API key must name the user, who alone owns the thread."""
+    """Whether an abort with an API key must name the user who owns the thread."""
 
     release: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "0.19.1"
-    """The tenant's release: operations and fields of later ones are missing. ``0.2.1`` is the
+    """The tenant's release: operations and fields of later releases are missing. ``0.2.1`` is the
     tenant of July 2026, which starts dbt syncs and knows no builds, branches or history."""
     missing_operation: Literal["html", "403", "404", "405"] = "html"
     """What an operation that the tenant's release lacks answers: the tenant's web page under 200,
     as any unknown path, or an error."""
     dbt_history_answer: Literal["200", "400", "500"] = "200"
-    """What the history of dbt syncs answers; the other operations stay as they are."""
+    """The status with which the history of dbt syncs answers. Other operations do not change."""
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     """How syncs started from now on end; UNKNOWN never shows in the status, only in the history."""
     dbt_history: Literal["newest_first", "oldest_first"] = "newest_first"
     """Order of the list of dbt syncs."""
     dbt_unknown: Seconds = 0.0
-    """Time after its start, by the sandbox's clock, in which a sync is known to no operation."""
+    """Time after its start, by the sandbox's clock, in which no operation knows a sync."""
     dbt_cancelled_status: Literal["stage", "CANCELLED", "FAILED", "404"] = "stage"
     """What the status of a cancelled sync answers; the history says CANCELLED in any case."""
     dbt_result_delay: Seconds = 0.0
     """Time after its end, by the sandbox's clock, in which a completed sync has no result yet."""
     dbt_no_result_yet: Literal["404", "null", "empty"] = "404"
-    """What the result answers until it is there; the last two under 200, as JSON."""
+    """What the result operation answers until the result exists; the last two with status 200, as
+    JSON."""
     dbt_ignored: tuple[Literal["ref", "source", "manifest", "output"], ...] = ()
-    """Fields of the start that this tenant is too old to know and drops without a word."""
+    """Fields of the start that this older tenant does not know and ignores."""
     dbt_extra_stage: str | None = None
-    """A stage of an unknown name, walked through after INITIALIZING."""
+    """A stage with an unknown name, after INITIALIZING."""
 
     error_body: Literal["message", "error", "empty"] = "message"
     """How errors are written: an object with ``message``, one with ``error`` only, or no body."""
@@ -127,14 +129,14 @@ class Settings(BaseModel):
     usage_analytics: Annotated[bool, Field(strict=True)] = True
     """Whether usage analytics are enabled for the account (404 otherwise)."""
     build_delay: Seconds = 0.0
-    """Time until a build shows after its branch was opened or written to: an opened branch is
-    "not active" until then, production reports the build before."""
+    """Time after a branch was opened or written until its build is reported. Until then an opened
+    branch is "not active", and production reports the previous build."""
     build_seconds: Seconds = 0.0
-    """Time from then on that a build takes."""
+    """Time that a build takes after that."""
     warmup_seconds: Seconds = 0.0
-    """Time that a good build of production warms up in the end."""
+    """Time that a successful build of production warms up at its end."""
     build_outcome: BuildOutcome = "built"
-    """How builds that start from now on end, where the model compiles."""
+    """How builds that start from now on end, if the model compiles."""
     building_answer: Literal["503", "continue_wait"] = "503"
     """What the data API answers while a branch is being built: an error page of the ingress, or
     "Continue wait"."""
@@ -144,41 +146,42 @@ class Settings(BaseModel):
     """What the data API answers to the query that wakes it: an error page of the ingress, or the
     result."""
     idle_status: Literal["stopped", "built"] = "stopped"
-    """What build-status reports of an environment that is asleep."""
+    """What build-status reports for an environment that is asleep."""
     branch_error: Literal["tool", "line"] = "tool"
-    """How a chat run reports a branch that does not answer: in the result of its tool call, or as
-    an error line that ends the run."""
+    """How a chat run reports a branch that is not served: in the result of its tool call, or as an
+    error line that ends the run."""
     branch_errors_name_it: Annotated[bool, Field(strict=True)] = False
     """Whether "Bad branch" and "Branch is not active" are followed by the branch's name."""
     branch_path: Literal["encoded", "plain"] = "encoded"
-    """How the slashes of a branch name stand in the paths of the data API; the other way names
+    """How slashes of a branch name are written in the paths of the data API. The other form names
     no branch."""
     dev_mode_of: Literal["credential", "user"] = "credential"
-    """Whether two tokens of one user have a development mode each, or share one."""
+    """Whether each token of a user has its own development mode, or all share one."""
     reentered_fork: Literal["stale", "updated"] = "stale"
-    """Whether a fork that is entered again keeps its files or takes its parent's."""
+    """Whether a fork that is entered again keeps its files or gets its parent's."""
     left_fork: Literal["closed", "served"] = "closed"
-    """Whether a fork that nobody is on any more is closed at once, or when it falls asleep."""
+    """Whether a fork that no credential uses any more is closed at once, or when it falls
+    asleep."""
     leave_nothing: Literal["400", "404", "200"] = "400"
-    """What leaving development mode answers where the credential is not in it."""
+    """What leaving development mode answers if the credential is not in it."""
     validate_not_active: Literal["400", "invalid"] = "400"
     """What validating a branch without a running environment answers: an error, or a report that
     says it is not valid."""
     merge_outcome: Literal["merged", "nothing", "conflict"] = "merged"
     """``nothing``: merges answer ``merged`` false; ``conflict``: they are refused with 409."""
     merge_commit: Literal["own", "fast_forward"] = "own"
-    """Which commit the target has after a merge: one that the merge makes, or the branch's."""
+    """Which commit the target has after a merge: a new commit, or the branch's."""
     merge_removes_branch: Annotated[bool, Field(strict=True)] = True
-    """What merging to the default branch does where ``removeBranchAfterMerge`` is not sent."""
+    """What merging to the default branch does if ``removeBranchAfterMerge`` is not sent."""
     deploy_mode: Literal["git", "cli"] = "git"
-    """``cli``: production is built from uploads only, not after a merge."""
+    """``cli``: production is built only from uploads, not after a merge."""
     deploy_branch_read_only: Annotated[bool, Field(strict=True)] = False
     """Whether dbt syncs and commits to the deploy branch are refused."""
     deploy_branch_merge_allowed: Annotated[bool, Field(strict=True)] = True
     """Whether branches can be merged into the deploy branch."""
     dev_branches_only: Annotated[bool, Field(strict=True)] = False
-    """The token's role has SchemaUpdateDevBranches in place of SchemaUpdate: what would change the
-    deploy branch is refused, merging into it too."""
+    """Whether the token's role has SchemaUpdateDevBranches instead of SchemaUpdate. Requests that
+    would change the deploy branch are then refused, also merges into it."""
 
     token_lacks: tuple[Permission, ...] = ()
     """Permissions the management token lacks: operations needing one of them answer 403."""
@@ -189,22 +192,22 @@ class Settings(BaseModel):
     notification_drops: tuple[Literal["filters", "timeGrains", "memberSwitchers"], ...] = ()
     """Settings of a notification that an older tenant neither stores nor reports."""
     publish_needs_config: Annotated[bool, Field(strict=True)] = False
-    """A tenant before v0.16.0, which publishes no saved draft by itself."""
+    """Whether the tenant is older than v0.16.0 and does not publish a saved draft by itself."""
     reviewed_dashboards: tuple[str, ...] = ()
-    """Ids of published dashboards that require review: only a person publishes them."""
+    """Ids of published dashboards that require review: only a person can publish them."""
     workbook_limit: Count = 1000
-    """Workbooks a deployment may hold."""
+    """The most workbooks of a deployment."""
     embed_user_limit: Count = 10_000
-    """Embed users the account may hold."""
+    """The most embed users of the account."""
 
     export_pace: Seconds = 0.0
     """Time a dashboard export is pending, and again the time it is processing."""
     export_outcome: Literal["completed", "failed"] = "completed"
     """How exports submitted from now on end."""
     export_lifetime: Seconds = 300.0
-    """Time from submission to the loss of an export's job and file."""
+    """Time from submission until an export's job and file are deleted."""
     export_limit: Count = 5
-    """Exports in flight at once for one rendered identity."""
+    """The most simultaneous exports for one rendered identity."""
 
     deliveries_activated: Annotated[bool, Field(strict=True)] = True
     """Whether report deliveries are activated for the account; every path answers 404 otherwise."""
@@ -214,16 +217,16 @@ class Settings(BaseModel):
     """How runs of deliveries that start from now on end; ``unreported``: without an error and
     without a success."""
     delivery_error: str = "The delivery would overwrite filled cells (Revenue!A1:C40)"
-    """What a run that failed reports as its error."""
+    """The error that a failed run reports."""
     delivery_ends: Literal["states", "finished"] = "states"
-    """How the status of a run that is over reads, which is not documented: as the states of the
-    platform's pages, or one word for all ends."""
+    """The status of a run that is over, which is not documented: the states of the platform's
+    pages, or one word for all outcomes."""
     delivery_success_delay: Seconds = 0.0
-    """Time from the end of a run until the delivery's ``lastSuccessAt`` shows it."""
+    """Time from the end of a run until the delivery's ``lastSuccessAt`` has it."""
     delivery_pause_again: Literal["200", "409"] = "200"
     """What pausing a paused delivery answers, and resuming one that is active."""
     run_ids: Literal["id", "runId", "none"] = "id"
-    """How the runs of deliveries and scheduled tasks name themselves in a list."""
+    """The field for the id of a run, in lists of runs of deliveries and scheduled tasks."""
     tasks_enabled: Annotated[bool, Field(strict=True)] = True
     """Whether scheduled tasks are enabled for the account (403 otherwise)."""
     task_seconds: Seconds = 0.0
@@ -233,65 +236,65 @@ class Settings(BaseModel):
     task_start_answer: Literal["runId", "empty"] = "runId"
     """What starting a scheduled task answers, which is not documented: the run's id, or nothing."""
     task_run_status: Literal["status", "none"] = "status"
-    """Whether a run of a scheduled task has a ``status``: no property of it is documented."""
+    """Whether a run of a scheduled task has a ``status``: its properties are not documented."""
     task_while_running: Literal["start", "409"] = "start"
-    """What running a scheduled task does while a run of it is going on."""
+    """What running a scheduled task does while a run of it is active."""
 
     embed_tenant_path: Literal["slash", "plain"] = "slash"
     """Whether the path that deletes an embed tenant ends in ``/``, as on older tenants."""
     embed_tenant_other_path: Literal["404", "405", "redirect"] = "404"
-    """What the other form of that path answers."""
+    """What the other form of this path answers."""
     lists: Literal["cursor", "legacy", "unpaged", "repeating"] = "cursor"
-    """``legacy``: lists answer ``data`` and ``count`` only and know no cursor; ``unpaged``:
-    everything at once, with ``pageInfo`` null; ``repeating``: every page is the first one and
-    promises another."""
+    """``legacy``: lists have only ``data`` and ``count``, and no cursor; ``unpaged``: one page has
+    everything, and ``pageInfo`` is null; ``repeating``: every page is the first page and names a
+    next page."""
     notifications_first: Count | None = 200
     """The greatest ``first`` of notifications and their recipients; None: there is no limit."""
     page_size: Count = 50
-    """Items per page where a request names no ``first``."""
+    """Items per page if a request has no ``first``."""
     data_chunk_rows: Count | None = None
-    """Rows per line of a data API answer. None: all rows in one line, and 500 rows per line where
-    the deployment streams."""
+    """Rows per line of a data API answer. None: all rows in one line, or 500 rows per line if the
+    deployment streams."""
     column_types: Literal["core", "words"] = "core"
     """How the data API declares types. ``core``: as the open core, where decimals are ``Int32``,
     timestamps ``String``, dates ``{"Date": false}`` and booleans JSON booleans; ``words``: each by
-    the word for its type, with texts as values."""
+    the word for its type, with strings as values."""
     data_streaming: Annotated[bool, Field(strict=True)] = False
-    """Whether the deployment streams: a query with a limit of its own then has no other one."""
+    """Whether the deployment streams. A query with its own limit then has no other limit."""
     data_default_rows: Count = 10_000
-    """Rows that the deployment gives for a query without a limit of its own."""
+    """The most rows of a query without its own limit."""
     data_max_rows: Count = 50_000
-    """Rows that it gives at most for a query with one, unless it streams."""
+    """The most rows of a query with its own limit, unless the deployment streams."""
     query_seconds: Seconds = 0.0
-    """Time a query of the data API takes before its first row is there."""
+    """Time that a query of the data API takes before its first row."""
     query_wait: Seconds = 10.0
-    """How long a request waits for it before it is told to come again."""
+    """How long a request waits for the first row before the answer is "Continue wait"."""
     jobs_start_seconds: Seconds = 0.0
-    """Time that the start of builds of pre-aggregations takes, since it asks the warehouse first;
-    beyond ``query_wait`` it answers "Continue wait"."""
+    """Time that the start of builds of pre-aggregations takes, because it first queries the
+    warehouse. Beyond ``query_wait``, the answer is "Continue wait"."""
     jobs_queue_seconds: Seconds = 0.0
     """Time that the table of a pre-aggregation is ``scheduled``."""
     jobs_build_seconds: Seconds = 0.0
-    """Time that it is ``processing`` then."""
+    """Time that the table is ``processing`` after that."""
     jobs_gap_seconds: Seconds = 0.0
-    """Time from the end of its build until the table is there: ``missing_partition``."""
+    """Time from the end of its build until the table exists: ``missing_partition``."""
     jobs_rows_delay: Seconds = 0.0
-    """Time that the table is there, and ``done``, before its rows are."""
+    """Time that the table exists, and is ``done``, before it has its rows."""
     jobs_outcome: JobOutcome = "done"
     """How builds that start from now on end."""
     jobs_outcome_of: tuple[str, ...] = ()
-    """Which tables end so: full names of pre-aggregations, each with or without a month after a
-    space. Without any: all."""
+    """The tables to which ``jobs_outcome`` applies: full names of pre-aggregations, each with or
+    without a month after a space. If empty: all tables."""
     jobs_failure_shown_once: Annotated[bool, Field(strict=True)] = True
-    """Whether a failure is reported once, and ``missing_partition`` from then on."""
+    """Whether a failure is reported once, and ``missing_partition`` after that."""
     jobs_other_data_sources: Literal["status", "missing_partition"] = "status"
-    """What is reported of tables in other data sources than the default one while they are built;
-    before July 2026 it was ``missing_partition``."""
+    """What is reported for tables outside of the default data source while they are built. Before
+    July 2026 it was ``missing_partition``."""
     jobs_lifetime: Seconds = 86400.0
     """Time for which tokens are known, from the start and again from the first ``done`` or
     ``failure`` that is reported."""
     jobs_no_match: Literal["400", "empty"] = "400"
-    """What the start answers where the selector matches nothing: an error, or no tokens."""
+    """What the start answers if the selector matches nothing: an error, or no tokens."""
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
         "meta",
         "data",
@@ -300,7 +303,7 @@ class Settings(BaseModel):
     """Scopes of a data token; ``jobs`` and ``sql`` are off by default."""
 
     def has(self, since: str) -> bool:
-        """Whether the tenant's release is ``since`` or a later one."""
+        """Return whether the tenant's release is ``since`` or later."""
         return _parts(self.release) >= _parts(since)
 
     def change(self, changes: dict[str, Any]) -> None:

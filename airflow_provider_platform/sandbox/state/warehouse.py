@@ -1,6 +1,6 @@
 """The sample warehouse: a shop's customers, products, orders and payments of 2025, in SQLite.
 
-`events` is a view that makes its million rows while they are read: nothing holds them.
+`events` is a view that generates its million rows while they are read, so they take no memory.
 """
 
 from __future__ import annotations
@@ -86,14 +86,15 @@ KINDS = {
     "fee": "Decimal",
     "settled": "Boolean",
 }
-"""Types of columns that SQLite has none for, by the name that the data model gives them."""
+"""The types of columns for which SQLite has no type, by the column's name in the data model."""
 
 _READ_ONLY = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33}
 """33 is SQLITE_RECURSIVE, which the module names only from Python 3.12 on."""
 _MAX_STEPS = 200_000_000
-"""Steps of SQLite's machine for a query, or for a piece of one that is read in pieces."""
+"""The most steps of SQLite's machine for a query, or for one piece of a result that is read in
+pieces."""
 _SAMPLE_ROWS = 100
-"""Rows that the types of a result which is read in pieces are told from."""
+"""The number of rows that decide the column types of a result that is read in pieces."""
 
 
 class QueryError(Exception):
@@ -102,7 +103,7 @@ class QueryError(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """Rows of a query, at most the asked number of them, and how many there were."""
+    """The rows of a query up to the requested number, and the total number of rows."""
 
     schema: list[dict[str, str]]
     rows: list[list[Any]]
@@ -142,15 +143,14 @@ class Warehouse:
         return Result(_schema(cursor, rows), rows, total)
 
     def read(self, sql: str, *, limit: int | None) -> Reading:
-        """Begin to run one SELECT, of which at most ``limit`` rows are read; raises
-        ``QueryError``."""
+        """Begin to run one SELECT, and read at most ``limit`` rows. Raises ``QueryError``."""
         with self._guarded():
             cursor = self._run(sql)
             first = cursor.fetchmany(_SAMPLE_ROWS if limit is None else min(limit, _SAMPLE_ROWS))
         return Reading(self, cursor, [list(row) for row in first], limit)
 
     def fetch(self, cursor: sqlite3.Cursor, rows: int) -> list[list[Any]]:
-        """The next rows of a reading; raises ``QueryError``."""
+        """Return the next rows of a result. Raises ``QueryError``."""
         with self._guarded():
             return [list(row) for row in cursor.fetchmany(rows)]
 
@@ -179,7 +179,7 @@ class Warehouse:
 
 
 class Reading:
-    """A result that is read in pieces: what was not asked for yet has not been made."""
+    """A result that is read in pieces. Rows are generated when they are requested."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Reading:
         self._left = limit
 
     def pieces(self, rows: int) -> Iterator[list[list[Any]]]:
-        """All rows, so many at a time; raises ``QueryError`` where the query fails later."""
+        """Yield all rows, ``rows`` at a time. Raises ``QueryError`` if the query fails later."""
         while wanted := rows if self._left is None else min(rows, self._left):
             piece, self._first = self._first[:wanted], self._first[wanted:]
             if len(piece) < wanted:
@@ -239,7 +239,9 @@ def _orders() -> list[tuple[int, str, str, int, int, int, float, str]]:
     seed = 12345
     months = [month for month, count in enumerate(_ORDERS_OF_MONTHS, 1) for _ in range(count)]
     for number, month_number in enumerate(months, 1):
-        seed = (seed * 1103515245 + 12345) % 2**31  # A fixed generator: the same rows everywhere.
+        seed = (
+            seed * 1103515245 + 12345
+        ) % 2**31  # A generator with a fixed seed: the same rows everywhere.
         customer, product = 1 + (seed >> 8) % 40, 1 + (seed >> 16) % len(_PRODUCTS)
         quantity = 1 + (seed >> 4) % 5
         month = f"2025-{month_number:02d}"
