@@ -91,11 +91,11 @@ def __getattr__(name: str) -> Any:
 
     for module in _PLACES.get(name, ()):
         try:
-            found = getattr(import_module(module), name)
+            value = getattr(import_module(module), name)
         except (ImportError, AttributeError):
             continue
-        globals()[name] = found
-        return found
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -124,8 +124,8 @@ async def get_connection_on_loop(hook: type[BaseHook], conn_id: str) -> Connecti
 
     lookup = getattr(hook, "aget_connection", None)
     if lookup is not None and hasattr(SdkConnection, "aextra_dejson"):
-        found: Connection = await lookup(conn_id)
-        return found
+        connection: Connection = await lookup(conn_id)
+        return connection
     from asgiref.sync import sync_to_async
 
     return await sync_to_async(hook.get_connection)(conn_id)
@@ -143,8 +143,8 @@ def get_mapped_xcoms(ti: Any, key: str) -> list[Any]:
     loop."""
     from airflow.sdk.execution_time.xcom import XCom
 
-    found = XCom.get_all(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, key=key)
-    return list(found or ())
+    xcoms = XCom.get_all(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, key=key)
+    return list(xcoms or ())
 
 
 def redacted(text: str) -> str:
@@ -163,8 +163,8 @@ def redacted(text: str) -> str:
 
 def resumes(context: Context) -> bool:
     """Whether the task goes on after a deferral."""
-    told = getattr(context.get("ti"), "_ti_context_from_server", None)
-    return bool(getattr(told, "next_method", None))
+    server_context = getattr(context.get("ti"), "_ti_context_from_server", None)
+    return bool(getattr(server_context, "next_method", None))
 
 
 def retry_policy_fails(task: Any, error: BaseException, context: Context) -> bool:
@@ -195,9 +195,9 @@ def get_task_states(ti: Any) -> str | None:
     states = RuntimeTaskInstance.get_task_states(
         dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
     )
-    found = states.get(ti.run_id, {})
+    states_of_run = states.get(ti.run_id, {})
     name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
-    state = found.get(name, found.get(ti.task_id, "removed"))
+    state = states_of_run.get(name, states_of_run.get(ti.task_id, "removed"))
     return None if state is None else str(getattr(state, "value", state))
 
 

@@ -51,8 +51,8 @@ def model_fields_of(table: type[ConnectionFields]) -> dict[str, Any]:
     """
     known = {"Path": Path, "SecretStr": SecretStr, "SessionSettings": SessionSettings}
     types = get_type_hints(table, localns=known)
-    fields = sorted(fields_of(table), key=lambda one: bool(one.needs))
-    return {one.name: _model_field(one, get_args(types[one.name])[0]) for one in fields}
+    fields = sorted(fields_of(table), key=lambda field: bool(field.needs))
+    return {field.name: _model_field(field, get_args(types[field.name])[0]) for field in fields}
 
 
 def _model_field(declared: AnyField, value_type: Any) -> tuple[Any, Any]:
@@ -86,15 +86,15 @@ class PlatformConfig(_Fields):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     @classmethod
-    def build(cls, **given: Any) -> Self:
+    def build(cls, **values_by_name: Any) -> Self:
         """Return the checked configuration of loose values, each under its name in the connection
         or in the configuration (`host` or `management_url`).
 
         None and empty strings count as absent, numbers and booleans may be strings, and
         `session_settings` a JSON text. Raises PlatformConfigError.
         """
-        names = {one.stored_name: name for name, one in cls.declared().items()}
-        values = {names.get(name, name): clean(value) for name, value in given.items()}
+        names = {declared.stored_name: name for name, declared in cls.declared().items()}
+        values = {names.get(name, name): clean(value) for name, value in values_by_name.items()}
         present = {name: value for name, value in values.items() if value is not None}
         try:
             return cls.model_validate(present)
@@ -108,10 +108,10 @@ class PlatformConfig(_Fields):
     def declared(cls) -> dict[str, AnyField]:
         """Return the declaration of each field."""
         return {
-            name: one
+            name: metadata
             for name, field in cls.model_fields.items()
-            for one in field.metadata
-            if isinstance(one, ConnectionField)
+            for metadata in field.metadata
+            if isinstance(metadata, ConnectionField)
         }
 
     @classmethod
@@ -200,16 +200,16 @@ class PlatformConfig(_Fields):
     @property
     def secrets(self) -> list[str]:
         """Every secret in clear, for masking."""
-        found: list[str] = []
+        secrets: list[str] = []
         for name, declared in self.declared().items():
             if declared.kind != "secret" or (value := getattr(self, name)) is None:
                 continue
             secret = value.get_secret_value()
-            found += _secrets_of_address(secret) if declared.is_address else [secret]
-        return found
+            secrets += _secrets_of_address(secret) if declared.is_address else [secret]
+        return secrets
 
     def resolve_session_settings(
-        self, given: dict[str, Any] | None, *, required: bool = True
+        self, settings: dict[str, Any] | None, *, required: bool = True
     ) -> SessionSettings | None:
         """Return the settings of a chat call: the given ones replace the connection's as a whole.
 
@@ -219,7 +219,7 @@ class PlatformConfig(_Fields):
         key is used and neither the call nor the connection has any.
         """
         if self.chat_service_token is not None:
-            if given:
+            if settings:
                 raise PlatformInputError(
                     "Nothing was sent: the service would ignore session_settings. Chat service "
                     f"token (chat_service_token) of {self.place} already names the user. Leave "
@@ -227,8 +227,8 @@ class PlatformConfig(_Fields):
                     field="session_settings",
                 )
             return None
-        if given:
-            return session_settings(given)
+        if settings:
+            return session_settings(settings)
         if self.session_settings is None and required:
             raise PlatformInputError(
                 "Nothing was sent: the user of the chat is missing, and an API key alone does "
@@ -243,9 +243,9 @@ class PlatformConfig(_Fields):
         where the connection uses a service token by now."""
         return None if self.chat_service_token is not None else session_settings(identity)
 
-    def resolve_deployment_id(self, given: int | str | None = None) -> int:
+    def resolve_deployment_id(self, value: int | str | None = None) -> int:
         """The given deployment, else the connection's. Raises PlatformInputError."""
-        deployment_id = check_deployment_id(given) or self.deployment_id
+        deployment_id = check_deployment_id(value) or self.deployment_id
         if deployment_id is None:
             raise PlatformInputError(
                 "Nothing was sent: deployment_id is missing. Set it in the task, or as "

@@ -128,11 +128,11 @@ def _verdict(check: Program[_Verdict]) -> Program[_Verdict]:
 def _check_management(config: PlatformConfig) -> Program[_Verdict]:
     accepted = "The token is accepted"
     try:
-        found = yield from _deployments(config)
+        deployment_text = yield from _deployments(config)
     except (PlatformNotFoundError, PlatformPermissionError, PlatformAddressError) as error:
         problem: PlatformError = error
     else:
-        return True, f"{accepted}; {found}."
+        return True, f"{accepted}; {deployment_text}."
     try:
         yield from call(get_app_config(), once=True)
     except PlatformNotFoundError:
@@ -149,8 +149,8 @@ def _check_management(config: PlatformConfig) -> Program[_Verdict]:
 
 def _deployments(config: PlatformConfig) -> Program[str]:
     if config.deployment_id is not None:
-        found = yield from call(get_deployment(deployment_id=config.deployment_id), once=True)
-        return f"the default deployment is {_name(found)}"
+        default = yield from call(get_deployment(deployment_id=config.deployment_id), once=True)
+        return f"the default deployment is {_name(default)}"
     query = DeploymentsQuery.build(first=_SHOWN_DEPLOYMENTS)
     page = yield from call(list_deployments(query=query), once=True)
     names = [_name(deployment) for deployment in page.rows[:_SHOWN_DEPLOYMENTS]]

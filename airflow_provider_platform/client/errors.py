@@ -437,10 +437,10 @@ class DashboardExportFailedError(PlatformError):
 
 
 def _tree(root: type[PlatformError]) -> dict[str, type[PlatformError]]:
-    found = {root.__name__: root}
+    classes = {root.__name__: root}
     for child in root.__subclasses__():
-        found.update(_tree(child))
-    return found
+        classes.update(_tree(child))
+    return classes
 
 
 def from_payload(payload: dict[str, Any]) -> PlatformError:

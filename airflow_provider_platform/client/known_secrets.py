@@ -87,7 +87,9 @@ def _escaped(pattern: str, *, every: bool = False) -> Encode:
 def _escaped_only(characters: str, pattern: str) -> Encode:
     """Return an encoding that writes these characters by their code point, and the others as
     JSON."""
-    return lambda one: pattern.format(ord(one)) if one in characters else _in_json(one)
+    return lambda character: (
+        pattern.format(ord(character)) if character in characters else _in_json(character)
+    )
 
 
 def _in_markup(character: str) -> str:
@@ -111,8 +113,8 @@ def _lower_escapes(encode: Encode) -> Encode:
     """Return a URL encoding whose escapes have lower-case letters."""
 
     def lower(character: str) -> str:
-        found = encode(character)
-        return found if found == character else found.lower()
+        escaped = encode(character)
+        return escaped if escaped == character else escaped.lower()
 
     return lower
 
@@ -199,8 +201,8 @@ class Form(NamedTuple):
     def pieces(self) -> Iterator[int]:
         """Return the offsets of the pieces that begin or end with one of these words."""
         last = len(self.data) - _PIECE
-        found = {piece for word in self.words() for piece in (word, word - _MORE)}
-        return iter(sorted(piece for piece in found if 0 <= piece <= last))
+        positions = {piece for word in self.words() for piece in (word, word - _MORE)}
+        return iter(sorted(piece for piece in positions if 0 <= piece <= last))
 
     def _stride(self) -> int:
         pairs = zip(self.starts, self.starts[self.least :], strict=False)
@@ -244,14 +246,14 @@ def base64_forms(secret: str) -> list[str]:
 def maskable(secrets: Iterable[str]) -> list[str]:
     """Return the secrets in the forms that a log most likely shows: as they are, in JSON,
     URL-encoded, in base64. Airflow's mask compares whole texts, and each text costs time."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for secret in secrets:
-        found[secret] = None
+        texts[secret] = None
         if len(secret) < SHORTEST_SECRET:
             continue
         shown = (secret.strip(), _in_json_text(secret), quote(secret), quote(secret, safe=""))
-        found.update(dict.fromkeys((*shown, quote_plus(secret), *base64_forms(secret))))
-    return list(found)
+        texts.update(dict.fromkeys((*shown, quote_plus(secret), *base64_forms(secret))))
+    return list(texts)
 
 
 def _in_json_text(text: str) -> str:
@@ -269,16 +271,16 @@ def plain_forms(secret: str) -> tuple[Form, ...]:
 @lru_cache(maxsize=256)
 def all_forms(secret: str) -> tuple[Form, ...]:
     """Return the secret in every form."""
-    found: dict[Form, None] = {}
+    forms: dict[Form, None] = {}
     for part in _parts(secret):
         encodings: tuple[Encode, ...] = (str, *ENCODINGS)
-        found.update(dict.fromkeys(part.form(encode) for encode in encodings))
-        found.update(
+        forms.update(dict.fromkeys(part.form(encode) for encode in encodings))
+        forms.update(
             (Form.of(text, least=part.least, around=_BASE64), None)
-            for one in _written(part.text)
-            for text in _in_base64(one)
+            for written in _written(part.text)
+            for text in _in_base64(written)
         )
-    return tuple(found)
+    return tuple(forms)
 
 
 class _Part(NamedTuple):
@@ -365,7 +367,7 @@ class Redactor:
                 self._words.add(int.from_bytes(data[offset : offset + _WORD], sys.byteorder))
             for offset in form.pieces():
                 places = self._places.setdefault(data[offset : offset + _PIECE], [])
-                if sum(one == number for one, _ in places[-_SAME_PIECES:]) < _SAME_PIECES:
+                if sum(known == number for known, _ in places[-_SAME_PIECES:]) < _SAME_PIECES:
                     places.append((number, offset))
 
     def text(self, text: str) -> str:
@@ -384,8 +386,8 @@ class Redactor:
         object."""
         if not isinstance(value, str) and not self._may_hold(value):
             return value
-        found: Any = self._value(value)
-        return value if found is None else found
+        redacted: Any = self._value(value)
+        return value if redacted is None else redacted
 
     def finds(self, text: str) -> bool:
         """Return whether the text contains a secret."""
@@ -397,20 +399,20 @@ class Redactor:
         seen: set[int] = set()
         pending = [error]
         while pending:
-            one = pending.pop()
-            if id(one) in seen:
+            current = pending.pop()
+            if id(current) in seen:
                 continue
-            seen.add(id(one))
-            self._in_place(one)
+            seen.add(id(current))
+            self._in_place(current)
             for link in ("__cause__", "__context__"):
-                other = getattr(one, link)
+                other = getattr(current, link)
                 if other is None:
                     continue
                 self._in_place(other)
                 if self.finds(str(other)) or self.finds(repr(other)):
-                    suppress = one.__suppress_context__
-                    setattr(one, link, None)
-                    one.__suppress_context__ = suppress
+                    suppress = current.__suppress_context__
+                    setattr(current, link, None)
+                    current.__suppress_context__ = suppress
                 else:
                     pending.append(other)
 
@@ -451,13 +453,13 @@ class Redactor:
         texts: list[str] = []
         pending = [value]
         while pending:
-            one = pending.pop()
-            if type(one) is dict:
-                texts.extend(name for name in one if type(name) is str)
-                one = list(one.values())
-            if type(one) in (list, tuple):
-                texts.extend([item for item in one if type(item) is str])
-                pending.extend([item for item in one if type(item) in (list, tuple, dict)])
+            current = pending.pop()
+            if type(current) is dict:
+                texts.extend(name for name in current if type(name) is str)
+                current = list(current.values())
+            if type(current) in (list, tuple):
+                texts.extend([item for item in current if type(item) is str])
+                pending.extend([item for item in current if type(item) in (list, tuple, dict)])
         together = "\n".join(texts)
         return bool(self.ranges(_bytes(together), most=1)) or any(
             word in together for word in self.short_secrets
@@ -471,10 +473,10 @@ class Redactor:
     def ranges(self, data: bytes, *, most: int | None = None) -> list[tuple[int, int]]:
         """Return the sorted ranges of the bytes that contain a secret, at most `most` from each
         redactor."""
-        found = self._base.ranges(data, most=most) if self._base is not None else []
+        inherited = self._base.ranges(data, most=most) if self._base is not None else []
         words = memoryview(data)[: len(data) // _WORD * _WORD].cast("I")
         if self._words.isdisjoint(words):
-            return found
+            return inherited
         own: list[tuple[int, int]] = []
         done = 0
         for position in compress(count(), map(self._words.__contains__, words)):
@@ -485,7 +487,7 @@ class Redactor:
                 done = run[1]
                 if len(own) == most:
                     break
-        return sorted([*found, *own])
+        return sorted([*inherited, *own])
 
     def _longest_run(self, data: bytes, word: int) -> tuple[int, int] | None:
         """Return the longest run of any form around the word at this offset of `data`."""
@@ -494,7 +496,7 @@ class Redactor:
             for number, offset in self._places.get(data[at : at + _PIECE], ()):
                 run = self._forms[number].run(data, at, offset)
                 if run is not None:
-                    longest = max(longest, run, key=lambda one: one[1] - one[0])
+                    longest = max(longest, run, key=lambda span: span[1] - span[0])
         return longest if longest[1] else None
 
 
@@ -515,7 +517,7 @@ def _without_word(text: str, word: str) -> str:
     kept = [parts[0]]
     for part in parts[1:]:
         before, after = kept[-1][-1:], part[:1]
-        inside = any(one.isalnum() or one == "_" for one in (before, after))
+        inside = any(character.isalnum() or character == "_" for character in (before, after))
         kept += [word if inside else HIDDEN, part]
     return "".join(kept)
 

@@ -124,10 +124,10 @@ def _build(
     deployment = config.resolve_deployment_id(deployment_id)
     if branch_name is None:
         branch_name = yield from _production_branch(deployment)
-    found = yield from poll_build(BuildWanted(deployment, branch_name, hash), clock)
-    if isinstance(found, Build):
-        return {"branch_name": branch_name, **found.to_json()}
-    yield Notify(NotYet(str(found)))
+    outcome = yield from poll_build(BuildWanted(deployment, branch_name, hash), clock)
+    if isinstance(outcome, Build):
+        return {"branch_name": branch_name, **outcome.to_json()}
+    yield Notify(NotYet(str(outcome)))
     return None
 
 
@@ -204,14 +204,14 @@ def _notification(
     """Whether the schedule, or one that matches the filters, exists and is enabled as wanted."""
     deployment = config.resolve_deployment_id(deployment_id)
     if notification_id is not None:
-        what = "The notification"
+        subject = "The notification"
         where = f"notification {notification_id}, deployment {deployment}"
         there = yield from _one(
             get_notification(deployment_id=deployment, notification_id=notification_id),
             list_notifications(deployment_id=deployment, query=NotificationsQuery.build(first=1)),
         )
     else:
-        what = "A notification that matches the filters"
+        subject = "A notification that matches the filters"
         where = f"deployment {deployment}"
         query = NotificationsQuery.build(**filters)
         there = yield from _all(list_notifications(deployment_id=deployment, query=query))
@@ -219,7 +219,7 @@ def _notification(
     state = (
         f"is not {'enabled' if is_enabled else 'disabled'} yet" if there else "does not exist yet"
     )
-    return (yield from _first(switched, f"{what} {state} ({where})"))
+    return (yield from _first(switched, f"{subject} {state} ({where})"))
 
 
 def _user_oauth_token(
@@ -263,11 +263,11 @@ def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:
     """Return the resource in a list, or an empty list if it does not exist. The probe lists the
     same deployment: it raises PlatformNotFoundError if the deployment does not exist."""
     try:
-        found = yield from call(get, once=True)
+        item = yield from call(get, once=True)
     except PlatformNotFoundError:
         yield from call(probe, once=True)
         return []
-    return [found]
+    return [item]
 
 
 def _all(
@@ -275,8 +275,8 @@ def _all(
 ) -> Program[list[T]]:
     """Return the wanted rows of a whole list. A failure is left to the next poll."""
     walk = PageWalk(operation)
-    found: list[T] = []
+    items: list[T] = []
     while walk.operation is not None:
         page = yield from call(walk.operation, once=True)
-        found += filter(wanted, walk.add_page(page))
-    return found
+        items += filter(wanted, walk.add_page(page))
+    return items

@@ -29,11 +29,11 @@ def check_tools(result: dict[str, Any], rule: FailOnToolError) -> None:
     ]
     if rule == "never" or not (every_query if rule == "all" else errors):
         return
-    what = "Every query of the run failed" if every_query else "A tool call of the run failed"
+    subject = "Every query of the run failed" if every_query else "A tool call of the run failed"
     reason = quote_service(errors[0]).removesuffix(".")
     advice = branch_advice(errors[0])
     raise ChatToolError(
-        f"{what}: {reason}. "
+        f"{subject}: {reason}. "
         f"{advice + ' ' if advice else ''}"
         f"The agent answered: {quote_service(result['answer'])}",
         where=f"chat {result['chat_id']}, message {result['message_id']}",

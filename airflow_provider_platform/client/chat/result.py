@@ -42,8 +42,8 @@ class ChatResult:
 def as_plain(shown: Any) -> dict[str, Any]:
     """Return a result or a thread as plain JSON. Rows and charts are not copied."""
     return {
-        one.name: [as_plain(item) for item in value] if _are_dataclasses(value) else value
-        for one, value in zip(fields(shown), _fields(shown), strict=True)
+        field.name: [as_plain(item) for item in value] if _are_dataclasses(value) else value
+        for field, value in zip(fields(shown), _fields(shown), strict=True)
     }
 
 
@@ -89,7 +89,7 @@ def _made_of(shown: R, values: list[Any]) -> R:
 
 
 def _fields(shown: Any) -> list[Any]:
-    return [getattr(shown, one.name) for one in fields(shown)]
+    return [getattr(shown, field.name) for field in fields(shown)]
 
 
 def _are_dataclasses(value: Any) -> bool:

@@ -162,8 +162,8 @@ class ToolCall:
     @property
     def sql(self) -> str:
         """The SQL of a query, "" where the call has none."""
-        given, got = _json_object(self.input), _json_object(self.result)
-        return str(got.get("sqlQuery") or given.get("sqlQuery") or "")
+        arguments, result = _json_object(self.input), _json_object(self.result)
+        return str(result.get("sqlQuery") or arguments.get("sqlQuery") or "")
 
     @cached_property
     def cost(self) -> int:
@@ -310,8 +310,8 @@ def _columns(schema: Any) -> list[dict[str, str]]:
     columns = []
     for column in schema if isinstance(schema, list) else []:
         if isinstance(column, dict):
-            kind = type_name(column.get("column_type") or column.get("type"))
-            columns.append({"name": str(column.get("name") or ""), "type": kind})
+            column_type = type_name(column.get("column_type") or column.get("type"))
+            columns.append({"name": str(column.get("name") or ""), "type": column_type})
     return columns
 
 
@@ -325,10 +325,10 @@ def _table(
     Without a schema the first row's names come first.
     """
     received = data if isinstance(data, list) else []
-    kinds = set(map(type, received))
-    if kinds <= {list}:
+    row_types = set(map(type, received))
+    if row_types <= {list}:
         return columns, received
-    if dict not in kinds:
+    if dict not in row_types:
         return columns, [row if isinstance(row, list) else [row] for row in received]
     names = [column["name"] for column in columns]
     added = dict.fromkeys(name for row in received if isinstance(row, dict) for name in row)

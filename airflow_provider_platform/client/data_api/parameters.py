@@ -73,9 +73,11 @@ class _Binding:
             if token.start < end:
                 continue  # a part of the placeholder before
             if token.text == "%":
-                found = self._placeholder(token.start)
-                end = found.end()
-                self._parts.append("%" if found["percent"] else self._value(found, code))
+                placeholder = self._placeholder(token.start)
+                end = placeholder.end()
+                self._parts.append(
+                    "%" if placeholder["percent"] else self._value(placeholder, code)
+                )
             elif token.kind in ("string", "name"):
                 self._parts.append(_without_placeholders(token.text))
             else:
@@ -89,22 +91,22 @@ class _Binding:
         return "".join(self._parts)
 
     def _placeholder(self, start: int) -> Match[str]:
-        found = _PLACEHOLDER.match(self._sql, start)
-        if found is None:
+        match = _PLACEHOLDER.match(self._sql, start)
+        if match is None:
             _refuse_percent(self._sql[start:])
-        return found
+        return match
 
-    def _value(self, found: Match[str], code: list[Token]) -> str:
+    def _value(self, placeholder: Match[str], code: list[Token]) -> str:
         """The literal of a placeholder; `code` are the one or two tokens before it."""
-        value = self._lookup(found)
-        after = self._sql[found.end() : found.end() + 1]
-        before = self._sql[: found.start()][-1:]
+        value = self._lookup(placeholder)
+        after = self._sql[placeholder.end() : placeholder.end() + 1]
+        before = self._sql[: placeholder.start()][-1:]
         words = [token.text.lower() for token in code]
         in_list = words[-1:] == ["in"]
         in_open_list = words == ["in", "("]
-        place = f"parameter {found[0] if found['name'] else self._taken}"
+        place = f"parameter {placeholder[0] if placeholder['name'] else self._taken}"
         if isinstance(value, list | tuple | AbstractSet):
-            closed = in_open_list and self._next_code(found.end()) == ")"
+            closed = in_open_list and self._next_code(placeholder.end()) == ")"
             if not (in_list or closed):
                 _refuse(f"{place} is a list, and a list is allowed only after IN")
             literals = self._literals(value, place)
@@ -125,8 +127,8 @@ class _Binding:
         after = (token for token in self._tokens if token.start >= start and token.is_code)
         return next((token.text for token in after), "")
 
-    def _lookup(self, found: Match[str]) -> Any:
-        name = found["name"]
+    def _lookup(self, placeholder: Match[str]) -> Any:
+        name = placeholder["name"]
         if isinstance(self._parameters, Mapping):
             if name is None:
                 _refuse(
@@ -204,10 +206,10 @@ class _Binding:
 
 def _without_placeholders(text: str) -> str:
     """A string or a quoted name with `%%` as `%`."""
-    for found in _PLACEHOLDER.finditer(text):
-        if not found["percent"]:
+    for match in _PLACEHOLDER.finditer(text):
+        if not match["percent"]:
             _refuse(
-                f"the SQL has {found[0]} inside quotes; remove the quotes, because they are added "
+                f"the SQL has {match[0]} inside quotes; remove the quotes, because they are added "
                 "with the value"
             )
     if "%" in (left := text.replace("%%", "")):

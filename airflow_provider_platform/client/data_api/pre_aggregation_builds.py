@@ -240,7 +240,9 @@ def _read_start(access: JobsAccess, answer: Any, *, repeat_lost: bool) -> list[s
         )
     if answer == []:
         raise _no_match(access, "The service started nothing.")
-    if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
+    if not isinstance(answer, list) or not all(
+        isinstance(token, str) and token for token in answer
+    ):
         broken = PlatformProtocolError("the answer is not a list of identifiers of builds.")
         raise _lost_start(access, broken, repeat=repeat_lost)
     return list(dict.fromkeys(answer))
@@ -328,9 +330,9 @@ def _read_reports(access: JobsAccess, answer: Any, tokens: Sequence[str]) -> Ite
             "A retry asks for the status again.",
             where=access.where,
         )
-    found = {job.get("token"): job for job in answer if isinstance(job, dict)}
+    jobs = {job.get("token"): job for job in answer if isinstance(job, dict)}
     for token in tokens:
-        job = found.get(token, {"status": "not_found"})
+        job = jobs.get(token, {"status": "not_found"})
         table, status = job.get("table"), job.get("status")
         yield JobReport(
             token,
@@ -343,8 +345,8 @@ def _refused_poll(access: JobsAccess, refusal: DataRefusal) -> PlatformApiError:
     """The error of a poll that the deployment refuses; a later one can succeed unless the request
     itself is wrong."""
     is_ours = refusal.status == 400 and not says_time_out(refusal.reason)
-    kind = PlatformBadRequestError if is_ours else PlatformServerError
-    return kind(
+    error_class = PlatformBadRequestError if is_ours else PlatformServerError
+    return error_class(
         f"The service does not report on the builds ({refusal.status}): "
         f"{_sentence(refusal.reason)}",
         where=access.where,
@@ -437,17 +439,17 @@ class BuildProgress:
         still_open = [self.reports[token] for token in self.open_tokens if token in self.reports]
         if len(still_open) < len(self.open_tokens):
             return None
-        failed = [one for one in self.reports.values() if one.kind == "failed"]
+        failed = [report for report in self.reports.values() if report.kind == "failed"]
         if not still_open:
             if failed:
                 raise self._failure(failed, [], where)
             names = [self.reports[token].name for token in self.tokens]
             return BuildOutcome(len(names), names[:LISTED_TABLES])
-        if any(one.kind == "moving" for one in still_open) or not self._grace_is_over(
+        if any(report.kind == "moving" for report in still_open) or not self._grace_is_over(
             still_open, now
         ):
             return None
-        lost = [one for one in still_open if one.status.lower().startswith("not_found")]
+        lost = [report for report in still_open if report.status.lower().startswith("not_found")]
         if lost and not failed:
             raise PreAggregationJobsLostError(
                 f"The service no longer knows {_count(len(lost), 'build')}. It keeps a build's "
@@ -464,7 +466,7 @@ class BuildProgress:
     def _grace_is_over(self, missing: list[JobReport], now: float) -> bool:
         """Whether tables have been missing for so long that nothing will come any more. A token
         that is older than the service keeps it is unknown for good."""
-        forgotten = all(one.status.lower().startswith("not_found") for one in missing)
+        forgotten = all(report.status.lower().startswith("not_found") for report in missing)
         if forgotten and now - self.submitted_at >= JOBS_LIFETIME:
             return True
         return self.still_since is not None and now - self.still_since >= self.missing_grace
@@ -472,22 +474,24 @@ class BuildProgress:
     def _failure(
         self, failed: list[JobReport], missing: list[JobReport], where: str
     ) -> PreAggregationBuildFailedError:
-        said = []
+        sentences = []
         if failed:
-            said.append(f"The build of {_count(len(failed), 'table')} failed: {_named(failed)}.")
+            sentences.append(
+                f"The build of {_count(len(failed), 'table')} failed: {_named(failed)}."
+            )
         if missing:
-            said.append(
+            sentences.append(
                 f"{_count(len(missing), 'table').capitalize()} did not appear: {_named(missing)}. "
                 f"No build has made progress for {self.missing_grace:g} seconds. Either the builds "
                 "of the missing tables failed and the service lost their errors, or the data model "
                 "changed."
             )
         done = len(self.tokens) - len(failed) - len(missing)
-        said.append(
+        sentences.append(
             f"{done} of {count_tables(len(self.tokens))} are done. The deployment's page of "
             "pre-aggregations shows the error of each build; a retry builds all tables again."
         )
-        return PreAggregationBuildFailedError(" ".join(said), where=where)
+        return PreAggregationBuildFailedError(" ".join(sentences), where=where)
 
     def _stage(self) -> Iterator[BuildStage]:
         words = Counter(
@@ -495,8 +499,8 @@ class BuildProgress:
             for token in self.tokens
         )
         tenths = words["done"] * 10 // len(self.tokens)
-        if (told := (frozenset(words), tenths)) != self._told:
-            self._told = told
+        if (summary := (frozenset(words), tenths)) != self._told:
+            self._told = summary
             counts = tuple((quote_service(word), count) for word, count in words.most_common())
             yield BuildStage(counts, len(self.tokens))
 
@@ -559,8 +563,8 @@ def wait_for_rows(
         return (yield from rows_are_there(sql, access, config, clock, until=until)) or None
 
     limits = PollLimits(until, poll_interval)
-    found = yield from poll_until_over(read_once, limits, clock, tells_failures=True)
-    if found is None:
+    rows_exist = yield from poll_until_over(read_once, limits, clock, tells_failures=True)
+    if rows_exist is None:
         raise ResultEmptyError(
             "The builds are done, but the result of verify_sql is empty or has only null, 0, false "
             "and empty strings. The tables are empty, or their rows are not there yet. A retry "
@@ -581,14 +585,16 @@ def rows_are_there(
         token=access.token,
         cache="must-revalidate",
     )
-    found = False
+    has_value = False
     program = run_sql(query, config, clock)
     try:
         effect = next(program)
         while True:
             if isinstance(effect, Notify) and isinstance(effect.event, SqlChunk):
                 rows = effect.event.rows
-                found = found or any(_says_something(value) for row in rows for value in row)
+                has_value = has_value or any(
+                    _says_something(value) for row in rows for value in row
+                )
             try:
                 # Rows are the query's business, and not for those who wait for the builds.
                 outcome = None if isinstance(effect, Notify) else (yield effect)
@@ -597,7 +603,7 @@ def rows_are_there(
             else:
                 effect = program.send(outcome)
     except StopIteration:
-        return found
+        return has_value
     finally:
         program.close()
 
@@ -621,7 +627,7 @@ def count_tables(number: int) -> str:
 
 def _named(reports: Sequence[JobReport]) -> str:
     """The first tables with their statuses, and how many more there are."""
-    first = [f"{one.name} ({quote_service(one.status)})" for one in reports[:NAMED_TABLES]]
+    first = [f"{report.name} ({quote_service(report.status)})" for report in reports[:NAMED_TABLES]]
     more = len(reports) - len(first)
     return "; ".join(first) + (f" and {more} more" if more > 0 else "")
 

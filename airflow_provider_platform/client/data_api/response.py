@@ -100,14 +100,14 @@ class SqlResponse:
             )
         number = line.number
         value = parse_line(line.data, number, line.skipped)
-        told = value if isinstance(value, dict) else {}
-        if told.get("error"):
-            self._take_error(told["error"])
+        document = value if isinstance(value, dict) else {}
+        if document.get("error"):
+            self._take_error(document["error"])
             return ()
-        rows = told.get("data")
-        if not isinstance(told.get("schema"), list):
+        rows = document.get("data")
+        if not isinstance(document.get("schema"), list):
             return (self._chunk(rows, number),)
-        columns = self._take_columns(told["schema"], number)
+        columns = self._take_columns(document["schema"], number)
         return (columns, self._chunk(rows, number)) if rows else (columns,)
 
     def _take_columns(self, schema: list[Any], number: int) -> SqlColumns:
@@ -191,8 +191,8 @@ def _together(events: Iterable[SqlColumns | SqlChunk]) -> Iterator[SqlColumns | 
 
 def _column(column: Any) -> dict[str, str]:
     known = column if isinstance(column, dict) else {}
-    kind = type_name(known.get("column_type"))
+    column_type = type_name(known.get("column_type"))
     return {
         "name": replace_surrogates(str(known.get("name") or "")),
-        "type": replace_surrogates(kind),
+        "type": replace_surrogates(column_type),
     }

@@ -232,14 +232,14 @@ class _RowFinder:
 
     def end_of_rows(self, text: bytearray) -> int | None:
         """Where the list of the rows ends, None where it does not end in this text."""
-        while (found := self._brackets.next_end(text)) is not None:
+        while (end := self._brackets.next_end(text)) is not None:
             if self._brackets.depth < 0:
-                return found - 1
+                return end - 1
         return None
 
     def _quick_cut(self, text: bytearray) -> int | None:
-        while (found := _BETWEEN_ROWS.search(text, self._searched)) is not None:
-            end = self._searched = found.start() + 1
+        while (match := _BETWEEN_ROWS.search(text, self._searched)) is not None:
+            end = self._searched = match.start() + 1
             if end > self._max_bytes:
                 return end
             self._in_string ^= _has_odd_quotes(bytes(text[self._counted : end]))
@@ -288,12 +288,12 @@ class _Brackets:
         while True:
             if self._in_string and not self._leave_string(text):
                 return None
-            found = _OUTSIDE_STRING.search(text, self._at)
-            if found is None:
+            match = _OUTSIDE_STRING.search(text, self._at)
+            if match is None:
                 self._at = len(text)
                 return None
-            self._at = found.end()
-            token = found[0]
+            self._at = match.end()
+            token = match[0]
             if token == b'"':
                 self._in_string = True
             elif token in (b"[", b"{"):
@@ -305,15 +305,15 @@ class _Brackets:
 
     def _leave_string(self, text: bytearray) -> bool:
         """Whether the string that is open ends in what has come."""
-        while (found := _INSIDE_STRING.search(text, self._at)) is not None:
-            if found[0] == b'"':
-                self._at = found.end()
+        while (match := _INSIDE_STRING.search(text, self._at)) is not None:
+            if match[0] == b'"':
+                self._at = match.end()
                 self._in_string = False
                 return True
-            if found.end() == len(text):  # the character that is escaped has not come yet
-                self._at = found.start()
+            if match.end() == len(text):  # the character that is escaped has not come yet
+                self._at = match.start()
                 return False
-            self._at = found.end() + 1
+            self._at = match.end() + 1
         self._at = len(text)
         return False
 

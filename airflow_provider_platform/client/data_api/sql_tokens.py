@@ -74,15 +74,15 @@ def read_tokens(sql: str) -> Iterator[Token]:
     not closed reaches to the end."""
     start = 0
     while start < len(sql):
-        found = _TOKEN.match(sql, start)
-        assert found is not None  # noqa: S101 - the last alternative takes any character
-        end = found.end()
-        if found.lastgroup == "comment":
+        match = _TOKEN.match(sql, start)
+        assert match is not None  # noqa: S101 - the last alternative takes any character
+        end = match.end()
+        if match.lastgroup == "comment":
             end = _end_of_comment(sql, end)
-        elif found["dollar"]:
-            closing = sql.find(found["dollar"], end)
-            end = len(sql) if closing < 0 else closing + len(found["dollar"])
-        yield Token(_KINDS[str(found.lastgroup)], start, sql[start:end])
+        elif match["dollar"]:
+            closing = sql.find(match["dollar"], end)
+            end = len(sql) if closing < 0 else closing + len(match["dollar"])
+        yield Token(_KINDS[str(match.lastgroup)], start, sql[start:end])
         start = end
 
 

@@ -9,15 +9,15 @@ NO_SUCH_BRANCH = "Bad branch"
 NOT_ACTIVE = "Branch is not active"
 
 
-def branch_advice(said: str | None) -> str | None:
+def branch_advice(message: str | None) -> str | None:
     """What to do about a branch that does not answer, None where the text speaks of something
     else."""
-    if NOT_ACTIVE in (said or ""):
+    if NOT_ACTIVE in (message or ""):
         return (
             "The branch is not open. Put PlatformOpenBranchOperator before this task, or switch "
             "on the branch's staging environment in the platform. Then run the task again."
         )
-    if NO_SUCH_BRANCH in (said or ""):
+    if NO_SUCH_BRANCH in (message or ""):
         return (
             "No branch has this name. Check the spelling, and check whether the dbt sync that "
             "writes the branch has completed."

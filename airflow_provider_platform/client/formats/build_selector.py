@@ -35,10 +35,10 @@ def zoneless_range(moments: Sequence[str]) -> tuple[str, str]:
 def _zoneless(moment: str) -> str:
     text = moment.strip()
     try:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is None:
+        parsed = datetime.fromisoformat(text)
+        if parsed.tzinfo is None:
             return text
-        plain = found.astimezone(UTC).replace(tzinfo=None)
+        plain = parsed.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         raise ValueError("must be two dates or times in ISO 8601, as 2025-01-31") from None
     return plain.isoformat(timespec="milliseconds") + "Z"

@@ -21,10 +21,10 @@ def read_boolean(value: object) -> bool:
     """The truth that is meant, in whatever case. Raises ValueError for any other word."""
     if isinstance(value, bool):
         return value
-    found = _WORDS.get(str(value).strip().lower())
-    if found is None:
+    boolean = _WORDS.get(str(value).strip().lower())
+    if boolean is None:
         raise ValueError("must be true or false")
-    return found
+    return boolean
 
 
 def in_seconds(value: T | timedelta) -> T | float:

@@ -111,8 +111,8 @@ def _read_again(text: str | bytes) -> Any:
     except json.JSONDecodeError as error:
         in_string = error.msg.startswith(_INSIDE_STRINGS)
         beginning = CutStringError if in_string else CutJsonError
-        kind = beginning if _is_beginning(text, error) else ValueError
-        raise kind(f"is not JSON at character {error.pos} ({error.msg})") from None
+        error_class = beginning if _is_beginning(text, error) else ValueError
+        raise error_class(f"is not JSON at character {error.pos} ({error.msg})") from None
     except ValueError:
         raise ValueError("contains a number with too many digits") from None
     except RecursionError:

@@ -57,7 +57,7 @@ def _check(name: str, pattern: Any) -> None:
         raise ValueError(f"must not contain a user name or password in the address for {name!r}")
     unknown = set(_PLACEHOLDER.findall(pattern)) - set(PLACEHOLDERS[name])
     if unknown:
-        known = " and ".join(f"{{{one}}}" for one in PLACEHOLDERS[name])
+        known = " and ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS[name])
         raise ValueError(
             f"must contain only {known} as placeholder in the address for {name!r}, not "
             f"{{{min(unknown)}}}"
@@ -70,5 +70,5 @@ def fill(pattern: str, values: Mapping[str, Any]) -> str | None:
     if any(values.get(name) in (None, "") for name in names):
         return None
     return _PLACEHOLDER.sub(
-        lambda found: quote(str(values[found[1]]), safe="/" if found[1] == "path" else ""), pattern
+        lambda match: quote(str(values[match[1]]), safe="/" if match[1] == "path" else ""), pattern
     )

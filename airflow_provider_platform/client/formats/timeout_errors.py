@@ -35,7 +35,7 @@ _TIMED_OUT = re.compile(
 )
 
 
-def says_time_out(said: object) -> bool:
+def says_time_out(message: object) -> bool:
     """Whether an error of the data API says that the query hit a time limit of the database, of
     the connection to it or of the queue."""
-    return _TIMED_OUT.search(_QUOTED_NAME.sub(" ", str(said)[:LONGEST])) is not None
+    return _TIMED_OUT.search(_QUOTED_NAME.sub(" ", str(message)[:LONGEST])) is not None

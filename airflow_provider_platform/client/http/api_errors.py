@@ -99,12 +99,12 @@ def management_error(
     if status >= 500:
         step = "The service failed. A retry may succeed."
     code = _code(body)
-    kind: type[PlatformApiError] | None = None
+    error_class: type[PlatformApiError] | None = None
     if status == 409 and code in TRANSIENT_CONFLICTS:
-        kind = PlatformTransientConflictError
+        error_class = PlatformTransientConflictError
         step = "Another request changed the same data at the same time. A retry may succeed."
     elif status == 400 and REVIEW_REQUIRED in (service_message(body, headers) or "").lower():
-        kind = DashboardReviewRequiredError
+        error_class = DashboardReviewRequiredError
         step = (
             "Nothing was published; readers see the dashboard as it was. In the dashboard builder "
             "of the platform, a person must request a review of the draft. After a reviewer "
@@ -118,7 +118,7 @@ def management_error(
         body,
         step,
         now=now,
-        kind=kind,
+        error_class=error_class,
         code=code,
         operation=operation.operation_id,
     )
@@ -250,12 +250,12 @@ def _api_error(
     step: str,
     *,
     now: float,
-    kind: type[PlatformApiError] | None = None,
+    error_class: type[PlatformApiError] | None = None,
     code: str | None = None,
     operation: str | None = None,
 ) -> PlatformApiError:
     said = service_message(body, headers)
-    return (kind or error_for_status(status))(
+    return (error_class or error_for_status(status))(
         _sentence(name, status, f"{said or ''} (code {code})" if code else said, step),
         where=name.where,
         status=status,
@@ -346,8 +346,8 @@ def _flatten(value: Any, depth: int = _DEPTH) -> str:
         where = value.get("property") or value.get("field") or value.get("path")
         if isinstance(where, list):
             where = ".".join(map(str, where))
-        told = value.get("message") or value.get("error") or value.get("constraints")
-        said = _flatten(told, depth - 1)
+        nested = value.get("message") or value.get("error") or value.get("constraints")
+        said = _flatten(nested, depth - 1)
         if said:
             return f"{where}: {said}" if where else said
         parts = ((key, _of_field(key, item, depth)) for key, item in value.items())

@@ -39,8 +39,8 @@ def query_pairs(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | Non
     if not params:
         return None
     return [
-        (name, str(one).lower() if isinstance(one, bool) else str(one))
+        (name, str(item).lower() if isinstance(item, bool) else str(item))
         for name, value in params.items()
-        for one in (value if isinstance(value, list | tuple) else [value])
-        if one is not None
+        for item in (value if isinstance(value, list | tuple) else [value])
+        if item is not None
     ]

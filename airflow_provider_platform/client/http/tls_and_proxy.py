@@ -62,8 +62,8 @@ def proxy_for(
     if is_loopback(host) or _bypasses_proxy(host, port or _PORTS[scheme]):
         return None
     proxies = getproxies()
-    found = proxies.get(scheme) or proxies.get("all")
-    return f"http://{found}" if found and "://" not in found else found
+    proxy = proxies.get(scheme) or proxies.get("all")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
 _PORTS = {"http": 80, "https": 443}

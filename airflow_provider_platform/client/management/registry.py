@@ -12,10 +12,10 @@ from airflow_provider_platform.client.operations.operation import Endpoint
 
 def declared_endpoints() -> list[Endpoint[..., Any]]:
     """The declared operations, in the order of their paths; each once."""
-    found: dict[tuple[str, str], Endpoint[..., Any]] = {}
+    endpoints: dict[tuple[str, str], Endpoint[..., Any]] = {}
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         names = vars(import_module(module.name))
         for value in names.values():
             if isinstance(value, Endpoint):
-                found[value.path, value.method] = value
-    return [found[key] for key in sorted(found)]
+                endpoints[value.path, value.method] = value
+    return [endpoints[key] for key in sorted(endpoints)]

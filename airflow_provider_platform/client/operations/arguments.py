@@ -65,8 +65,10 @@ class Arguments:
             return value
         if not isinstance(value, bool) and hasattr(type(value), "__index__"):
             return index(value)
-        kind = type(value).__name__
-        shown = f"{value} ({kind})" if isinstance(value, bool | float) else f"of type {kind}"
+        type_name = type(value).__name__
+        shown = (
+            f"{value} ({type_name})" if isinstance(value, bool | float) else f"of type {type_name}"
+        )
         advice = "; give the id of the object, not the object" if hasattr(value, "id") else ""
         return self._refuse_id(name, f"must be a whole number or text, not {shown}{advice}")
 
@@ -74,7 +76,7 @@ class Arguments:
         self,
         place: str,
         model: type[M] | None,
-        given: Any,
+        value: Any,
         known: Mapping[str, Any] | None = None,
     ) -> M | None:
         """The query or the body as its model, made of a dict of its fields where one is given.
@@ -85,26 +87,26 @@ class Arguments:
         """
         if model is None:
             return None
-        if given is None and any(map(model.is_known_by_call, model.model_fields)):
-            given = {}
-        if given is None:
+        if value is None and any(map(model.is_known_by_call, model.model_fields)):
+            value = {}
+        if value is None:
             return None
-        if isinstance(given, Mapping):
-            given = model.of(given)
-        if isinstance(given, type) and issubclass(given, InputModel):
-            self._refuse_model(place, model, f"the class {given.__name__} itself")
-        if not isinstance(given, model):
-            self._refuse_model(place, model, type(given).__name__)
-        return self._complete(place, given, known or {})
+        if isinstance(value, Mapping):
+            value = model.of(value)
+        if isinstance(value, type) and issubclass(value, InputModel):
+            self._refuse_model(place, model, f"the class {value.__name__} itself")
+        if not isinstance(value, model):
+            self._refuse_model(place, model, type(value).__name__)
+        return self._complete(place, value, known or {})
 
-    def _complete(self, place: str, given: M, known: Mapping[str, Any]) -> M:
+    def _complete(self, place: str, value: M, known: Mapping[str, Any]) -> M:
         """The body with the ids that the call has already."""
         taken: dict[str, int] = {}
-        for name in type(given).model_fields:
-            there, own = known.get(to_camel(name)), getattr(given, name)
+        for name in type(value).model_fields:
+            there, own = known.get(to_camel(name)), getattr(value, name)
             if there is None:
                 continue
-            if own is None and given.is_known_by_call(name):
+            if own is None and value.is_known_by_call(name):
                 taken[name] = int(there)
             elif own is not None and str(own) != str(there):
                 raise PlatformInputError(
@@ -112,7 +114,7 @@ class Arguments:
                     f"and another in {place}. Leave {name} out of {place}.",
                     field=name,
                 )
-        return given.model_copy(update=taken)
+        return value.model_copy(update=taken)
 
     def _refuse(self, problem: str, *, field: str | None = None) -> NoReturn:
         raise PlatformInputError(
@@ -122,10 +124,10 @@ class Arguments:
     def _refuse_id(self, name: str, problem: str) -> NoReturn:
         raise PlatformInputError(f"Nothing was sent: {name} of {self._name} {problem}.", field=name)
 
-    def _refuse_model(self, place: str, model: type[InputModel], given: str) -> NoReturn:
+    def _refuse_model(self, place: str, model: type[InputModel], got: str) -> NoReturn:
         raise PlatformInputError(
             f"Nothing was sent: {place} of {self._name} must be {model.__name__}(…) or a dict of "
-            f"its fields, not {given}.",
+            f"its fields, not {got}.",
             field=place,
         )
 

@@ -64,11 +64,11 @@ def log_changes(log: Log) -> Callable[[object, KnownSecrets], None]:
     the client that told it."""
     last: str | None = None
 
-    def tell(event: object, secrets: KnownSecrets) -> None:
+    def log_change(event: object, secrets: KnownSecrets) -> None:
         nonlocal last
         text = secrets.redact(str(event))
         if text != last:
             last = text
             log.info("%s", last)
 
-    return tell
+    return log_change

@@ -64,10 +64,10 @@ class Timestamp(datetime):
         if not isinstance(value, str):
             raise ValueError("should be a date or a date-time")
         try:
-            found = cls.fromisoformat(value.strip())
+            moment = cls.fromisoformat(value.strip())
         except ValueError:
             raise ValueError("should be a date or a date-time in ISO 8601") from None
-        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         aware.text = value
         return aware
 
@@ -193,7 +193,7 @@ class _FieldMark:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         described = handler(schema)
-        choices = [one for one in described.get("anyOf", []) if one != {"type": "null"}]
+        choices = [choice for choice in described.get("anyOf", []) if choice != {"type": "null"}]
         if choices:
             rest = {name: value for name, value in described.items() if name != "anyOf"}
             return {**rest, **choices[0]} if len(choices) == 1 else {**rest, "anyOf": choices}
@@ -217,8 +217,8 @@ if TYPE_CHECKING:
 else:
 
     class _CheckedCall(type(BaseModel)):
-        def __call__(cls, **given):
-            return cls.of(given)
+        def __call__(cls, **arguments):
+            return cls.of(arguments)
 
     class _CheckedInput(BaseModel, metaclass=_CheckedCall):
         """Made by its fields like any model, with the errors of `InputModel.of`."""
@@ -253,8 +253,8 @@ class InputModel(_CheckedInput):
     @classmethod
     def _refuse_boolean_as_number(cls, value: Any, info: ValidationInfo) -> Any:
         """True would count as 1, and name somebody else's dashboard or folder."""
-        given = value if isinstance(value, list) else [value]
-        if any(isinstance(item, bool) for item in given):
+        items = value if isinstance(value, list) else [value]
+        if any(isinstance(item, bool) for item in items):
             leaves = _leaves_of(cls.model_fields[str(info.field_name)].annotation)
             if leaves & {int, float} and not leaves & {bool, Any}:
                 raise ValueError("must be a number, not true or false")
@@ -285,7 +285,7 @@ class InputModel(_CheckedInput):
     def is_known_by_call(cls, name: str) -> bool:
         """Whether the field of this name is an id that the call has already."""
         field = cls.model_fields.get(name)
-        return field is not None and any(isinstance(one, _KnownByCall) for one in field.metadata)
+        return field is not None and any(isinstance(mark, _KnownByCall) for mark in field.metadata)
 
     @classmethod
     def _takes_null(cls, name: str) -> bool:
@@ -293,7 +293,7 @@ class InputModel(_CheckedInput):
         if cls.none_is_absent:
             return False
         field = cls.model_fields.get(name)
-        return field is None or not any(isinstance(one, _FieldMark) for one in field.metadata)
+        return field is None or not any(isinstance(mark, _FieldMark) for mark in field.metadata)
 
     @property
     def cursor_allowed(self) -> bool:
@@ -306,20 +306,20 @@ class InputModel(_CheckedInput):
         return to_snake(name)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def of(cls, values: Mapping[str, Any]) -> Self:
         """The input made of its fields, in snake_case or as the service writes them.
 
         Raises PlatformInputError naming the field and the rule, never the value.
         """
         try:
-            return cls.model_validate(dict(given))
+            return cls.model_validate(dict(values))
         except ValidationError as error:
             raise input_error(error, cls.caller_name) from None
 
     @classmethod
-    def build(cls, **given: Any) -> Self:
+    def build(cls, **values: Any) -> Self:
         """The input made of arguments of which None counts as absent. Raises as `of`."""
-        return cls.of({name: value for name, value in given.items() if value is not None})
+        return cls.of({name: value for name, value in values.items() if value is not None})
 
     def to_json(self) -> dict[str, Any]:
         """The fields that were given, under the service's names, as plain JSON. Raises
@@ -360,12 +360,12 @@ def input_error(
 ) -> PlatformInputError:
     """What pydantic found wrong with arguments, as one error that names every field as its caller
     writes it: `name` makes that of the service's name."""
-    found = [
+    problems = [
         (".".join(name(str(part)) for part in item["loc"]), rule_of(item))
         for item in error.errors(include_input=False, include_url=False)
     ]
-    text = "; ".join(f"{field}: {rule}" if field else rule for field, rule in found)
-    return PlatformInputError(f"Nothing was sent: {text}", field=found[0][0] or None)
+    text = "; ".join(f"{field}: {rule}" if field else rule for field, rule in problems)
+    return PlatformInputError(f"Nothing was sent: {text}", field=problems[0][0] or None)
 
 
 _RULES = {

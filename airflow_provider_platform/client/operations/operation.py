@@ -134,10 +134,10 @@ class Endpoint(Generic[P, T]):
         a bad field, and for an id that names no resource.
         """
         arguments = self._arguments
-        given = arguments.bind(args, kwargs)
-        query = arguments.model("query", self.query, given.pop("query", None))
-        body = given.pop("body", None)
-        subject = {to_camel(name): arguments.id(name, value) for name, value in given.items()}
+        values = arguments.bind(args, kwargs)
+        query = arguments.model("query", self.query, values.pop("query", None))
+        body = values.pop("body", None)
+        subject = {to_camel(name): arguments.id(name, value) for name, value in values.items()}
         parameters = {self._placeholder(name): value for name, value in subject.items()}
         left_open = False
         if DEPLOYMENT in self.path_parameters:
@@ -226,8 +226,12 @@ class Endpoint(Generic[P, T]):
 
     def _model(self, name: str) -> type[InputModel] | None:
         declared = self._types.get(name)
-        models = [one for one in (declared, *get_args(declared)) if isinstance(one, type)]
-        return next((one for one in models if issubclass(one, InputModel)), None)
+        models = [
+            candidate
+            for candidate in (declared, *get_args(declared))
+            if isinstance(candidate, type)
+        ]
+        return next((candidate for candidate in models if issubclass(candidate, InputModel)), None)
 
 
 @dataclass(frozen=True, kw_only=True)

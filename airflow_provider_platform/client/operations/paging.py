@@ -95,8 +95,8 @@ class Page(ResponseModel, Generic[T]):
         try:
             return handler(value)
         except ValidationError as error:
-            found = error.errors(include_input=False, include_url=False, include_context=False)
-            odd = {item["loc"][:2]: item for item in found if _is_in_item(item["loc"])}
+            problems = error.errors(include_input=False, include_url=False, include_context=False)
+            odd = {item["loc"][:2]: item for item in problems if _is_in_item(item["loc"])}
             if not odd:
                 raise
             read = {
@@ -196,8 +196,8 @@ def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operati
         if parameters[name] == 0 and name in ("first", "limit"):
             _refuse(f"{name} must be at least 1", field=name)
     way = numbered | {"limit"} if numbered else BY_CURSOR
-    found = replace(operation, answer=Page[Any], query=parameters, paging=frozenset(way))
-    return cast("Operation[Page[Any]]", found)
+    listing = replace(operation, answer=Page[Any], query=parameters, paging=frozenset(way))
+    return cast("Operation[Page[Any]]", listing)
 
 
 def _whole_number(name: str, value: object) -> int:
@@ -217,9 +217,9 @@ def check_listing(operation: object) -> None:
         usage = operation.usage
         _refuse(f"{operation.name} was not called. Write iterate({usage})", field="operation")
     if not isinstance(operation, Operation):
-        kind = type(operation).__name__
+        type_name = type(operation).__name__
         _refuse(
-            f"iterate takes a list operation, as iterate(list_reports()), not {kind}",
+            f"iterate takes a list operation, as iterate(list_reports()), not {type_name}",
             field="operation",
         )
     answer: object = operation.answer

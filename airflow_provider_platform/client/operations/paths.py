@@ -65,12 +65,12 @@ def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | N
     return _PARAMETER.sub(segment, template)
 
 
-def check_deployment_id(given: object) -> int | None:
+def check_deployment_id(value: object) -> int | None:
     """A deployment's id as a number, None where nothing is given. Raises PlatformInputError."""
-    if given is None or given == "":
+    if value is None or value == "":
         return None
-    text = str(given).strip()
-    if isinstance(given, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
         raise PlatformInputError(
             f"Nothing was sent: deployment_id must be a positive whole number, not {text[:40]!r}.",
             field="deployment_id",
@@ -112,8 +112,8 @@ def check_path(path: str) -> str:
 
 def subject_of(parameters: Mapping[str, object]) -> str:
     """What the parameters name, for error messages."""
-    given = {name: value for name, value in parameters.items() if value is not None}
-    return ", ".join(f"{_words(name)} {value}" for name, value in given.items())
+    known = {name: value for name, value in parameters.items() if value is not None}
+    return ", ".join(f"{_words(name)} {value}" for name, value in known.items())
 
 
 def _words(name: str) -> str:

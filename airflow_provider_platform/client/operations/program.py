@@ -182,12 +182,12 @@ def as_program(work: Operation[T] | Program[T]) -> Program[T]:
     return work
 
 
-def _no_work(given: object) -> str:
-    if isinstance(given, Endpoint):
-        return f"{given.name} was not called. Write run({given.usage})"
+def _no_work(work: object) -> str:
+    if isinstance(work, Endpoint):
+        return f"{work.name} was not called. Write run({work.usage})"
     return (
         "run needs an operation, for example run(get_report(report_id=101)), or a program (a "
-        f"generator that makes several calls), not {type(given).__name__}"
+        f"generator that makes several calls), not {type(work).__name__}"
     )
 
 

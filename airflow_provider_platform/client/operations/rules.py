@@ -48,8 +48,8 @@ def or_none(
     """The same check, and None for what rendered to nothing."""
 
     def checked(name: str, value: Any, /, *args: P.args, **limits: P.kwargs) -> T | None:
-        found = optional(value)
-        return None if found is None else check(name, found, *args, **limits)
+        present = optional(value)
+        return None if present is None else check(name, present, *args, **limits)
 
     return checked
 
@@ -61,32 +61,32 @@ def number(
     try:
         if isinstance(value, bool):
             raise TypeError
-        found = float(value)
+        parsed = float(value)
     except (TypeError, ValueError):
         raise refuse(name, "must be a number", value) from None
     except OverflowError:
-        found = float("inf")
-    if found != found or found in (float("inf"), float("-inf")):
+        parsed = float("inf")
+    if parsed != parsed or parsed in (float("inf"), float("-inf")):
         raise refuse(name, "must be a finite number", value)
-    if minimum is not None and found < minimum:
+    if minimum is not None and parsed < minimum:
         raise refuse(name, f"must be at least {minimum:g}", value)
-    if above is not None and found <= above:
+    if above is not None and parsed <= above:
         raise refuse(name, f"must be above {above:g}", value)
-    return found
+    return parsed
 
 
 def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
     """A whole number, rendered or not: every digit of it, which a float has not of a large one.
     Raises PlatformInputError."""
-    found = number(name, value, minimum=minimum)
-    if found != int(found):
+    parsed = number(name, value, minimum=minimum)
+    if parsed != int(parsed):
         raise refuse(name, "must be a whole number", value)
-    if maximum is not None and found > maximum:
+    if maximum is not None and parsed > maximum:
         raise refuse(name, f"must be at most {maximum}", value)
     try:
         return int(value)
     except ValueError:  # a text like "7.0"
-        return int(found)
+        return int(parsed)
 
 
 def integer(name: str, value: Any, *, minimum: int) -> int:
@@ -118,10 +118,10 @@ def boolean_or(name: str, value: Any, choices: tuple[str, ...]) -> bool | str:
 def seconds(name: str, value: Any) -> float:
     """A length of time above 0 in seconds, rendered or not, or a timedelta; at most what a moment
     can still be counted with. Raises PlatformInputError."""
-    found = number(name, in_seconds(value), above=0)
-    if found > LONGEST_SECONDS:
+    parsed = number(name, in_seconds(value), above=0)
+    if parsed > LONGEST_SECONDS:
         raise refuse(name, f"must be at most {LONGEST_SECONDS:.0f} seconds", value)
-    return found
+    return parsed
 
 
 def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -138,18 +138,18 @@ def identifier(name: str, value: Any) -> int:
 
 def text(name: str, value: Any) -> str:
     """A text that says something; a number counts as its digits. Raises PlatformInputError."""
-    found = optional(value)
-    if found is None or _has_no_text(found) or not str(found).strip():
+    present = optional(value)
+    if present is None or _has_no_text(present) or not str(present).strip():
         raise refuse(name, "must be a non-empty string", value)
-    return str(found)
+    return str(present)
 
 
 def _has_no_text(value: Any) -> bool:
     """Whether the value is of a kind whose text tells what it is, not what it says: a container, a
     function that was not called, an object."""
-    kinds = (bool, dict, list, tuple, set, frozenset, bytes, bytearray)
+    types = (bool, dict, list, tuple, set, frozenset, bytes, bytearray)
     is_bare = str(value) == object.__repr__(value)
-    return is_bare or callable(value) or isinstance(value, kinds)
+    return is_bare or callable(value) or isinstance(value, types)
 
 
 optional_boolean = or_none(boolean)
@@ -160,20 +160,20 @@ optional_text = or_none(text)
 
 def mapping(name: str, value: Any) -> dict[str, Any] | None:
     """An object, also as JSON text; None and {} count as absent. Raises PlatformInputError."""
-    found = from_json(name, value, dict, "must be a dict, or a JSON object as a string")
-    return found or None
+    parsed = from_json(name, value, dict, "must be a dict, or a JSON object as a string")
+    return parsed or None
 
 
 def by_rule(rule: Callable[[str], Any], name: str, value: Any) -> str | None:
     """A text that a rule accepts, or None. The rule raises ValueError, this PlatformInputError."""
-    found = optional_text(name, value)
-    if found is None:
+    present = optional_text(name, value)
+    if present is None:
         return None
     try:
-        rule(found)
+        rule(present)
     except ValueError as error:
         raise refuse(name, str(error)) from None
-    return found
+    return present
 
 
 def sequence(name: str, value: Any) -> list[Any] | None:
@@ -187,19 +187,19 @@ def moment(name: str, value: Any) -> str | None:
     None. Raises PlatformInputError."""
     from datetime import UTC, date, datetime
 
-    found = optional(value)
-    if isinstance(found, str):
+    parsed = optional(value)
+    if isinstance(parsed, str):
         try:
-            found = datetime.fromisoformat(found.strip())
+            parsed = datetime.fromisoformat(parsed.strip())
         except ValueError:
             raise refuse(name, "must be a date or a time in ISO 8601", value) from None
-    if isinstance(found, date) and not isinstance(found, datetime):
-        found = datetime(found.year, found.month, found.day, tzinfo=UTC)
-    if found is not None and not isinstance(found, datetime):
+    if isinstance(parsed, date) and not isinstance(parsed, datetime):
+        parsed = datetime(parsed.year, parsed.month, parsed.day, tzinfo=UTC)
+    if parsed is not None and not isinstance(parsed, datetime):
         raise refuse(name, "must be a date or a time in ISO 8601", value)
-    if found is None:
+    if parsed is None:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).isoformat()
 
 
 # Several arguments
@@ -261,18 +261,18 @@ def shown(value: Any) -> str:
 
 def refuse(name: str, rule: str, value: Any = _UNSAID) -> PlatformInputError:
     """The error of an argument that breaks a rule, with the wrong value if it is given."""
-    given = "" if value is _UNSAID else f", got {shown(value)}"
-    return PlatformInputError(f"Nothing was sent: {name} {rule}{given}.", field=name)
+    got = "" if value is _UNSAID else f", got {shown(value)}"
+    return PlatformInputError(f"Nothing was sent: {name} {rule}{got}.", field=name)
 
 
-def from_json(name: str, value: Any, kind: type[T], rule: str) -> T | None:
+def from_json(name: str, value: Any, type_: type[T], rule: str) -> T | None:
     """A value of a kind, also as JSON text; None where it rendered to nothing."""
-    found = optional(value)
-    if isinstance(found, str):
+    parsed = optional(value)
+    if isinstance(parsed, str):
         try:
-            found = json.loads(found)
+            parsed = json.loads(parsed)
         except (ValueError, RecursionError):
             raise refuse(name, f"{rule}; the string is not valid JSON") from None
-    if found is not None and not isinstance(found, kind):
-        raise refuse(name, f"{rule}; got {type(found).__name__}")
-    return found
+    if parsed is not None and not isinstance(parsed, type_):
+        raise refuse(name, f"{rule}; got {type(parsed).__name__}")
+    return parsed

@@ -96,7 +96,7 @@ def _body_parts(names: tuple[str, ...], short: tuple[str, ...]) -> tuple[bytes, 
     """What stands, in lower case, in a body with such a field: one of these."""
     written = {form for name in (*names, *short) for form in (name, name.replace("_", ""))}
     # A name that contains another one needs no search of its own.
-    least = [name for name in written if not any(one in name for one in written - {name})]
+    least = [name for name in written if not any(part in name for part in written - {name})]
     return (*(name.encode() for name in sorted(least)), b"\\u")
 
 
@@ -180,19 +180,19 @@ def _hidden(value: Any) -> Iterator[str]:
 
 def credentials_in(answer: Any) -> dict[str, str]:
     """The credentials in plain JSON, by where they stand, as `data.0.token`."""
-    found: dict[str, str] = {}
-    _collect(hide_credentials(answer), "", found)
-    return found
+    credentials: dict[str, str] = {}
+    _collect(hide_credentials(answer), "", credentials)
+    return credentials
 
 
-def _collect(value: Any, place: str, found: dict[str, str]) -> None:
+def _collect(value: Any, place: str, credentials: dict[str, str]) -> None:
     if isinstance(value, SecretStr):
         text = value.get_secret_value()
         if text.strip("* "):
-            found[place] = text
+            credentials[place] = text
     elif isinstance(value, dict):
         for name, item in value.items():
-            _collect(item, f"{place}.{name}" if place else str(name), found)
+            _collect(item, f"{place}.{name}" if place else str(name), credentials)
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            _collect(item, f"{place}.{position}" if place else str(position), found)
+            _collect(item, f"{place}.{position}" if place else str(position), credentials)

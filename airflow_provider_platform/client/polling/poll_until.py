@@ -80,11 +80,11 @@ def poll_until(
         if polls > 1 or begins == "after a pause":
             pause = budget.pause(interval.pause(polls), failure)
             yield from poll_pause(pause, deadline - clock())
-        found, failure = yield from poll_once(
+        outcome, failure = yield from poll_once(
             condition, budget, clock, grace=grace, tells_failures=tells_failures
         )
-        if found is not None:
-            return found
+        if outcome is not None:
+            return outcome
         if clock() >= deadline:
             return None
     raise AssertionError("polls are counted without end")
@@ -125,7 +125,7 @@ def poll_once(
     """Poll once. Return the value, and the failure if one was tolerated instead. With `grace`, a
     404 is tolerated for a minute."""
     try:
-        found = yield from condition()
+        outcome = yield from condition()
     except PlatformError as error:
         if not budget.tolerates(error, clock(), grace=grace):
             raise
@@ -133,4 +133,4 @@ def poll_once(
             yield Notify(PollFailed(error))
         return None, error
     budget.clear()
-    return found, None
+    return outcome, None

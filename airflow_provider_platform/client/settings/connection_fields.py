@@ -209,16 +209,16 @@ def _session_settings(
     from airflow_provider_platform.client.errors import PlatformInputError
     from airflow_provider_platform.client.settings.session_settings import session_settings
 
-    found = _from_json(value)
-    if found is None and value == "null":
+    settings = _from_json(value)
+    if settings is None and value == "null":
         return None
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise ValueError('must be a JSON object, for example {"externalId": "nightly"}')
-    is_empty = all(item in (None, "", [], {}) for item in found.values())
+    is_empty = all(item in (None, "", [], {}) for item in settings.values())
     if is_empty or chat_service_token is not None:
         return None
     try:
-        return session_settings(found)
+        return session_settings(settings)
     except PlatformInputError as error:
         raise ValueError(f": {error.reason.removeprefix('Nothing was sent: ')}") from None
 
@@ -473,10 +473,10 @@ AnyField: TypeAlias = ConnectionField[Any]
 
 def fields_of(table: type[ConnectionFields]) -> tuple[AnyField, ...]:
     """The fields that a table declares, its bases' first."""
-    found: dict[str, AnyField] = {}
-    for one in reversed(table.__mro__):
-        found |= {name: item for name, item in vars(one).items() if type(item) is ConnectionField}
-    return tuple(found.values())
+    fields: dict[str, AnyField] = {}
+    for base in reversed(table.__mro__):
+        fields |= {name: item for name, item in vars(base).items() if type(item) is ConnectionField}
+    return tuple(fields.values())
 
 
 FIELDS = fields_of(ConnectionFields)

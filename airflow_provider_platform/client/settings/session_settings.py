@@ -96,8 +96,8 @@ class SessionSettings(InputModel):
         if (self.external_id is None) == (self.internal_id is None):
             raise ValueError("exactly one of externalId and internalId must be given")
         if self.internal_id is not None:
-            given = self.to_json()
-            refused = [name for name in NOT_WITH_INTERNAL_ID if name in given]
+            fields = self.to_json()
+            refused = [name for name in NOT_WITH_INTERNAL_ID if name in fields]
             if refused:
                 raise ValueError(f"{', '.join(refused)} cannot be given together with internalId")
         return self
@@ -110,10 +110,10 @@ class SessionSettings(InputModel):
         return {"internalId": str(self.internal_id)}
 
 
-def session_settings(given: dict[str, Any]) -> SessionSettings:
+def session_settings(values: dict[str, Any]) -> SessionSettings:
     """Return the checked settings. None, "", "None" and {} count as absent, an empty list does
     not. Raises PlatformInputError."""
-    present = {name: value for name, value in given.items() if not _is_absent(value)}
+    present = {name: value for name, value in values.items() if not _is_absent(value)}
     return SessionSettings.build(**present)
 
 

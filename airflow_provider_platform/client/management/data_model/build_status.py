@@ -199,12 +199,12 @@ def wait_for_build(
 
     def read_once() -> Program[Build | None]:
         nonlocal last
-        found = yield from (poll_build(wanted, clock) if poll is None else poll())
-        if isinstance(found, Build):
-            return found
-        if found != last:
-            last = found
-            yield Notify(found)
+        outcome = yield from (poll_build(wanted, clock) if poll is None else poll())
+        if isinstance(outcome, Build):
+            return outcome
+        if outcome != last:
+            last = outcome
+            yield Notify(outcome)
         return None
 
     build: Build | None = yield from poll_until_over(read_once, limits, clock)

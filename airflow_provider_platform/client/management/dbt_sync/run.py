@@ -95,11 +95,11 @@ def wait(
             raise failure
         return (None,) if poll_once else None
 
-    found: tuple[DbtSyncOutcome | None] | None = yield from poll_until_over(
+    outcome: tuple[DbtSyncOutcome | None] | None = yield from poll_until_over(
         read_once, limits, clock, grace=True
     )
-    if found is not None:
-        return found[0]
+    if outcome is not None:
+        return outcome[0]
     if poll_once and failure is not None:
         raise failure
     raise PlatformDeadlineError(

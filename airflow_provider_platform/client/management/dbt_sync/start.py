@@ -202,7 +202,7 @@ def start(
             raise
         cause = error
     try:
-        found = yield from find_started(
+        sync = yield from find_started(
             deployment_id,
             body,
             known=known,
@@ -219,12 +219,12 @@ def start(
             f"read: {error.reason.removesuffix('.')}. A retry reads the history again.",
             where=cause.where,
         ) from error
-    if found is None:
+    if sync is None:
         raise PlatformTransportError(
             f"{cause.reason} The history shows no new sync. A retry starts a sync.",
             where=cause.where,
         ) from cause
-    return found
+    return sync
 
 
 def find_started(

@@ -99,13 +99,13 @@ def cron_doubt(expression: str) -> str | None:
 def _allowed(text: str, field: _Field) -> frozenset[int | str]:
     if not text.isascii():
         raise ValueError(f"has a bad {field.name} field: {text}")
-    found: set[int | str] = set()
+    values: set[int | str] = set()
     for part in text.upper().split(","):
         if field.special.fullmatch(part):
-            found.update(_every(field) if part == "?" else {_numbered(part, field)})
+            values.update(_every(field) if part == "?" else {_numbered(part, field)})
         else:
-            found.update(_numbers(part, field))
-    return frozenset(found)
+            values.update(_numbers(part, field))
+    return frozenset(values)
 
 
 def _numbers(part: str, field: _Field) -> set[int]:

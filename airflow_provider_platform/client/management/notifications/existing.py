@@ -98,8 +98,9 @@ def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
     return ", ".join(parts)
 
 
-def _has_dashboard(found: Notification, body: CreateNotificationInput) -> bool:
+def _has_dashboard(notification: Notification, body: CreateNotificationInput) -> bool:
     """Tenants of an early release list all dashboards, whatever the filter."""
     return (
-        None in (body.dashboard_id, found.dashboard_id) or body.dashboard_id == found.dashboard_id
+        None in (body.dashboard_id, notification.dashboard_id)
+        or body.dashboard_id == notification.dashboard_id
     )

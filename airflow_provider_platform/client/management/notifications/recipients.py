@@ -190,7 +190,9 @@ def _join_unknown(joined: ResponseModel, answer: ResponseModel) -> None:
     for name, value in (answer.model_extra or {}).items():
         so_far = known.get(name)
         both = (so_far, value)
-        if all(isinstance(one, list) for one in both) or all(type(one) is int for one in both):
+        if all(isinstance(items, list) for items in both) or all(
+            type(items) is int for items in both
+        ):
             known[name] = so_far + value
         else:
             known[name] = value

@@ -64,8 +64,8 @@ class ScheduledTaskRuns(RunsNow):
 
     def read(self, run_id: str) -> Program[RunNow]:
         runs = yield from self._runs(None, once=True)
-        found = next((run for run in runs if run.key == run_id), None)
-        if found is None:
+        listed = next((run for run in runs if run.key == run_id), None)
+        if listed is None:
             raise PlatformNotFoundError(
                 "The list of runs does not contain this run, so its outcome is unknown. The "
                 "service lists only the newest 50 runs. Look at the scheduled task in the "
@@ -73,7 +73,7 @@ class ScheduledTaskRuns(RunsNow):
                 where=f"run {quote_service(run_id)}, {self}",
                 status=404,
             )
-        return found
+        return listed
 
     def has_ended(self, run: RunNow) -> bool:
         return run.word in _SUCCESSES or run.says_failure
