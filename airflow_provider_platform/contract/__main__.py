@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
                 if explanation.covers(difference):
                     print(f"{difference}: {explanation.because} ({explanation.source})")
     breaks = [finding for finding in findings if finding.severity is Severity.BREAK]
-    for finding in sorted(findings, key=lambda found: found.severity, reverse=True):
+    for finding in sorted(findings, key=lambda item: item.severity, reverse=True):
         print(finding)
     print(
         f"{len(endpoints)} declared operations, {len(differences) - len(findings)} explained "

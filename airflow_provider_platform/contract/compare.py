@@ -70,8 +70,8 @@ class Described:
 
     def parameters(self, place: str) -> dict[str, dict[str, Any]]:
         """Parameters in `query` or `path`, by name."""
-        given = self.content.get("parameters", [])
-        return {item["name"]: item for item in given if item.get("in") == place}
+        entries = self.content.get("parameters", [])
+        return {item["name"]: item for item in entries if item.get("in") == place}
 
     def body(self) -> Shape | None:
         """What is sent."""
@@ -86,9 +86,9 @@ class Described:
         """What a success brings, as JSON."""
         for status, response in self.content.get("responses", {}).items():
             if str(status).startswith("2"):
-                found = self._json(response)
-                if found is not None:
-                    return found
+                schema = self._json(response)
+                if schema is not None:
+                    return schema
         return None
 
     def _json(self, holder: Mapping[str, Any]) -> Shape | None:
@@ -109,27 +109,27 @@ def described_operations(document: dict[str, Any]) -> list[Described]:
 def compare(endpoints: Iterable[Endpoint[..., Any]], document: dict[str, Any]) -> list[Difference]:
     """All differences between the declarations and the document, in both directions."""
     described = {operation.name: operation for operation in described_operations(document)}
-    found: list[Difference] = []
+    differences: list[Difference] = []
     declared: set[str] = set()
     for endpoint in endpoints:
         name = f"{endpoint.method} {_PREFIX[endpoint.api]}{endpoint.path}"
         declared.add(name)
         if name in described:
             paged = _is_page(endpoint.answer)
-            found += [
+            differences += [
                 Difference(name, *rest, paged=paged)
                 for rest in _operation(endpoint, described[name])
             ]
         else:
-            found.append(Difference(name, "operation", "not in the document"))
+            differences.append(Difference(name, "operation", "not in the document"))
     for name, operation in described.items():
         if name not in declared:
             more = operation.incomplete
-            what = "incomplete in the document" if more else "not declared"
-            found.append(
-                Difference(name, "operation", what, Severity.ADDITION, incomplete=more),
+            detail = "incomplete in the document" if more else "not declared"
+            differences.append(
+                Difference(name, "operation", detail, Severity.ADDITION, incomplete=more),
             )
-    return sorted(set(found))
+    return sorted(set(differences))
 
 
 _Finding = tuple[str, str, Severity]

@@ -23,14 +23,14 @@ def read_document(source: str, *, token: str | None = None) -> dict[str, Any]:
     """
     if "://" in source:
         with PlatformClient(PlatformConfig.build(host=source, management_token=token)) as client:
-            found: Any = client.run(get_specification())
+            document: Any = client.run(get_specification())
     else:
         try:
-            found = yaml.safe_load(Path(source).read_text(encoding="utf-8"))
+            document = yaml.safe_load(Path(source).read_text(encoding="utf-8"))
         except OSError as error:
             raise NotADocumentError(f"{source} cannot be read: {error.strerror}.") from None
         except (yaml.YAMLError, UnicodeDecodeError):
             raise NotADocumentError(f"{source} is neither YAML nor JSON.") from None
-    if not isinstance(found, dict) or not isinstance(found.get("paths"), dict):
+    if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
         raise NotADocumentError(f"{source} is not an OpenAPI document: it has no paths.")
-    return found
+    return document

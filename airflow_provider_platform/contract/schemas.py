@@ -42,18 +42,22 @@ class Shape:
         node: Any = self.document
         for step in reference.removeprefix("#/").split("/"):
             node = node[step]
-        found: dict[str, Any] = node
-        return found
+        target: dict[str, Any] = node
+        return target
 
     @property
     def types(self) -> frozenset[str]:
         """The JSON types that a value may have; a number is a number, whole or not."""
-        found: set[str] = set()
+        types: set[str] = set()
         for shape in self.alternatives():
-            said = shape.schema.get("type")
-            names = [said] if isinstance(said, str) else list(said or _implied(shape.schema))
-            found.update("number" if name == "integer" else name for name in names)
-        return frozenset(found - {"null"})
+            declared = shape.schema.get("type")
+            names = (
+                [declared]
+                if isinstance(declared, str)
+                else list(declared or _implied(shape.schema))
+            )
+            types.update("number" if name == "integer" else name for name in names)
+        return frozenset(types - {"null"})
 
     @property
     def nullable(self) -> bool:
@@ -64,8 +68,8 @@ class Shape:
         choices = [choice for key in ("oneOf", "anyOf", "allOf") for choice in schema.get(key, ())]
         if choices:
             return any(self.at(choice).nullable for choice in choices)
-        said = schema.get("type")
-        names = [said] if isinstance(said, str) else list(said or ())
+        declared = schema.get("type")
+        names = [declared] if isinstance(declared, str) else list(declared or ())
         return (
             "null" in names
             or schema.get("nullable") is True
@@ -77,12 +81,12 @@ class Shape:
         """The values that a text may have; None where any may be."""
         values: set[str] = set()
         for shape in self.alternatives():
-            one = shape.schema.get(
+            members = shape.schema.get(
                 "enum", [shape.schema[k] for k in ("const",) if k in shape.schema]
             )
-            if not one:
+            if not members:
                 return None
-            values.update(str(value) for value in one if value is not None)
+            values.update(str(value) for value in members if value is not None)
         return frozenset(values)
 
     @property

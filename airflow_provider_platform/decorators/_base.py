@@ -53,8 +53,8 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        given = DecoratedOperator
-        fields = (*given.template_fields, cls.argument, *cls.checks, "platform_conn_id")
+        decorated = DecoratedOperator
+        fields = (*decorated.template_fields, cls.argument, *cls.checks, "platform_conn_id")
         cls.template_fields = tuple(dict.fromkeys(fields))
         shown_as = {name: how for base in cls.__mro__ for name, how in _renderers(base).items()}
         cls.template_fields_renderers = {
@@ -133,17 +133,17 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
     def _call_function(self, context: Context) -> str:
         known = {**context, **self.op_kwargs}
         kwargs = determine_kwargs(self.python_callable, self.op_args, known)
-        found = self.python_callable(*self.op_args, **kwargs)
+        text = self.python_callable(*self.op_args, **kwargs)
         with self.named_errors():
-            if not isinstance(found, str) or not found.strip():
+            if not isinstance(text, str) or not text.strip():
                 raise PlatformInputError(
                     f"Nothing was sent: the function must return {self.meaning}, a str that is not "
-                    f"empty; it returned {shown(found)}.",
+                    f"empty; it returned {shown(text)}.",
                     field=self.argument,
                 )
-            return self.check_text(found)
+            return self.check_text(text)
 
 
 def _renderers(base: type) -> dict[str, str]:
-    found: dict[str, str] = vars(base).get("template_fields_renderers", {})
-    return found
+    renderers: dict[str, str] = vars(base).get("template_fields_renderers", {})
+    return renderers

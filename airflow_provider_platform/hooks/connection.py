@@ -112,11 +112,11 @@ def read_extras(connection: AirflowConnection) -> dict[str, Any]:
 
 def unknown_settings(extras: Mapping[str, Any]) -> list[str]:
     """Return one did-you-mean warning for each unknown extra, without values."""
-    given = [name for name, value in extras.items() if value is not None and value != ""]
+    names = [name for name, value in extras.items() if value is not None and value != ""]
     return [
         f"The connection's extra {quote_service(name)!r} is not a setting of this provider and has "
         f"no effect{_suggestion(name)}."
-        for name in given
+        for name in names
         if name not in EXTRA_NAMES
     ]
 
@@ -136,10 +136,11 @@ _STANDARD_NAMES = {alias: field.place for field in FIELDS for alias in field.ali
 
 def _check_type(connection: AirflowConnection) -> None:
     """Refuse a connection of another type, so that no secrets of another service are sent."""
-    kind = getattr(connection, "conn_type", None)
-    if kind not in (None, "", CONNECTION_TYPE):
+    connection_type = getattr(connection, "conn_type", None)
+    if connection_type not in (None, "", CONNECTION_TYPE):
         raise PlatformConfigError(
-            f"The connection type is {quote_service(kind)!r}, but must be {CONNECTION_TYPE!r} "
+            f"The connection type is {quote_service(connection_type)!r}, but must be "
+            f"{CONNECTION_TYPE!r} "
             "(Analytics Platform). Check platform_conn_id, or change the connection's type "
             "(conn_type).",
             field="conn_type",

@@ -94,7 +94,7 @@ def _metadata(field: AnyField) -> dict[str, Any]:
 
 def _widget(fields: Any, validators: Any, field: AnyField) -> Any:
     """Return the field for WTForms. A JSON object is entered as a string."""
-    kinds = {
+    widgets = {
         "secret": fields.PasswordField,
         "integer": fields.IntegerField,
         "switch": fields.BooleanField,
@@ -102,7 +102,7 @@ def _widget(fields: Any, validators: Any, field: AnyField) -> Any:
     rules = [validators.Optional()]
     if field.choices:
         rules.append(validators.any_of(list(field.choices)))
-    return kinds.get(field.kind, fields.StringField)(
+    return widgets.get(field.kind, fields.StringField)(
         label=field.label,
         description=field.description,
         default=json.dumps(dict(field.template)) if field.template else field.default,

@@ -143,9 +143,9 @@ def _table(named: list[dict[str, str]], buffer: RowBuffer) -> pa.Table:
     renaming = describe_renaming(
         [column["name"] for column in named], [column.name for column in columns]
     )
-    for said in (renaming, *(column.warning for column in columns)):
-        if said is not None:
-            log.warning("%s", said)
+    for warning in (renaming, *(column.warning for column in columns)):
+        if warning is not None:
+            log.warning("%s", warning)
     return frames.read_table(columns, buffer)
 
 

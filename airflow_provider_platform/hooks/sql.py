@@ -139,11 +139,11 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     ) -> Any:
         statements = sql if isinstance(sql, str) else list(sql)
         if isinstance(statements, list):
-            for one in statements:
-                check_query(one)
+            for statement in statements:
+                check_query(statement)
         elif split_statements:
-            for one in self.split_sql_string(statements, strip_semicolon=True):
-                check_query(one)
+            for statement in self.split_sql_string(statements, strip_semicolon=True):
+                check_query(statement)
         else:
             check_query(
                 statements, ". To run several queries, give split_statements=True or a list"

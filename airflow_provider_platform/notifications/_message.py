@@ -61,7 +61,7 @@ class Answer:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_class: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
@@ -130,10 +130,14 @@ class Answer:
     def _failure(self) -> str | None:
         error = self.context.get("exception")
         if error is not None:
-            told = quote_service(redacted(str(error)))
-            kind = type(error).__name__
-            own = isinstance(error, (PlatformError, str)) or kind == "AirflowFailException"
-            return f"What failed: {told or kind}" if own else f"What failed: {kind}: {told}"
+            message = quote_service(redacted(str(error)))
+            type_name = type(error).__name__
+            own = isinstance(error, (PlatformError, str)) or type_name == "AirflowFailException"
+            return (
+                f"What failed: {message or type_name}"
+                if own
+                else f"What failed: {type_name}: {message}"
+            )
         if (deadline := self.context.get("deadline")) is not None:
             when = deadline.get("deadline_time") if isinstance(deadline, Mapping) else deadline
             return f"The deadline was missed: {when}"
@@ -158,10 +162,10 @@ class Answer:
 
     def _link(self) -> str | None:
         try:
-            found = self._ti.log_url if self._ti is not None else None
+            url = self._ti.log_url if self._ti is not None else None
         except Exception:  # noqa: BLE001  # a convenience; Airflow may not know its address
             return None
-        return found if isinstance(found, str) else None
+        return url if isinstance(url, str) else None
 
     def _read(self) -> tuple[Any, str | None]:
         """The task's result, and what to say where there is none."""
@@ -169,13 +173,13 @@ class Answer:
         if task_id is None:
             return None, "The notifier does not know which task's answer to send. Give task_id."
         try:
-            found = self._pull(task_id)
+            value = self._pull(task_id)
         except Exception as error:  # noqa: BLE001  # the message goes out without it
             self._log.warning("The result of task %s could not be read: %s", task_id, error)
             return None, f"The result of task {task_id} could not be read."
-        if found is None:
+        if value is None:
             return None, f"Task {task_id} has no result."
-        return _together(found), None
+        return _together(value), None
 
     def _pull(self, task_id: str) -> Any:
         ti = self._ti
@@ -245,14 +249,14 @@ def _shares_map_index(ti: Any, task_id: str) -> bool:
     return any(group.group_id in own for group in tasks[task_id].iter_mapped_task_groups())
 
 
-def _together(found: Any) -> Any:
+def _together(value: Any) -> Any:
     """The results of a mapped task as one."""
-    if isinstance(found, (str, bytes, Mapping)) or not hasattr(found, "__iter__"):
-        return found
-    results = [one for one in found if isinstance(one, Mapping)]
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+        return value
+    results = [result for result in value if isinstance(result, Mapping)]
     return {
-        "answer": "\n\n".join(str(one["answer"]) for one in results if one.get("answer")),
-        "queries": [query for one in results for query in _queries(one)],
+        "answer": "\n\n".join(str(result["answer"]) for result in results if result.get("answer")),
+        "queries": [query for result in results for query in _queries(result)],
     }
 
 

@@ -41,8 +41,8 @@ class Sending:
             yield
         except Exception as error:  # noqa: BLE001
             self._failed.append(f"{name} ({type(error).__name__})")
-            told = quote_service(redacted(str(error)))
-            self._log.error("%s could not send: %s: %s", name, type(error).__name__, told)
+            message = quote_service(redacted(str(error)))
+            self._log.error("%s could not send: %s: %s", name, type(error).__name__, message)
 
     def finish(self) -> None:
         """Raise NotificationFailedError if a target failed."""
@@ -95,8 +95,8 @@ def _made(target: Any) -> Any:
     if not isinstance(target, dict):
         return target
     module, _, name = str(target["class"]).rpartition(".")
-    found = getattr(import_module(module), name)
-    return found(**{key: value for key, value in target.items() if key != "class"})
+    notifier_class = getattr(import_module(module), name)
+    return notifier_class(**{key: value for key, value in target.items() if key != "class"})
 
 
 def _filled(notifier: Any, answer: Answer) -> tuple[Any, dict[str, Any]]:
@@ -128,23 +128,23 @@ def _slack(_: Any, answer: Answer) -> dict[str, Any]:
 def _smtp(notifier: Any, answer: Answer) -> dict[str, Any]:
     """The mail's hook makes of each file a part whose content id is the file's name."""
     pictures = {position: f"cid:{path.name}" for position, path in answer.pictures.items()}
-    found: dict[str, Any] = {"html_content": mail.to_html(answer.message, pictures)}
+    arguments: dict[str, Any] = {"html_content": mail.to_html(answer.message, pictures)}
     if not notifier.subject:
-        found["subject"] = mail.subject(answer.message)
+        arguments["subject"] = mail.subject(answer.message)
     if answer.pictures:
-        found["files"] = [*(notifier.files or ()), *answer.forms["picture_paths"]]
+        arguments["files"] = [*(notifier.files or ()), *answer.forms["picture_paths"]]
         if notifier.mime_subtype == "mixed":
-            found["mime_subtype"] = "related"
-    return found
+            arguments["mime_subtype"] = "related"
+    return arguments
 
 
 def _apprise(notifier: Any, answer: Answer) -> dict[str, Any]:
-    found: dict[str, Any] = {"body": answer.forms["markdown"], "body_format": "markdown"}
+    arguments: dict[str, Any] = {"body": answer.forms["markdown"], "body_format": "markdown"}
     if not notifier.title:
-        found["title"] = answer.forms["title"]
+        arguments["title"] = answer.forms["title"]
     if answer.pictures and not notifier.attach:
-        found["attach"] = answer.forms["picture_paths"]
-    return found
+        arguments["attach"] = answer.forms["picture_paths"]
+    return arguments
 
 
 _KNOWN: dict[str, Callable[[Any, Answer], dict[str, Any]]] = {
@@ -158,5 +158,5 @@ _KNOWN: dict[str, Callable[[Any, Answer], dict[str, Any]]] = {
 def _fillers(notifier: Any) -> list[Callable[[Any, Answer], dict[str, Any]]]:
     """How a notifier of a known class, or of one made from it, is filled; by name, so that no
     provider is imported."""
-    names = [f"{one.__module__}.{one.__qualname__}" for one in type(notifier).__mro__]
+    names = [f"{base.__module__}.{base.__qualname__}" for base in type(notifier).__mro__]
     return [_KNOWN[name] for name in names if name in _KNOWN][:1]

@@ -90,13 +90,13 @@ class PlatformAnswerNotifier(BaseNotifier):
             arguments.whole_number("max_rows", self.max_rows, minimum=0)
 
     def _targets(self) -> list[Any]:
-        given = self.send_with
-        return list(given) if isinstance(given, (list, tuple)) else [given]
+        targets = self.send_with
+        return list(targets) if isinstance(targets, (list, tuple)) else [targets]
 
     def __call__(self, *args: Any) -> None:
         # Rendering is for good, and `DAG.test` gives one notifier to many tasks.
-        one = copy.copy(self)
-        super(PlatformAnswerNotifier, one).__call__(*args)
+        notifier = copy.copy(self)
+        super(PlatformAnswerNotifier, notifier).__call__(*args)
 
     def notify(self, context: Any) -> None:
         from airflow_provider_platform.notifications._notifiers import Sending

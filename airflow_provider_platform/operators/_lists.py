@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 MAX_ITEMS = 1000
 
 
-def capped(found: Iterator[ResponseModel], max_items: int, log: Any) -> list[dict[str, Any]]:
+def capped(resources: Iterator[ResponseModel], max_items: int, log: Any) -> list[dict[str, Any]]:
     """Return the first items as plain JSON. Pages beyond them are not requested."""
-    items = [item.to_json() for item in islice(found, max_items)]
-    tell_length(len(items), more=len(items) == max_items and bool(list(islice(found, 1))), log=log)
+    items = [item.to_json() for item in islice(resources, max_items)]
+    log_length(
+        len(items), more=len(items) == max_items and bool(list(islice(resources, 1))), log=log
+    )
     return items
 
 
-def tell_length(length: int, *, more: bool, log: Any) -> None:
+def log_length(length: int, *, more: bool, log: Any) -> None:
     """Log how many items are returned."""
     if more:
         log.warning("The list is longer than max_items. Returning only the first %s items.", length)

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._lists import MAX_ITEMS, tell_length
+from airflow_provider_platform.operators._lists import MAX_ITEMS, log_length
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _QUOTED = "quoted in a text"
 
 
 def _method(name: str, value: Any) -> str:
-    found = arguments.text(name, value).strip().upper()
-    return arguments.choice(name, found, get_args(Method))
+    method = arguments.text(name, value).strip().upper()
+    return arguments.choice(name, method, get_args(Method))
 
 
 def _path(name: str, value: Any) -> str:
@@ -43,11 +43,11 @@ def _path(name: str, value: Any) -> str:
 
 def _body(name: str, value: Any) -> Any:
     """Return a JSON value; a string is parsed as JSON. Raises PlatformInputError."""
-    found = arguments.optional(value)
-    if not isinstance(found, str):
-        return found
+    present = arguments.optional(value)
+    if not isinstance(present, str):
+        return present
     try:
-        return json.loads(found)
+        return json.loads(present)
     except ValueError:
         raise PlatformInputError(
             f"Nothing was sent: {name} must be plain JSON values, or JSON as a string.", field=name
@@ -155,7 +155,7 @@ class PlatformApiOperator(SingleCallOperator):
 
         listing = raw_listing(self.path, query=self.query)
         listed = hook.run(collect(listing, max_items=self.max_items))
-        tell_length(len(listed.items), more=listed.truncated, log=self.log)
+        log_length(len(listed.items), more=listed.truncated, log=self.log)
         return listed.items
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
@@ -163,26 +163,26 @@ class PlatformApiOperator(SingleCallOperator):
         from airflow_provider_platform.client.known_secrets import Redactor
         from airflow_provider_platform.client.operations.secret_names import credentials_in
 
-        found = [*credentials_in(answer)]
-        if not found and client.secrets.redact(answer) != answer:
-            found = [_QUOTED]
-        self._answer_had_credentials = bool(found)
+        places = [*credentials_in(answer)]
+        if not places and client.secrets.redact(answer) != answer:
+            places = [_QUOTED]
+        self._answer_had_credentials = bool(places)
         if self.response_filter is not None:
             answer = self._filtered(answer, self.response_filter)
-            found = [*credentials_in(answer)]
+            places = [*credentials_in(answer)]
             # A credential that the service gives may be chosen; those of the connection may not.
             own = Redactor(client.config.secrets, share=0.5)
-            if not found and own.value(answer) != answer:
-                found = [_QUOTED]
-        if found:
+            if not places and own.value(answer) != answer:
+                places = [_QUOTED]
+        if places:
             raise PlatformCredentialAnswerError(
                 "The call succeeded, but its response contains a credential "
-                f"({', '.join(found)}), which must not be stored in XCom. Choose what to return "
+                f"({', '.join(places)}), which must not be stored in XCom. Choose what to return "
                 "with response_filter, or make the call in your own task with PlatformHook.",
                 where=f"{self.method} {self.path}",
             )
         if isinstance(answer, list) and len(answer) > self.max_items:
-            tell_length(self.max_items, more=True, log=self.log)
+            log_length(self.max_items, more=True, log=self.log)
             return answer[: self.max_items]
         return answer
 

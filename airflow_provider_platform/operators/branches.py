@@ -449,8 +449,8 @@ def branch_gate(
         **connected,
         **waiting,
     }
-    given: dict[str, Any] = {"default_args": default_args or {}}
-    gate = BranchGate(group_id=group_id, **given)
+    options: dict[str, Any] = {"default_args": default_args or {}}
+    gate = BranchGate(group_id=group_id, **options)
     with gate:
         if environment == "dev_mode" and any(True for _ in gate.iter_mapped_task_groups()):
             raise PlatformInputError(

@@ -258,7 +258,7 @@ class PlatformChatOperator(RemoteRunOperator):
 
     def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
         super().store_result_link(context, config, result)
-        self.store_link(context, config, path=_most_telling_file(result))
+        self.store_link(context, config, path=_main_file(result))
 
     def _question(self, ids: Ids) -> str | None:
         """Return the prompt that was asked; None if the template or the function now gives another
@@ -271,9 +271,9 @@ class PlatformChatOperator(RemoteRunOperator):
     def _cut(self, query: dict[str, Any], title: str, config: PlatformConfig) -> str:
         """Return the log line about a query with missing rows: how to get all rows with this
         connection."""
-        what = "result" if self.output_path is None else "file"
+        place = "result" if self.output_path is None else "file"
         kept = (
-            f"The {what} has {len(query['rows'])} of {query['total_rows']} rows of query {title!r}"
+            f"The {place} has {len(query['rows'])} of {query['total_rows']} rows of query {title!r}"
         )
         fewer = len(query["rows"]) < query["sent_rows"]
         more = f" Or raise max_rows: the chat sent {query['sent_rows']} rows." if fewer else ""
@@ -302,11 +302,11 @@ def _way_to_all_rows(config: PlatformConfig) -> str:
     )
 
 
-def _most_telling_file(result: dict[str, Any]) -> str | None:
+def _main_file(result: dict[str, Any]) -> str | None:
     """Return the file of an answer that a person most likely wants to open: its first chart, else
     its first rows."""
     queries = result["queries"]
     charts = [path for query in queries for path in query.get("chart_paths", ())]
     rows = [query["path"] for query in queries if query.get("path")]
-    found: str | None = next(iter([*charts, *rows]), result.get("manifest"))
-    return found
+    file: str | None = next(iter([*charts, *rows]), result.get("manifest"))
+    return file

@@ -28,8 +28,8 @@ TASK_TIMEOUT = 3600.0
 def _resource_id(name: str, value: Any) -> int | str:
     """An id: whether the service numbers deliveries and scheduled tasks is not documented. Raises
     PlatformInputError."""
-    found = arguments.text(name, value).strip()
-    return int(found) if found.isascii() and found.isdigit() and str(int(found)) == found else found
+    text = arguments.text(name, value).strip()
+    return int(text) if text.isascii() and text.isdigit() and str(int(text)) == text else text
 
 
 class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):

@@ -65,11 +65,11 @@ PARTS = ("minute", "hour", "day_of_week", "day_of_month")
 def _part(name: str, value: Any) -> int | None:
     from airflow_provider_platform.client.management.notifications.schedule_parts import RANGES
 
-    found = arguments.optional(value)
-    if found is None:
+    present = arguments.optional(value)
+    if present is None:
         return None
     low, high = RANGES[name]
-    return arguments.whole_number(name, found, minimum=low, maximum=high)
+    return arguments.whole_number(name, present, minimum=low, maximum=high)
 
 
 def _custom_cron(name: str, value: Any) -> str | None:
@@ -89,21 +89,21 @@ def _schedule_type(name: str, value: Any) -> str | None:
         SCHEDULE_TYPES,
     )
 
-    found = value.strip().upper() if isinstance(value, str) else value
-    return arguments.optional_choice(name, found or None, SCHEDULE_TYPES)
+    wanted = value.strip().upper() if isinstance(value, str) else value
+    return arguments.optional_choice(name, wanted or None, SCHEDULE_TYPES)
 
 
 def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     """Return the checked settings of the dashboard. Each item is checked by its model as soon as it
     is known."""
-    found = arguments.sequence(name, value)
-    if found and not arguments.is_template(found):
+    settings = arguments.sequence(name, value)
+    if settings and not arguments.is_template(settings):
         from airflow_provider_platform.client.management.notifications.notifications import (
             NotificationInput,
         )
 
-        NotificationInput.build(**{name: found})
-    return found
+        NotificationInput.build(**{name: settings})
+    return settings
 
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
@@ -258,16 +258,16 @@ class NotificationFilterOperator(DeploymentOperator):
 
 def _recipients(name: str, value: Any) -> list[Any] | None:
     """Return the checked list of recipients. Each recipient is checked as soon as it is known."""
-    found = arguments.sequence(name, value)
-    if found and not arguments.is_template(found):
+    recipients = arguments.sequence(name, value)
+    if recipients and not arguments.is_template(recipients):
         from airflow_provider_platform.client.management.notifications.recipients import (
             to_add,
             to_remove,
         )
 
         with arguments.within(name):
-            (to_add if name == "add" else to_remove)(found)
-    return found
+            (to_add if name == "add" else to_remove)(recipients)
+    return recipients
 
 
 class NotificationOperator(DeploymentOperator):
@@ -353,8 +353,8 @@ class PlatformCreateNotificationOperator(
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         self._there = there = hook.run(find_matching(deployment_id, self._body()))
-        known = [found.id for found in (*there.same, *there.unclear)]
-        return {"deployment_id": deployment_id, "known": known}
+        ids_before = [schedule.id for schedule in (*there.same, *there.unclear)]
+        return {"deployment_id": deployment_id, "ids_before": ids_before}
 
     def call(self, hook: PlatformHook) -> Any:
         if self._there is not None and self._there.same:
@@ -375,9 +375,11 @@ class PlatformCreateNotificationOperator(
         None. Raises PlatformOutcomeUnknownError."""
         from airflow_provider_platform.client.management.notifications.existing import find_created
 
-        created = hook.run(find_created(ids["deployment_id"], self._body(), known=ids["known"]))
+        created = hook.run(
+            find_created(ids["deployment_id"], self._body(), ids_before=ids["ids_before"])
+        )
         if len(created) > 1 and self.if_exists != "skip":
-            numbers = ", ".join(str(found.id) for found in created)
+            numbers = ", ".join(str(schedule.id) for schedule in created)
             raise PlatformOutcomeUnknownError(
                 "The connection broke before the service confirmed the new notification, and "
                 f"several new notifications could belong to this task ({numbers}). Keep one of "
@@ -401,8 +403,8 @@ class PlatformCreateNotificationOperator(
     def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:
         """Return or change the existing schedules, as `if_exists` says. Raises
         PlatformConflictError."""
-        names = ", ".join(_with_silence(found) for found in there)
-        sending = next((found for found in there if found.silence is None), there[0])
+        names = ", ".join(_with_silence(schedule) for schedule in there)
+        sending = next((schedule for schedule in there if schedule.silence is None), there[0])
         if self.if_exists == "fail":
             raise PlatformConflictError(
                 f"Nothing was created (if_exists='fail'): this dashboard already has notification "

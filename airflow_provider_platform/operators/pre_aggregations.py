@@ -30,61 +30,61 @@ BUILD_TIMEOUT = 7200.0
 def _names(name: str, value: Any) -> list[str] | None:
     """Return a list of names, from a list, one name or a JSON string. None and an empty list select
     everything. Raises PlatformInputError."""
-    found = arguments.optional(value)
-    if isinstance(found, str) and not found.lstrip().startswith("["):
-        found = [found]
-    names = arguments.sequence(name, found)
-    if names is not None and not all(isinstance(one, str) and one.strip() for one in names):
+    present = arguments.optional(value)
+    if isinstance(present, str) and not present.lstrip().startswith("["):
+        present = [present]
+    names = arguments.sequence(name, present)
+    if names is not None and not all(isinstance(item, str) and item.strip() for item in names):
         raise PlatformInputError(f"Nothing was sent: {name} must be a list of names.", field=name)
     return names or None
 
 
 def _contexts(name: str, value: Any) -> list[Any]:
     """Return the security contexts in the service's form. Raises PlatformInputError."""
-    found = arguments.sequence(name, value)
-    if not found:
+    contexts = arguments.sequence(name, value)
+    if not contexts:
         raise PlatformInputError(
             f"Nothing was sent: {name} must have at least one security context. To build without "
             f"one, use {name}=[{{}}].",
             field=name,
         )
-    if not all(isinstance(one, dict) for one in found):
+    if not all(isinstance(context, dict) for context in contexts):
         raise PlatformInputError(
             f"Nothing was sent: {name} must be a list of objects (dicts).", field=name
         )
-    return found
+    return contexts
 
 
 def _timezones(name: str, value: Any) -> list[str]:
     from airflow_provider_platform.client.formats.input_values import check_timezone
 
-    found = _names(name, value)
-    if found is None:
+    zones = _names(name, value)
+    if zones is None:
         raise PlatformInputError(
             f"Nothing was sent: {name} must have at least one time zone.", field=name
         )
-    for zone in found:
+    for zone in zones:
         arguments.by_rule(check_timezone, name, zone)
-    return found
+    return zones
 
 
 def _full_names(name: str, value: Any) -> list[str] | None:
     from airflow_provider_platform.client.formats.build_selector import check_full_name
 
-    found = _names(name, value)
-    for one in found or ():
-        arguments.by_rule(check_full_name, name, one)
-    return found
+    names = _names(name, value)
+    for full_name in names or ():
+        arguments.by_rule(check_full_name, name, full_name)
+    return names
 
 
 def _date_range(name: str, value: Any) -> list[str] | None:
     """Return two moments in the service's form, or None. Raises PlatformInputError."""
     from airflow_provider_platform.client.formats.build_selector import zoneless_range
 
-    found = arguments.sequence(name, value)
-    if not found or all(arguments.optional(one) is None for one in found):
+    dates = arguments.sequence(name, value)
+    if not dates or all(arguments.optional(date) is None for date in dates):
         return None
-    texts = [one.isoformat() if hasattr(one, "isoformat") else str(one) for one in found]
+    texts = [date.isoformat() if hasattr(date, "isoformat") else str(date) for date in dates]
     try:
         return [*zoneless_range(texts)]
     except ValueError as error:
@@ -206,7 +206,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
 
         with self.named_errors():
             selector = BuildSelector.build(
-                contexts=[_one_context(one) for one in self.contexts],
+                contexts=[_one_context(context) for context in self.contexts],
                 timezones=self.timezones,
                 data_sources=self.data_sources,
                 cubes=self.cubes,
@@ -238,9 +238,9 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         )
 
 
-def _one_context(given: dict[str, Any]) -> dict[str, Any]:
+def _one_context(context: dict[str, Any]) -> dict[str, Any]:
     """Return a security context in the service's form."""
     for name in ("securityContext", "security_context"):
-        if set(given) == {name}:
-            return {"securityContext": given[name]}
-    return {"securityContext": given}
+        if set(context) == {name}:
+            return {"securityContext": context[name]}
+    return {"securityContext": context}

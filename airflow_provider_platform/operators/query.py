@@ -29,9 +29,9 @@ from airflow_provider_platform.operators._files.output import (
     optional_options,
     output_place_of,
     planned_output,
+    report_to_outlets,
     respect_existing,
     skip_empty,
-    tell_outlets,
     written_by,
     written_files,
 )
@@ -57,33 +57,33 @@ def one_query(name: str, value: Any) -> str:
     """Return one query. Raises PlatformInputError."""
     from airflow_provider_platform.client.data_api.unsupported_sql import why_not_a_query
 
-    found = arguments.text(name, value)
-    problem = why_not_a_query(found)
+    query = arguments.text(name, value)
+    problem = why_not_a_query(query)
     if problem:
         raise PlatformInputError(
             f"Nothing was sent: {name} must be one query; {problem}.", field=name
         )
-    return found
+    return query
 
 
 def sql_parameters(name: str, value: Any) -> Any:
     """Return the values of a query's placeholders: a dict or a list, also from a JSON string; None
     if there are none. Raises PlatformInputError."""
-    found = arguments.optional(value)
-    if isinstance(found, str):
-        kind = arguments.sequence if found.lstrip().startswith("[") else arguments.mapping
-        return kind(name, found)
-    return found
+    parsed = arguments.optional(value)
+    if isinstance(parsed, str):
+        read = arguments.sequence if parsed.lstrip().startswith("[") else arguments.mapping
+        return read(name, parsed)
+    return parsed
 
 
 def column_names(name: str, value: Any) -> list[str] | None:
     """Return names of columns, or None. Raises PlatformInputError."""
-    found = arguments.sequence(name, value)
-    if found is not None and not all(isinstance(one, str) and one.strip() for one in found):
+    names = arguments.sequence(name, value)
+    if names is not None and not all(isinstance(item, str) and item.strip() for item in names):
         raise PlatformInputError(
             f"Nothing was sent: {name} must be a list of column names.", field=name
         )
-    return found or None
+    return names or None
 
 
 def can_be_paged(page_by: list[str] | None, sql: str) -> None:
@@ -262,15 +262,15 @@ class PlatformQueryOperator(DeploymentOperator):
         """Read the result whose first row the trigger has seen. `run` names the wait that the task
         deferred with. An event of another wait (Airflow can reuse the ids of triggers) is
         ignored."""
-        told = event.get("run") or {}
-        waited = run or told
+        reported = event.get("run") or {}
+        waited = run or reported
         with ShortTraceback(), self.opened(context) as hook:
             self._hook = hook
             now = hook.open_client().clock()
             deadline = float(waited.get("deadline") or now)
             # The SQL that the trigger asked for: rendered again, it may be another text.
             sql = waited.get("sql") or self._bound_sql()
-            if told.get("wait_id") != waited.get("wait_id"):
+            if reported.get("wait_id") != waited.get("wait_id"):
                 self.log.warning(
                     "Ignoring the event of another trigger (Airflow can reuse the ids of "
                     "triggers). This task continues to wait."
@@ -410,9 +410,9 @@ class PlatformQueryOperator(DeploymentOperator):
         file = written_files(saved)
         if saved.path is not None:
             about = {**facts, **file, "sha256": saved.sha256, "sql": sql}
-            tell_outlets(context, self.outlets, secrets.redact(about))
+            report_to_outlets(context, self.outlets, secrets.redact(about))
         result = secrets.redact({**facts, "rows": self._xcom_rows(saved), **file})
-        self._tell(saved, result)
+        self._log_result(saved, result)
         skip_empty(saved, output if target else None)
         self.store_result_link(context, hook.config, result)
         return result
@@ -423,10 +423,10 @@ class PlatformQueryOperator(DeploymentOperator):
         """Yield the rows. If the result may be truncated, log it, or raise before the file is
         complete."""
         yield from rows.pieces()
-        if (said := rows.why_truncated) is not None:
+        if (warning := rows.why_truncated) is not None:
             if self.on_truncated == "fail":
-                raise ResultTruncatedError(said)
-            self.log.warning("%s", said)
+                raise ResultTruncatedError(warning)
+            self.log.warning("%s", warning)
         if target is not None:  # somebody may have written while the query ran
             self._respect_existing(context, target)
 
@@ -447,7 +447,7 @@ class PlatformQueryOperator(DeploymentOperator):
             )
         return rows
 
-    def _tell(self, saved: SavedRows, shown: dict[str, Any]) -> None:
+    def _log_result(self, saved: SavedRows, shown: dict[str, Any]) -> None:
         from airflow_provider_platform.results.text.log import log_lines
 
         if saved.path is None:
@@ -456,7 +456,7 @@ class PlatformQueryOperator(DeploymentOperator):
             self.log.info(
                 "Wrote %s rows (%s bytes) to %s", saved.row_count, saved.bytes, saved.path
             )
-        for said in saved.warnings:
-            self.log.warning("%s", said)
+        for warning in saved.warnings:
+            self.log.warning("%s", warning)
         for line in log_lines({"queries": [shown]}):
             self.log.info("%s", line)

@@ -149,20 +149,20 @@ def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:
     """Return the build, or None if the build is not over. Raises PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
-    found = yield from poll_build(_build_wanted(ids), env.clock)
-    return found if isinstance(found, Build) else None
+    outcome = yield from poll_build(_build_wanted(ids), env.clock)
+    return outcome if isinstance(outcome, Build) else None
 
 
 def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict[str, Any]]:
     """Return what is known of the opened branch: `branch_name` (the name to ask), `opened_branch`,
     `opened_hash`, `environment`, `url`, `hash`, `status`. Raises PlatformError."""
-    given = ids["opened"]
+    branch = ids["opened"]
     opened = OpenedBranch(
-        given["branch_name"],
-        given["opened_branch"],
-        given["environment"],
-        given["hash"],
-        given["opened_hash"],
+        branch["branch_name"],
+        branch["opened_branch"],
+        branch["environment"],
+        branch["hash"],
+        branch["opened_hash"],
     )
     url = None
     if opened.environment is not None:

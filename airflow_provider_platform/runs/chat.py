@@ -30,8 +30,8 @@ from airflow_provider_platform.client.operations.program import (
     with_events,
 )
 from airflow_provider_platform.runs.run_kind import (
-    LOOK_SECONDS,
     MAX_EVENT_BYTES,
+    SINGLE_POLL_SECONDS,
     Blocked,
     Identified,
     Ids,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""
-LATE_LOOK_SECONDS = 60.0
+LATE_POLL_SECONDS = 60.0
 """How long a run past its deadline is polled while the service cannot be reached."""
 BLOCKED_SECONDS = 60.0
 """Seconds between two reports of a thread that is busy with another message."""
@@ -131,12 +131,12 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         if call.run.chat_id is None:
             return False, ids
         yield Notify(Traced(lambda: _ids(call, submitted_at) if call.run.chat_id else None))
-        found = yield from call.find_message(env.clock)
-        if not found and call.run.chat_id is not None:
+        is_stored = yield from call.find_message(env.clock)
+        if not is_stored and call.run.chat_id is not None:
             if ids.get("repeats"):
                 raise errors.message_absent(call.run, None)
             return False, {**_ids(call, submitted_at), "repeats": True}
-        return found, _ids(call, submitted_at)
+        return is_stored, _ids(call, submitted_at)
 
     def follow(self, env: RunEnvironment, ids: Ids) -> Program[dict[str, Any]]:
         """Wait for the run. A trigger cannot repeat the input of a run that stays suspended: it
@@ -150,8 +150,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         return _outcome(env, call)
 
     def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[dict[str, Any] | None]:
-        call = self._known_call(replace(env, deadline=env.now + LATE_LOOK_SECONDS), ids)
-        over = yield from call.poll_final_state(env.clock, seconds=LOOK_SECONDS)
+        call = self._known_call(replace(env, deadline=env.now + LATE_POLL_SECONDS), ids)
+        over = yield from call.poll_final_state(env.clock, seconds=SINGLE_POLL_SECONDS)
         return _outcome(env, call) if over else None
 
     def stop(
@@ -159,7 +159,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     ) -> Program[bool]:
         """Stop the run as the user who started it: the settings may have changed since."""
         secrets = KnownSecrets(config.secrets)
-        env = RunEnvironment(config, clock, secrets, deadline=clock() + LOOK_SECONDS)
+        env = RunEnvironment(config, clock, secrets, deadline=clock() + SINGLE_POLL_SECONDS)
         call = self._known_call(env, ids, identity=ids.get("identity"))
         return (yield from call.stop(clock, seconds=seconds or STOP_SECONDS))
 

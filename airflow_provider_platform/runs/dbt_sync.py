@@ -25,11 +25,11 @@ from airflow_provider_platform.client.management.dbt_sync.run import (
 )
 from airflow_provider_platform.client.management.dbt_sync.start import (
     HistoryState,
-    KnownSyncs,
+    SyncsBefore,
     can_be_followed,
     find_equal,
     find_started,
-    read_known,
+    read_syncs_before,
     refuse_dropped,
     refuse_dropped_files,
     start,
@@ -49,7 +49,7 @@ from airflow_provider_platform.runs.branches import (
     poll_build_once,
 )
 from airflow_provider_platform.runs.run_kind import (
-    LOOK_SECONDS,
+    SINGLE_POLL_SECONDS,
     Ids,
     Intended,
     RunAccepted,
@@ -64,7 +64,7 @@ FILES_ARE_KEPT = 3000.0
 hour after its end, and clocks may differ."""
 
 
-def _why_untold(history: HistoryState) -> str:
+def _why_not_reported(history: HistoryState) -> str:
     """Return why the tenant does not report the status of a sync, according to its answer to the
     request for the history."""
     if history == "denied":
@@ -104,16 +104,16 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         submitted_at = env.now
         history = yield from self._read_history(deployment_id, env.deadline)
-        known = None if history.state in ("none", "denied") else history.ids
-        untold = _why_untold(history.state)
-        if known is None:
-            self._refuse_blind_wait(untold)
+        ids_before = None if history.state in ("none", "denied") else history.ids
+        reason = _why_not_reported(history.state)
+        if ids_before is None:
+            self._refuse_blind_wait(reason)
         running = yield from self._equal_sync(deployment_id, history)
         if running is not None:
             return (yield from self._follow_other(env, deployment_id, running))
         intent: Ids = {
             "deployment_id": deployment_id,
-            "known": known,
+            "ids_before": ids_before,
             "history": history.state,
             "submitted_at": submitted_at,
         }
@@ -121,7 +121,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         started = yield from start(
             deployment_id,
             self._body(),
-            known=known,
+            ids_before=ids_before,
             submitted_at=submitted_at,
             listed=history.state == "listed",
             deadline=env.deadline,
@@ -131,7 +131,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "sync_job_id": started.sync_job_id,
             "workflow_id": started.workflow_id,
             "branch_name": started.branch_name,
-            "waits": self.wait_for_completion is not False and known is not None,
+            "waits": self.wait_for_completion is not False and ids_before is not None,
             "submitted_at": submitted_at,
         }
         yield Notify(RunAccepted({**run}))
@@ -140,7 +140,11 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             f"{started.branch_name}"
         )
         yield from self._refuse_dropped(deployment_id, started, history.state)
-        if run["waits"] and history.state == "unclear" and not (yield from _is_told(env, run)):
+        if (
+            run["waits"]
+            and history.state == "unclear"
+            and not (yield from _reports_status(env, run))
+        ):
             run["waits"] = False
             yield Notify(RunAccepted({**run}))
         if run["waits"]:
@@ -159,29 +163,29 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "branch is open in the platform."
             )
             yield warn(
-                f"{untold[0].upper() + untold[1:]}. The task starts the sync and does not wait "
+                f"{reason[0].upper() + reason[1:]}. The task starts the sync and does not wait "
                 "for it, so its result has no status and no result of the "
                 f"sync.{closed if self.open_branch else ''}"
             )
         return _only_started(run)
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        found = yield from find_started(
+        sync = yield from find_started(
             ids["deployment_id"],
             self._body(),
-            known=ids.get("known"),
+            ids_before=ids.get("ids_before"),
             submitted_at=ids["submitted_at"],
             listed=ids.get("history", "listed") == "listed",
-            deadline=env.now + LOOK_SECONDS,
+            deadline=env.now + SINGLE_POLL_SECONDS,
         )
-        if found is None:
+        if sync is None:
             return False, ids
-        yield from self._refuse_dropped(ids["deployment_id"], found, "listed")
+        yield from self._refuse_dropped(ids["deployment_id"], sync, "listed")
         return True, {
             "deployment_id": ids["deployment_id"],
-            "sync_job_id": found.sync_job_id,
-            "workflow_id": found.workflow_id,
-            "branch_name": found.branch_name,
+            "sync_job_id": sync.sync_job_id,
+            "workflow_id": sync.workflow_id,
+            "branch_name": sync.branch_name,
             "waits": self.wait_for_completion is not False,
             "submitted_at": ids["submitted_at"],
         }
@@ -278,18 +282,18 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             raise RuntimeError("a sync cannot be started without its input")
         return self.body
 
-    def _refuse_blind_wait(self, untold: str) -> None:
+    def _refuse_blind_wait(self, reason: str) -> None:
         """Raise PlatformInputError if the task must wait for a sync whose status is not
         reported."""
         if self.wait_for_completion is True:
             raise PlatformInputError(
-                f"Nothing was started: {untold}, so the task cannot wait for the sync. Set "
+                f"Nothing was started: {reason}, so the task cannot wait for the sync. Set "
                 "wait_for_completion to 'if_supported' or False.",
                 field="wait_for_completion",
             )
         if self.open_branch in ("staging", "dev_mode"):
             raise PlatformInputError(
-                f"Nothing was started: {untold}, so the task cannot know when to open the branch "
+                f"Nothing was started: {reason}, so the task cannot know when to open the branch "
                 f"(open_branch={self.open_branch!r}). Use open_branch='if_supported', or leave "
                 "open_branch out and open the branch in the platform.",
                 field="open_branch",
@@ -312,11 +316,11 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 deployment_id=ids["deployment_id"],
                 branch_name=branch_name,
                 environment=str(self.open_branch),
-                deadline=max(env.deadline, env.now + LOOK_SECONDS),
+                deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS),
             )
         )
 
-    def _equal_sync(self, deployment_id: int, history: KnownSyncs) -> Program[DbtSyncRun | None]:
+    def _equal_sync(self, deployment_id: int, history: SyncsBefore) -> Program[DbtSyncRun | None]:
         """Return the equal sync that is running and that `if_running` says to follow; None if the
         task must start a sync. Raises AlreadyRunningError if the task must do neither."""
         if self.if_running == "start":
@@ -364,7 +368,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         )
         return None if run["waits"] else _only_started(run)
 
-    def _read_history(self, deployment_id: int, deadline: float) -> Program[KnownSyncs]:
+    def _read_history(self, deployment_id: int, deadline: float) -> Program[SyncsBefore]:
         """Return the history before the start, if the task needs it. Raises PlatformInputError if
         the history shows that the tenant would ignore an argument."""
         body = self._body()
@@ -375,12 +379,12 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         ]
         compares = self.if_running != "start"
         if self.wait_for_completion is False and not newer and not compares:
-            return KnownSyncs("unread")
-        must_tell = self.wait_for_completion is True or compares
-        history = yield from read_known(deployment_id, must_tell=must_tell, deadline=deadline)
+            return SyncsBefore("unread")
+        required = self.wait_for_completion is True or compares
+        history = yield from read_syncs_before(deployment_id, required=required, deadline=deadline)
         if compares and history.state in ("none", "denied"):
             raise PlatformInputError(
-                f"Nothing was started: {_why_untold(history.state)}, so the task cannot know "
+                f"Nothing was started: {_why_not_reported(history.state)}, so the task cannot know "
                 "whether a sync from the same ref into the same branch is running. Leave "
                 "if_running out to start a sync in any case.",
                 field="if_running",
@@ -423,12 +427,12 @@ def _only_started(ids: Ids) -> DbtSyncOutcome:
 
 def _poll(env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome | None]:
     """Return the outcome of the sync, or None if the sync is not over now."""
-    limits = PollLimits(deadline=env.now + LOOK_SECONDS, poll_interval=env.poll_interval)
+    limits = PollLimits(deadline=env.now + SINGLE_POLL_SECONDS, poll_interval=env.poll_interval)
     deployment_id, sync_job_id = ids["deployment_id"], ids["sync_job_id"]
     return (yield from wait(deployment_id, sync_job_id, limits, env.clock, poll_once=True))
 
 
-def _is_told(env: RunEnvironment, ids: Ids) -> Program[bool]:
+def _reports_status(env: RunEnvironment, ids: Ids) -> Program[bool]:
     """Return whether the tenant reports the status of the started sync, although its history
     fails."""
     return (

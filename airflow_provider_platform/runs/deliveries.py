@@ -23,14 +23,14 @@ from airflow_provider_platform.client.management.shared.runs_now import (
     already_running,
     can_be_followed,
     find_new,
-    look_before,
+    list_runs_before,
     poll_run,
     start_once,
     wait_for_run,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
-    LOOK_SECONDS,
+    SINGLE_POLL_SECONDS,
     Ids,
     Intended,
     RunAccepted,
@@ -72,7 +72,7 @@ class RunNowKind(RunKind[RunNowOutcome]):
     ) -> Program[RunNowOutcome | None]:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         service = self.service(deployment_id, self.subject_id)
-        before, success_before = yield from look_before(service, deadline=env.deadline)
+        before, success_before = yield from list_runs_before(service, deadline=env.deadline)
         run: Ids = {
             "deployment_id": deployment_id,
             "subject_id": self.subject_id,
@@ -80,14 +80,16 @@ class RunNowKind(RunKind[RunNowOutcome]):
             "success_before": success_before,
         }
         if before.running is not None:
-            found = already_running(service, before.running, self.if_running)
+            run_to_follow = already_running(service, before.running, self.if_running)
         else:
-            yield Notify(Intended({**run, "known": before.known}))
-            found = yield from start_once(service, before, self.if_running, deadline=env.deadline)
-        run |= self._about(found)
+            yield Notify(Intended({**run, "ids_before": before.ids}))
+            run_to_follow = yield from start_once(
+                service, before, self.if_running, deadline=env.deadline
+            )
+        run |= self._about(run_to_follow)
         yield Notify(RunAccepted({**run}))
-        yield say(_line(service, found))
-        if run["waits"] and not (yield from can_be_followed(service, found)):
+        yield say(_line(service, run_to_follow))
+        if run["waits"] and not (yield from can_be_followed(service, run_to_follow)):
             run["waits"] = False
             yield Notify(RunAccepted({**run}))
         if run["waits"]:
@@ -97,25 +99,27 @@ class RunNowKind(RunKind[RunNowOutcome]):
                 f"The run of the {service.noun} was started, but this tenant does not report how "
                 "it goes. See in the platform how it ends. To end the task after the start, set "
                 "wait_for_completion to 'if_supported' or False.",
-                where=f"run {found.run_id or 'without an id'}, {service}",
+                where=f"run {run_to_follow.run_id or 'without an id'}, {service}",
             )
         if self.wait_for_completion is not False:
             yield warn(
                 f"This tenant does not report how a run of a {service.noun} goes. The task starts "
                 "the run and does not wait for it, so its result has no status."
             )
-        return RunNowOutcome(found.run_id)
+        return RunNowOutcome(run_to_follow.run_id)
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
         """Return whether the list of runs shows the run of a lost start. Raises
         PlatformOutcomeUnknownError if the list does not show it."""
         service = self._of(ids)
-        found = yield from find_new(service, ids.get("known"), deadline=env.now + LOOK_SECONDS)
-        if found is None:
+        run_to_follow = yield from find_new(
+            service, ids.get("ids_before"), deadline=env.now + SINGLE_POLL_SECONDS
+        )
+        if run_to_follow is None:
             return False, ids
-        yield say(_line(service, found))
-        known = {name: value for name, value in ids.items() if name != "known"}
-        return True, {**known, **self._about(found)}
+        yield say(_line(service, run_to_follow))
+        others = {name: value for name, value in ids.items() if name != "ids_before"}
+        return True, {**others, **self._about(run_to_follow)}
 
     def follow(self, env: RunEnvironment, ids: Ids) -> Program[RunNowOutcome]:
         if not ids["waits"]:
@@ -160,9 +164,9 @@ class RunNowKind(RunKind[RunNowOutcome]):
             result["last_success_at"] = outcome.last_success_at
         return env.secrets.redact(result)
 
-    def _about(self, found: FoundRun) -> Ids:
+    def _about(self, run_to_follow: FoundRun) -> Ids:
         waits = self.wait_for_completion is not False
-        return {"run_id": found.run_id, "started": found.own, "waits": waits}
+        return {"run_id": run_to_follow.run_id, "started": run_to_follow.own, "waits": waits}
 
     def _of(self, ids: Ids) -> RunsNow:
         return self.service(ids["deployment_id"], ids["subject_id"])
@@ -182,8 +186,8 @@ class ScheduledTaskRunKind(RunNowKind):
     service = ScheduledTaskRuns
 
 
-def _line(service: RunsNow, found: FoundRun) -> str:
-    run = f"run {found.run_id}" if found.run_id else "run without an id"
-    if found.own:
+def _line(service: RunsNow, run_to_follow: FoundRun) -> str:
+    run = f"run {run_to_follow.run_id}" if run_to_follow.run_id else "run without an id"
+    if run_to_follow.own:
         return f"Started {service}: {run}"
     return f"{service} is running already. Following this run instead of starting one: {run}"

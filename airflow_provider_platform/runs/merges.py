@@ -123,10 +123,10 @@ class MergeRunKind(RunKind[Build]):
         merge = _merge_of(ids)
         if merge is None:
             return False, ids
-        found = yield from find_merge(
+        verdict = yield from find_merge(
             merge, delete_branch=self.delete_branch, deadline=env.deadline
         )
-        if found != MADE:
+        if verdict != MADE:
             return False, ids
         made = self._found(env, merge)
         yield say(_about(made))
@@ -165,12 +165,12 @@ class MergeRunKind(RunKind[Build]):
     def _lost(self, env: RunEnvironment, merge: Merge) -> Program[tuple[Merge | None, bool]]:
         """Find a merge whose response was lost. Returns the merge, or None if it must be planned
         again, and whether the task sends it once more to find out."""
-        found = yield from find_merge(
+        verdict = yield from find_merge(
             merge, delete_branch=self.delete_branch, deadline=env.deadline
         )
-        if found == MADE:
+        if verdict == MADE:
             return self._found(env, merge), False
-        if found != UNSURE:
+        if verdict != UNSURE:
             return None, False
         yield warn(
             f"The answer to the merge was lost. Since then {merge.target} has a new commit, and "

@@ -32,7 +32,7 @@ from airflow_provider_platform.client.defaults import MISSING_GRACE
 from airflow_provider_platform.client.errors import PlatformOutcomeUnknownError
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
-    LOOK_SECONDS,
+    SINGLE_POLL_SECONDS,
     Ids,
     Intended,
     RunAccepted,
@@ -188,5 +188,5 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
 def _open_access(env: RunEnvironment, deployment_id: int) -> Program[JobsAccess]:
     """Return the address of the jobs and a token for them, even if the try begins after the
     deadline."""
-    deadline = max(env.deadline, env.now + LOOK_SECONDS)
+    deadline = max(env.deadline, env.now + SINGLE_POLL_SECONDS)
     return (yield from open_access(deployment_id, env.config, env.clock, deadline=deadline))

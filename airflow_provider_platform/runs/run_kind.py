@@ -11,7 +11,7 @@ A program that submits a run sends the events from which the task's record is wr
 the record is written before the request is sent.
 """
 
-# ruff: noqa: ARG002 - a kind need not use all that it is given
+# ruff: noqa: ARG002 - a run kind need not use all arguments
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -37,7 +37,7 @@ OutcomeT = TypeVar("OutcomeT")
 
 NOT_STOPPED = "The service has no operation that stops this run, so the run continues."
 """The log line if `can_stop` is False."""
-LOOK_SECONDS = 15.0
+SINGLE_POLL_SECONDS = 15.0
 """Seconds that a single poll of a run may take, even after the deadline."""
 MAX_EVENT_BYTES = 256 * 1024
 """A larger result is not put into the event, because Airflow stores events in the metadata

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None:
     """A rule: `notification_id` and filters exclude each other."""
-    given = [name for name, value in filters.items() if value is not None]
-    if notification_id is not None and given:
+    names = [name for name, value in filters.items() if value is not None]
+    if notification_id is not None and names:
         raise ValueError(
-            f"notification_id already identifies the notification, so {', '.join(given)} cannot be "
+            f"notification_id already identifies the notification, so {', '.join(names)} cannot be "
             "given too"
         )
 

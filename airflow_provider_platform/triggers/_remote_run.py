@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 KILL_SECONDS = 25.0
 """Seconds that `on_kill` may take in all; Airflow intends to allow 30."""
-LOOK_UP_SECONDS = 15.0
+TASK_STATE_SECONDS = 15.0
 """Seconds of these that Airflow may take to report the task's state; its first call takes
 seconds."""
 
@@ -91,8 +91,8 @@ class RemoteRunTrigger(BaseTrigger):
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         """Wait for the run; returns the fields of the event. Raises PlatformError."""
-        kind = self.run_kind()
-        if kind is None:
+        run_kind = self.run_kind()
+        if run_kind is None:
             raise NotImplementedError
         env = RunEnvironment(
             client.config,
@@ -110,8 +110,8 @@ class RemoteRunTrigger(BaseTrigger):
                 else:
                     event_log(event)
 
-            outcome = await client.run(kind.follow(env, self.ids), hear)
-        return {"status": "success", **kind.to_event(env, outcome)}
+            outcome = await client.run(run_kind.follow(env, self.ids), hear)
+        return {"status": "success", **run_kind.to_event(env, outcome)}
 
     async def on_kill(self) -> None:
         """Stop the run of a task that was stopped (Airflow 3.3+).
@@ -186,7 +186,7 @@ class RemoteRunTrigger(BaseTrigger):
 
     async def _state_of_task(self) -> str | None:
         try:
-            async with asyncio.timeout(LOOK_UP_SECONDS):
+            async with asyncio.timeout(TASK_STATE_SECONDS):
                 return await get_task_states_on_loop(self.task_instance)
         except Exception:
             self.log.warning(
@@ -203,13 +203,13 @@ class RemoteRunTrigger(BaseTrigger):
             self.log.warning("The remote run could not be stopped: %s", error)
 
     async def _stop_quietly(self, client: AsyncPlatformClient) -> bool:
-        kind = self.run_kind()
-        if kind is not None and not kind.can_stop:
+        run_kind = self.run_kind()
+        if run_kind is not None and not run_kind.can_stop:
             self.log.info(NOT_STOPPED)
             return False
         try:
-            stopped = kind is not None and await client.run(
-                kind.stop(client.config, client.clock, self.ids)
+            stopped = run_kind is not None and await client.run(
+                run_kind.stop(client.config, client.clock, self.ids)
             )
         except PlatformError as error:
             self.log.warning("The remote run could not be stopped: %s", error)
@@ -222,8 +222,8 @@ class RemoteRunTrigger(BaseTrigger):
 
 
 def unexpected(error: Exception) -> PlatformError:
-    """Return the part of an event that describes an unexpected error. A trigger that raises would
-    not tell the task what happened."""
+    """Return the part of an event that describes an unexpected error. If a trigger
+    raises, the task does not learn what happened."""
     return PlatformTriggerError(
         f"The trigger failed with an unexpected error, {type(error).__name__}: "
         f"{quote_service(error).removesuffix('.')}. The log of the trigger has the details. A "

@@ -522,7 +522,7 @@ def wait_for_builds(
         return (yield from poll_builds(access, progress, config, clock))
 
     outcome: BuildOutcome | None = yield from poll_until_over(
-        read_once, limits, clock, tells_failures=True
+        read_once, limits, clock, notify_failures=True
     )
     if outcome is None:
         left = progress.open_tables()
@@ -563,7 +563,7 @@ def wait_for_rows(
         return (yield from rows_are_there(sql, access, config, clock, until=until)) or None
 
     limits = PollLimits(until, poll_interval)
-    rows_exist = yield from poll_until_over(read_once, limits, clock, tells_failures=True)
+    rows_exist = yield from poll_until_over(read_once, limits, clock, notify_failures=True)
     if rows_exist is None:
         raise ResultEmptyError(
             "The builds are done, but the result of verify_sql is empty or has only null, 0, false "

@@ -60,8 +60,8 @@ class EventLog:
 
 
 def log_changes(log: Log) -> Callable[[object, KnownSecrets], None]:
-    """A listener that logs an event once while its text stays the same, without the secrets of
-    the client that told it."""
+    """Return a listener that logs an event once while its text stays the same, without the secrets
+    of the client that sent it."""
     last: str | None = None
 
     def log_change(event: object, secrets: KnownSecrets) -> None:

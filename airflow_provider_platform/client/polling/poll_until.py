@@ -64,14 +64,14 @@ def poll_until(
     clock: Clock,
     grace: bool = False,
     begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
-    tells_failures: bool = True,
+    notify_failures: bool = True,
 ) -> Program[Any]:
     """Poll until the condition is true, for the last time at the deadline (Unix time). Return its
     value, or None after the deadline.
 
     By default the first poll comes after a pause, because the caller has just polled. "within the
     interval" is for one of many waits that begin together. Notifies of the condition's events and,
-    with `tells_failures`, of PollFailed. Raises the condition's errors if they are not tolerated.
+    with `notify_failures`, of PollFailed. Raises the condition's errors if they are not tolerated.
     """
     if begins == "within the interval":
         yield from first_pause(interval.interval, deadline - clock())
@@ -81,7 +81,7 @@ def poll_until(
             pause = budget.pause(interval.pause(polls), failure)
             yield from poll_pause(pause, deadline - clock())
         outcome, failure = yield from poll_once(
-            condition, budget, clock, grace=grace, tells_failures=tells_failures
+            condition, budget, clock, grace=grace, notify_failures=notify_failures
         )
         if outcome is not None:
             return outcome
@@ -96,7 +96,7 @@ def poll_until_over(
     clock: Clock,
     *,
     grace: bool = False,
-    tells_failures: bool = False,
+    notify_failures: bool = False,
 ) -> Program[Any]:
     """`poll_until` within the limits, for a run: its outcome, or None if it is not over at the
     deadline."""
@@ -109,7 +109,7 @@ def poll_until_over(
             clock=clock,
             grace=grace,
             begins="within the interval" if limits.stagger_first_poll else "at once",
-            tells_failures=tells_failures,
+            notify_failures=notify_failures,
         )
     )
 
@@ -120,7 +120,7 @@ def poll_once(
     clock: Clock,
     *,
     grace: bool = False,
-    tells_failures: bool = True,
+    notify_failures: bool = True,
 ) -> Program[tuple[Any, PlatformError | None]]:
     """Poll once. Return the value, and the failure if one was tolerated instead. With `grace`, a
     404 is tolerated for a minute."""
@@ -129,7 +129,7 @@ def poll_once(
     except PlatformError as error:
         if not budget.tolerates(error, clock(), grace=grace):
             raise
-        if tells_failures:
+        if notify_failures:
             yield Notify(PollFailed(error))
         return None, error
     budget.clear()

@@ -81,15 +81,15 @@ def given(**values: Any) -> dict[str, Any]:
 def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     """Return the session settings of a chat call, checked as soon as they are known. Raises
     PlatformInputError."""
-    found = mapping(name, value)
-    if found is not None and not is_template(found):
+    settings = mapping(name, value)
+    if settings is not None and not is_template(settings):
         from airflow_provider_platform.client.settings.session_settings import (
             session_settings as check,
         )
 
         with within(name):
-            check(found)
-    return found
+            check(settings)
+    return settings
 
 
 def column_types(name: str, value: Any) -> str | dict[str, str]:
@@ -98,10 +98,10 @@ def column_types(name: str, value: Any) -> str | dict[str, str]:
     from airflow_provider_platform.results.columns import ColumnTypes
 
     is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")
-    found: Any = from_json(name, value, dict, "must be a dict") if is_object else value
+    parsed: Any = from_json(name, value, dict, "must be a dict") if is_object else value
     try:
-        ColumnTypes.parse(found)
+        ColumnTypes.parse(parsed)
     except ValueError as error:
         raise refuse(name, str(error)) from None
-    types: str | dict[str, str] = found
+    types: str | dict[str, str] = parsed
     return types

@@ -40,7 +40,7 @@ class ShortTraceback(AbstractContextManager[None]):
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_class: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:

@@ -191,14 +191,14 @@ class PlatformOperator(BaseOperator):
         """Return the most useful known address, for the log."""
         known = getattr(self, KNOWN, {})
         platform, *others = type(self).operator_extra_links
-        found = [one for one in (*others, platform) if one.xcom_key in known]
-        return f"{found[0].name}: {known[found[0].xcom_key]}" if found else None
+        links = [link for link in (*others, platform) if link.xcom_key in known]
+        return f"{links[0].name}: {known[links[0].xcom_key]}" if links else None
 
     def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
         """Store links as `store_link` does, also for the ids in the result."""
         if isinstance(result, dict):
-            told = {name: result.get(field) for name, field in self.linked_result.items()}
-            self.store_link(context, config, **told)
+            link_values = {name: result.get(field) for name, field in self.linked_result.items()}
+            self.store_link(context, config, **link_values)
 
 
 class DeploymentOperator(PlatformOperator):
@@ -213,18 +213,18 @@ class DeploymentOperator(PlatformOperator):
         super().__init__(**kwargs)
         self.deployment_id: Any = deployment_id
 
-    def fingerprint(self, config: PlatformConfig, kind: str, *inputs: Any) -> str:
+    def fingerprint(self, config: PlatformConfig, noun: str, *inputs: Any) -> str:
         """Return the key of a call of this kind in this deployment."""
         from airflow_provider_platform.client.config import fingerprint
 
         deployment_id = config.resolve_deployment_id(self.deployment_id)
-        return fingerprint(kind, config.management_url, deployment_id, *inputs)
+        return fingerprint(noun, config.management_url, deployment_id, *inputs)
 
 
-def default_deferrable(given: bool | None) -> bool:
+def default_deferrable(deferrable: bool | None) -> bool:
     """Return the given choice, else Airflow's `[operators] default_deferrable`."""
-    if given is not None:
-        return given
+    if deferrable is not None:
+        return deferrable
     from airflow_provider_platform._airflow import conf
 
     return bool(conf.getboolean("operators", "default_deferrable", fallback=False))

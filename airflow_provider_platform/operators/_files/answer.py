@@ -18,7 +18,7 @@ from airflow_provider_platform.operators._files.output import (
     optional_format,
     optional_options,
     planned_output,
-    tell_outlets,
+    report_to_outlets,
 )
 from airflow_provider_platform.operators._files.storage_paths import optional_folder, storage_path
 
@@ -41,21 +41,23 @@ CHART_FORMATS = get_args(ChartFormat)
 
 def _pictures(name: str, value: Any) -> tuple[str, ...]:
     """Return formats of charts: a list, or one format. Raises PlatformInputError."""
-    given = [value] if isinstance(value, str) and value.strip() in CHART_FORMATS else value
-    found = arguments.sequence(name, given) or []
-    return tuple(dict.fromkeys(arguments.choice(name, str(one), CHART_FORMATS) for one in found))
+    chosen = [value] if isinstance(value, str) and value.strip() in CHART_FORMATS else value
+    formats = arguments.sequence(name, chosen) or []
+    return tuple(
+        dict.fromkeys(arguments.choice(name, str(item), CHART_FORMATS) for item in formats)
+    )
 
 
 def _fonts_folder(name: str, value: Any) -> str | None:
     """Return a local folder of fonts, or None. Raises PlatformInputError."""
-    found = optional_folder(name, value)
-    return None if found is None else str(found)
+    folder = optional_folder(name, value)
+    return None if folder is None else str(folder)
 
 
 def _needs_folder(*, output_path: Any, **written: Any) -> None:
     """A rule: arguments about files need `output_path`."""
-    for name, given in written.items():
-        if given and output_path is None:
+    for name, argument in written.items():
+        if argument and output_path is None:
             raise ValueError(f"{name} needs output_path, a folder to write to")
 
 
@@ -97,7 +99,7 @@ class AnswerOutput:
     @classmethod
     def of(cls, task: Any) -> AnswerOutput:
         """Return the output of a task with these arguments."""
-        names = {one.name for one in fields(cls)}
+        names = {field.name for field in fields(cls)}
         return cls(**{name: getattr(task, name) for name in names})
 
     def check(self, context: Context, config: PlatformConfig) -> None:
@@ -164,12 +166,12 @@ class AnswerOutput:
         about = {"question": asked, **dict(zip(names, place, strict=True))}
         written, manifest = write_answer(result, wanted, about)
         self.log.info("Wrote files to %s (queries: %s)", folder, len(written["queries"]))
-        tell_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
+        report_to_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
         return written
 
     def _warner(self, client: PlatformClient) -> Callable[[str], None]:
         """Return the function that writes warnings to the task's log, without secrets."""
-        return lambda said: self.log.warning("%s", client.secrets.redact(said))
+        return lambda message: self.log.warning("%s", client.secrets.redact(message))
 
     def _output(self) -> Output:
         """Return how the file of each query is written."""

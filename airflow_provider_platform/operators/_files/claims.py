@@ -83,7 +83,9 @@ def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
     def state_of(map_index: int) -> str | None:
         names = ("dag_id", "run_id", "task_id")
         return get_task_states(
-            SimpleNamespace(**{one: getattr(ti, one) for one in names}, map_index=map_index)
+            SimpleNamespace(
+                **{attribute: getattr(ti, attribute) for attribute in names}, map_index=map_index
+            )
         )
 
     owner = find_owner(own, [PathClaim(**claim) for claim in stored], state_of)

@@ -25,15 +25,15 @@ optional_format = partial(arguments.optional_choice, choices=get_args(RowFormat)
 def optional_options(name: str, value: Any) -> dict[str, Any] | None:
     """Return the options of a file, or None; checked as soon as they are known. Raises
     PlatformInputError."""
-    found = arguments.mapping(name, value)
-    if found is not None and not arguments.is_template(found):
+    options = arguments.mapping(name, value)
+    if options is not None and not arguments.is_template(options):
         from airflow_provider_platform.results.files.format_and_options import (
             output_options as check,
         )
 
         with arguments.within(name):
-            check(found)
-    return found
+            check(options)
+    return options
 
 
 def planned_output(
@@ -107,27 +107,27 @@ def respect_existing(
     if output.on_existing == "overwrite":
         return
     by = written_by(context)
-    found = find_existing(place, output, by, writer_id(**by))
-    if found is None:
+    manifest = find_existing(place, output, by, writer_id(**by))
+    if manifest is None:
         return
-    what = "already exists" if output.layout is None else "already contains files"
+    verb = "already exists" if output.layout is None else "already contains files"
     if output.on_existing == "fail":
         raise PlatformInputError(
-            f"Nothing was written: output_path {what}, and output_options has on_existing='fail'. "
+            f"Nothing was written: output_path {verb}, and output_options has on_existing='fail'. "
             "Remove the existing files, or write to another path.",
             where=place,
             field="output_path",
         )
-    if found.get("truncated") and fail_on_truncated:
+    if manifest.get("truncated") and fail_on_truncated:
         raise ResultTruncatedError(
-            f"output_path {what}, but its manifest says that rows may be missing. The task "
+            f"output_path {verb}, but its manifest says that rows may be missing. The task "
             "accepts only complete results (on_truncated='fail'), so on_existing='skip' does not "
             "skip it. Remove the existing files, so that the query runs again.",
             where=place,
         )
-    cut = " Its manifest says that rows may be missing." if found.get("truncated") else ""
+    cut = " Its manifest says that rows may be missing." if manifest.get("truncated") else ""
     raise AirflowSkipException(
-        f"output_path {what}, and output_options has on_existing='skip'.{cut} ({place})"
+        f"output_path {verb}, and output_options has on_existing='skip'.{cut} ({place})"
     )
 
 
@@ -143,15 +143,15 @@ def skip_empty(saved: SavedRows, output: Output | None) -> None:
 
 def written_files(saved: SavedRows) -> dict[str, Any]:
     """Return the part of a task's result about its file, or about the files in its folder."""
-    found: dict[str, Any] = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
+    facts: dict[str, Any] = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
     if saved.files:
-        found |= {"file_count": len(saved.files), "files": saved.files[:LISTED_FILES]}
+        facts |= {"file_count": len(saved.files), "files": saved.files[:LISTED_FILES]}
     if saved.manifest is not None:
-        found["manifest"] = saved.manifest
-    return found
+        facts["manifest"] = saved.manifest
+    return facts
 
 
-def tell_outlets(context: Context, outlets: Sequence[Any], facts: dict[str, Any]) -> None:
+def report_to_outlets(context: Context, outlets: Sequence[Any], facts: dict[str, Any]) -> None:
     """Put the facts of a file into the event of each asset among the outlets, so that a DAG that is
     scheduled on the asset can use them. Keys that the author set stay."""
     events: Any = context.get("outlet_events")

@@ -31,19 +31,19 @@ def output_place(name: str, value: Any) -> Any:
     if isinstance(value, os.PathLike) or hasattr(value, "open"):
         _check_characters(name, str(value))
         return value
-    found = arguments.text(name, value)
-    _check_characters(name, found)
-    return found
+    path = arguments.text(name, value)
+    _check_characters(name, path)
+    return path
 
 
 def output_path(name: str, value: Any) -> Any:
     """Return the path of a file, checked as by `output_place`. Raises PlatformInputError."""
-    found = output_place(name, value)
-    if isinstance(found, str) and found.endswith(("/", os.sep)):
+    path = output_place(name, value)
+    if isinstance(path, str) and path.endswith(("/", os.sep)):
         raise PlatformInputError(
             f"Nothing was sent: {name} must be a file, not a folder.", field=name
         )
-    return found
+    return path
 
 
 optional_output_place = arguments.or_none(output_place)
@@ -103,11 +103,11 @@ def _check_connection(name: str, conn_id: str | None) -> None:
         BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         if ":" in conn_id:  # may be a pasted key and its secret, which no error may show
-            said = "the part before the @ is not the id of an Airflow connection"
+            problem = "the part before the @ is not the id of an Airflow connection"
         else:
-            said = f"Airflow has no connection {conn_id!r}"
+            problem = f"Airflow has no connection {conn_id!r}"
         raise PlatformInputError(
-            f"Nothing was sent: {name}: {said}. Create the connection, or correct the address "
+            f"Nothing was sent: {name}: {problem}. Create the connection, or correct the address "
             "(s3://my_conn@bucket/key). Without a connection id before the @, the worker's own "
             "credentials are used.",
             field=name,
@@ -117,7 +117,9 @@ def _check_connection(name: str, conn_id: str | None) -> None:
 def _check_characters(name: str, text: str) -> None:
     """Raise PlatformInputError for a path whose written name would differ from the visible one: a
     line end, another control character, half a character, or spaces around it."""
-    odd = next((one for one in text if unicodedata.category(one) in _NOT_IN_PATHS), None)
+    odd = next(
+        (character for character in text if unicodedata.category(character) in _NOT_IN_PATHS), None
+    )
     if odd is not None:
         problem = f"contains the control character {odd!a} at position {text.index(odd) + 1}"
     elif text != text.strip():
@@ -169,12 +171,12 @@ def output_target(
 def optional_folder(name: str, value: Any) -> Any:
     """Return a folder, as a string without a `/` at its end or as a path object; None for an empty
     value. Raises PlatformInputError."""
-    found = arguments.optional(value)
-    if found is None:
+    folder = arguments.optional(value)
+    if folder is None:
         return None
-    if isinstance(found, os.PathLike) or hasattr(found, "open"):
-        _check_characters(name, str(found))
-        return found
-    text = arguments.text(name, found)
+    if isinstance(folder, os.PathLike) or hasattr(folder, "open"):
+        _check_characters(name, str(folder))
+        return folder
+    text = arguments.text(name, folder)
     _check_characters(name, text)
     return text.rstrip("/") or text

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KILL_SECONDS = 4.0
 """What `on_kill` may take in all; Airflow kills the process five seconds after the signal."""
-LOOK_UP_SECONDS = 2.0
+TASK_STATE_SECONDS = 2.0
 """What Airflow may take of these to report the task's state."""
 LOG_SECONDS = 0.2
 
@@ -64,7 +64,7 @@ class RunKill:
         """Decide again about a kill if the task's state was unknown: the signal may have come in
         the middle of a request to Airflow, so that no other request was possible. Now it is."""
         if self._state_was_unknown:
-            self._end(attempt, time.monotonic() + LOOK_UP_SECONDS)
+            self._end(attempt, time.monotonic() + TASK_STATE_SECONDS)
 
     def refuse(self) -> None:
         """Raise PlatformInterruptedError if the task was stopped."""
@@ -119,7 +119,9 @@ class RunKill:
         state: str | None = UNKNOWN
         if has_record:
             try:
-                state = run_within(LOOK_UP_SECONDS, lambda: get_task_states(attempt.context["ti"]))
+                state = run_within(
+                    TASK_STATE_SECONDS, lambda: get_task_states(attempt.context["ti"])
+                )
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
                 self._log(
                     attempt.log.warning,

@@ -48,7 +48,7 @@ from airflow_provider_platform.operators._submission.record import (
     run_is_dead,
 )
 from airflow_provider_platform.runs.run_kind import (
-    LOOK_SECONDS,
+    SINGLE_POLL_SECONDS,
     Blocked,
     Identified,
     Ids,
@@ -260,8 +260,8 @@ class RemoteRunOperator(PlatformOperator):
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
-                kind = self.run_kind()
-                key = (ids or {}).get("key") or kind.idempotency_key(hook.config)
+                run_kind = self.run_kind()
+                key = (ids or {}).get("key") or run_kind.idempotency_key(hook.config)
                 with closing(Submission(context, key)) as submission:
                     attempt = Attempt(
                         task=self,
@@ -269,7 +269,7 @@ class RemoteRunOperator(PlatformOperator):
                         client=client,
                         config=hook.config,
                         submission=submission,
-                        kind=kind,
+                        kind=run_kind,
                         cancel_on_kill=self.cancel_on_kill,
                         log=self.log,
                     )
@@ -342,7 +342,7 @@ class RemoteRunOperator(PlatformOperator):
         )
         try:
             env = self._environment(attempt, ids)
-            env = replace(env, deadline=max(env.deadline, env.now + LOOK_SECONDS))
+            env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
             find = attempt.kind.find(env, ids)
             processed, ids = attempt.client.run(find, self._listener(attempt))
         except PlatformError as error:

@@ -238,7 +238,7 @@ def test_a_lost_start_is_found_at_the_end_of_a_long_history_that_begins_with_the
 
 
 def test_start_with_an_unreadable_response_is_not_repeated() -> None:
-    program = start(1, StartDbtSyncInput.build(branch_name="b1"), known=None, submitted_at=0.0)
+    program = start(1, StartDbtSyncInput.build(branch_name="b1"), ids_before=None, submitted_at=0.0)
     effect = next(program)
     assert isinstance(effect, Call)
     assert effect.operation.operation_id == start_dbt_sync.operation_id

@@ -45,7 +45,7 @@ LONG = 1000.0
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs_now, "LOOK_PAUSE", 0.02)
+    monkeypatch.setattr(runs_now, "ATTEMPT_PAUSE", 0.02)
     monkeypatch.setattr(runs_now, "SUCCESS_GRACE", 0.3)
 
 
@@ -405,7 +405,7 @@ def test_delivery_trigger_follows_the_run_and_starts_no_other(
     deferred = deferral(make(deferrable=True).execute, TaskTries().context())
     _, arguments = deferred.trigger.serialize()
     assert arguments["run"]["run_id"]
-    assert "known" not in arguments["run"]
+    assert "ids_before" not in arguments["run"]
     assert starts(control) == 1
 
 

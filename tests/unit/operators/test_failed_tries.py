@@ -83,7 +83,7 @@ def test_recovered_run_past_its_deadline_is_polled_before_it_is_stopped(
 ) -> None:
     tries = TaskTries(max_tries=2)
     first = sync(branch_name="b1").execute(tries.context())
-    ids = {"deployment_id": 1, "known": [], "submitted_at": time.time() - 60}
+    ids = {"deployment_id": 1, "ids_before": [], "submitted_at": time.time() - 60}
     tries.store[STORE_KEY].update(phase="intent", ids=ids)
     found = sync(branch_name="b1", timeout=30).execute(tries.context())
     assert found["sync_job_id"] == first["sync_job_id"]

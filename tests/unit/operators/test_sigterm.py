@@ -242,7 +242,7 @@ def test_run_is_left_to_the_retry_if_airflow_does_not_answer(
     monkeypatch.setattr(
         RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answered.wait(60))
     )
-    monkeypatch.setattr(kills, "LOOK_UP_SECONDS", 0.2)
+    monkeypatch.setattr(kills, "TASK_STATE_SECONDS", 0.2)
     operator, ended = under_way(control, task, TaskTries(max_tries=0 if last else 2))
     operator.on_kill()
     expected: type[PlatformError] = ChatAbortedError if last else PlatformInterruptedError
@@ -342,7 +342,7 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
     store.state = state
     states = staticmethod(store.get_task_states)
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", states, raising=False)
-    monkeypatch.setattr(kills, "LOOK_UP_SECONDS", 0.2)
+    monkeypatch.setattr(kills, "TASK_STATE_SECONDS", 0.2)
     log = LockedLog(store.airflow)
     monkeypatch.setattr(type(operator), "log", log)
     before = signal.signal(signal.SIGUSR1, lambda *_: operator.on_kill())

@@ -193,7 +193,7 @@ def test_stop_decision_that_never_returns_leaves_the_run_alone(
     control = platform_sandbox.control
     trigger = asking(control)
     monkeypatch.setattr(_remote_run, "get_task_states_on_loop", never)
-    monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.1)
+    monkeypatch.setattr(_remote_run, "TASK_STATE_SECONDS", 0.1)
     asyncio.run(trigger.on_kill())
     assert control.state().aborts == []
     assert "state of the task could not be read" in capfd.readouterr().out

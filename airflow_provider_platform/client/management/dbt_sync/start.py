@@ -1,14 +1,14 @@
-"""Starts a dbt sync once, and looks a start up whose answer was lost.
+"""Starts a dbt sync once, and finds the sync of a start whose response was lost.
 
-A start is never repeated blindly, because every start runs a sync and makes a branch. What the
-service can tell of a started sync depends on its release: the history list shows whether it can
-tell anything at all. A tenant drops what its release does not know without a word, so what was
-asked for is compared with what was started.
+A start is never repeated blindly, because every start runs a sync and makes a branch. How much the
+service reports about a started sync depends on its release. The history list shows whether it
+reports anything. A tenant silently ignores arguments that its release does not know, so the started
+sync is compared with the request.
 
-A lost start has begun a sync only if one is in the history that fits it in all that the history
-says: branch, ref, source and trigger, and a start near the intent by the service's own time stamp.
-A sync that fits otherwise and began at another time, or that the service does not describe well
-enough, may be somebody else's: then the outcome is unknown.
+If the response to a start was lost, the start began a sync only if the history has one that fits in
+all respects: branch, ref, source, trigger, and a start time near the intent. A sync that fits but
+began at another time may be somebody else's, and so may a sync that the service does not describe
+well enough. Then the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GR
 
 HISTORY_PAGE = 50
 NEAR_SECONDS = 120.0
-"""So far from the intent a sync of ours begins: a request's time, and the clocks' difference."""
+"""How far from the intent our sync may begin: the time of a request, and the difference between the
+clocks."""
 CLOCK_DIFFERENCE = 3600.0
-"""No two clocks differ by more."""
+"""The largest difference between two clocks that is allowed for."""
 _REF_LENGTH = 12
 """Characters of a ref that are compared with the branch's name, as the vendor's tool does."""
 
@@ -62,42 +63,42 @@ HistoryState = Literal["listed", "none", "denied", "unclear", "unread"]
 
 
 @dataclass(frozen=True)
-class KnownSyncs:
-    """What the history says before a start. `ids` are the syncs in it, `running` those that are
-    going on. `state` is `listed`; `none` where the tenant has no history, and so no status,
-    operation; `denied` for a credential that may not read it; `unclear` where it failed; `unread`
-    where nobody asked."""
+class SyncsBefore:
+    """The history before a start. `ids` are the syncs in it, `running` the active ones. `state` is
+    `listed`; `none` if the tenant has no operation for the history, and so none for the status;
+    `denied` if the credential may not read it; `unclear` if the request failed; `unread` if no
+    request was made."""
 
     state: HistoryState
     ids: list[str] = field(default_factory=list)
     running: list[DbtSyncRun] = field(default_factory=list)
 
 
-def read_known(
-    deployment_id: int, *, must_tell: bool, deadline: float | None = None
-) -> Program[KnownSyncs]:
-    """Read the history before a start. A history that fails by itself (400, 500, a broken answer)
-    keeps nobody from starting unless it `must_tell` whether a sync can be waited for; a refused
-    token, a busy service and a broken connection are errors, as they are for the start."""
+def read_syncs_before(
+    deployment_id: int, *, required: bool, deadline: float | None = None
+) -> Program[SyncsBefore]:
+    """Read the history before a start. If the history itself fails (400, 500, a broken response),
+    this raises only if the history is `required`. A refused token, a busy service and a broken
+    connection are errors in any case, as they are for the start."""
     try:
         history = yield from _read_newest(deployment_id, deadline=deadline)
     except PlatformAddressError:
-        return KnownSyncs("none")
+        return SyncsBefore("none")
     except PlatformError as error:
         if isinstance(error, PlatformPermissionError):
-            return KnownSyncs("denied")
+            return SyncsBefore("denied")
         status = error.status if isinstance(error, PlatformApiError) else None
         if status in _NO_HISTORY_STATUSES:
-            return KnownSyncs("none")
+            return SyncsBefore("none")
         asks_to_wait = isinstance(error, PlatformApiError) and error.retry_after is not None
         failed_itself = isinstance(error, PlatformProtocolError) or (
             status is not None and status not in (401, 408, 429) and not asks_to_wait
         )
-        if must_tell or not failed_itself:
+        if required or not failed_itself:
             raise
-        return KnownSyncs("unclear")
+        return SyncsBefore("unclear")
     running = [run for run in history.runs if run.status == RUNNING]
-    return KnownSyncs("listed", [run.sync_job_id for run in history.runs], running)
+    return SyncsBefore("listed", [run.sync_job_id for run in history.runs], running)
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,8 @@ class _History:
 def _read_newest(
     deployment_id: int, *, once: bool = False, deadline: float | None = None
 ) -> Program[_History]:
-    """The first page; all pages where the list begins with the oldest, since the order of the
-    history is not described."""
+    """Return the first page, or all pages if the list begins with the oldest sync: the order of the
+    history is not documented."""
     query = DbtSyncQuery.build(first=HISTORY_PAGE)
     walk = PageWalk(list_dbt_syncs(deployment_id=deployment_id, query=query))
     runs: list[DbtSyncRun] = []
@@ -134,7 +135,8 @@ def _begins_with_oldest(runs: list[DbtSyncRun]) -> bool:
 def read_history(
     deployment_id: int, *, once: bool = False, deadline: float | None = None
 ) -> Program[list[DbtSyncRun] | None]:
-    """The newest syncs, or None where the service has no history, and so no status, operation."""
+    """Return the newest syncs, or None if the service has no operation for the history, and so none
+    for the status."""
     history = yield from _read_newest_or_none(deployment_id, once=once, deadline=deadline)
     return None if history is None else history.runs
 
@@ -160,8 +162,9 @@ def can_be_followed(
     poll_interval: float,
     deadline: float | None = None,
 ) -> Program[bool]:
-    """Whether the tenant tells how a sync goes that was just started, where its history did not
-    say so: whether its status can be read within a minute. Raises PlatformAuthenticationError."""
+    """Return whether the status of a sync that was just started can be read within a minute. Used
+    if the history did not show whether the tenant reports it. Raises
+    PlatformAuthenticationError."""
     until = clock() + NOT_FOUND_GRACE
     operation = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
     while True:
@@ -182,17 +185,18 @@ def start(
     deployment_id: int,
     body: StartDbtSyncInput,
     *,
-    known: Collection[str] | None,
+    ids_before: Collection[str] | None,
     submitted_at: float,
     listed: bool = True,
     deadline: float | None = None,
 ) -> Program[DbtSyncResponse]:
-    """Start one sync. `known` are the ids in the history before, None where there is no history;
-    `listed` is False where nobody read it. `submitted_at` is the intent's Unix time. Neither a
-    refused start nor a look-up is repeated beyond the deadline (Unix time).
+    """Start one sync. `ids_before` are the ids in the history before the start, None if there is no
+    history; `listed` is False if the history was not read. `submitted_at` is the intent's Unix
+    time. Neither a refused start nor a request for the history is repeated beyond the deadline
+    (Unix time).
 
-    A lost answer is looked up in the history. Raises PlatformOutcomeUnknownError where that
-    cannot tell whether the sync was started.
+    If the response is lost, the history is read. Raises PlatformOutcomeUnknownError if it does not
+    show whether the sync was started.
     """
     try:
         operation = start_dbt_sync(deployment_id=deployment_id, body=body)
@@ -205,7 +209,7 @@ def start(
         sync = yield from find_started(
             deployment_id,
             body,
-            known=known,
+            ids_before=ids_before,
             submitted_at=submitted_at,
             listed=listed,
             deadline=deadline,
@@ -213,7 +217,7 @@ def start(
     except PlatformOutcomeUnknownError:
         raise
     except PlatformError as error:
-        # Not the error itself: it speaks of the look and not of the start.
+        # Not the error itself: it describes the request for the history and not the start.
         raise PlatformTransportError(
             f"{cause.reason} The request may have started a sync, but the history could not be "
             f"read: {error.reason.removesuffix('.')}. A retry reads the history again.",
@@ -231,31 +235,32 @@ def find_started(
     deployment_id: int,
     body: StartDbtSyncInput,
     *,
-    known: Collection[str] | None,
+    ids_before: Collection[str] | None,
     submitted_at: float,
     listed: bool = True,
     deadline: float | None = None,
 ) -> Program[DbtSyncResponse | None]:
-    """The sync that a lost start has begun, None where it began none (see the module; arguments as
-    for `start`). A history that fails is not read again beyond the deadline (Unix time).
+    """Return the sync that a start with a lost response began, or None if it began none (see the
+    module; arguments as for `start`). A request for the history is not repeated beyond the deadline
+    (Unix time).
 
-    Raises PlatformOutcomeUnknownError where there is no history, and where it shows several new
-    syncs that could be this one, or one of which nobody can tell.
+    Raises PlatformOutcomeUnknownError if there is no history, if it shows several new syncs that
+    could be this one, or if it does not show whose sync a new one is.
     """
     lost = "The connection broke before the service confirmed the start of the dbt sync, and "
     where = f"deployment {deployment_id}"
     for poll in range(2):
         history = None
-        if known is not None:
+        if ids_before is not None:
             history = yield from _read_newest_or_none(deployment_id, deadline=deadline)
-        if history is None or known is None:
+        if history is None or ids_before is None:
             raise PlatformOutcomeUnknownError(
                 f"{lost}this tenant keeps no history of syncs. A sync may be running. Look at the "
                 "deployment's branches. If the sync wrote its branch, mark this task as "
                 "successful. If it did not, clear the task to start a sync.",
                 where=where,
             )
-        new = [run for run in history.runs if run.sync_job_id not in {"", *known}]
+        new = [run for run in history.runs if run.sync_job_id not in {"", *ids_before}]
         left_out = history.left_out
         own = {run.sync_job_id: _is_own(run, body, submitted_at, listed=listed) for run in new}
         ours = [run for run in new if own[run.sync_job_id]]
@@ -289,8 +294,8 @@ def find_started(
 def find_equal(
     running: Collection[DbtSyncRun], body: StartDbtSyncInput
 ) -> tuple[DbtSyncRun | None, list[DbtSyncRun]]:
-    """Of the syncs that are going on, the newest that does what `body` asks for, None where there
-    is none; and the others that write the same branch.
+    """Return (the newest of the active syncs that does what `body` asks for, or None; the other
+    active syncs that write the same branch).
 
     A sync is equal if it writes the same branch from the same ref of the repository; a sync without
     a ref in the history is equal only to one that asks for none.
@@ -304,7 +309,7 @@ def find_equal(
 def _is_own(
     run: DbtSyncRun, body: StartDbtSyncInput, submitted_at: float, *, listed: bool
 ) -> bool | None:
-    """Whether a lost start began this sync; None where nobody can tell."""
+    """Return whether a start with a lost response began this sync; None if this is unknown."""
     fits = _fits(run, body)
     began = _began(run)
     if fits is False:
@@ -314,12 +319,12 @@ def _is_own(
     if abs(began - submitted_at) <= NEAR_SECONDS:
         return fits
     if not listed and began < submitted_at - CLOCK_DIFFERENCE:
-        return False  # it was there before, and only nobody looked
+        return False  # it existed before, and the history was not read then
     return None
 
 
 def _fits(run: DbtSyncRun, body: StartDbtSyncInput) -> bool | None:
-    """Whether the sync is one of what was asked for; None where the history does not tell."""
+    """Return whether the sync fits the request; None if the history does not show it."""
     ours = body.source or "git"
     if body.branch_name is not None and run.branch_name not in (None, body.branch_name):
         return False
@@ -333,7 +338,7 @@ def _fits(run: DbtSyncRun, body: StartDbtSyncInput) -> bool | None:
 
 
 def _began(run: DbtSyncRun) -> float | None:
-    """When the sync began by the service's time stamp (Unix time); None where it says none."""
+    """Return when the sync began by the service's time stamp (Unix time); None if it has none."""
     try:
         return Timestamp.parse(run.started_at).timestamp()
     except ValueError:
@@ -341,10 +346,11 @@ def _began(run: DbtSyncRun) -> float | None:
 
 
 def drops_ref(ref: str | None, body: StartDbtSyncInput, branch_name: str | None) -> bool:
-    """Whether a tenant of a release before `ref` started the tracked branch instead: the name that
-    it made of the branch does not begin with the ref. A name that the caller chose tells nothing.
+    """Return whether a tenant of a release without `ref` started the tracked branch instead: then
+    the name that the tenant gave the branch does not begin with the ref. A name that the caller
+    chose does not show this.
 
-    Made names look like `dbt-sync/<ref>-<time>-<hash>`, with other characters than letters,
+    Such names have the form `dbt-sync/<ref>-<time>-<hash>`, with other characters than letters,
     digits, `.` and `_` of the ref replaced.
     """
     if ref is None or body.branch_name is not None or not branch_name:
@@ -361,8 +367,8 @@ def _usable(text: str) -> str:
 def refuse_dropped(
     deployment_id: int, body: StartDbtSyncInput, started: DbtSyncResponse, history: HistoryState
 ) -> Program[str | None]:
-    """Raise DbtSyncInputDroppedError where the started sync is another one than was asked for.
-    Returns the name of an argument of which nobody can tell, None where there is none."""
+    """Raise DbtSyncInputDroppedError if the started sync is not the requested one. Returns the name
+    of an argument for which the history does not show it, or None."""
     where = f"dbt sync {quote_service(started.sync_job_id)}, deployment {deployment_id}"
     branch = quote_service(started.branch_name or "unknown")
     if drops_ref(body.ref, body, started.branch_name):
@@ -395,8 +401,8 @@ def refuse_dropped(
 
 
 def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
-    """Raise DbtSyncInputDroppedError where a sync of `output` `files` that was just completed keeps
-    no files: it wrote a branch. A look that fails otherwise tells nothing."""
+    """Raise DbtSyncInputDroppedError if a sync with `output` `files` that was just completed has no
+    files: then it wrote a branch. Other errors of the request are ignored."""
     files = list_dbt_sync_files(
         deployment_id=deployment_id, sync_job_id=sync_job_id, query=PageQuery.build(first=1)
     )

@@ -1,4 +1,4 @@
-"""Schedules that are there: found before another is created, and after an answer was lost."""
+"""Finds existing schedules: before another is created, and after a response was lost."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from airflow_provider_platform.client.management.notifications.notifications imp
 from airflow_provider_platform.client.operations.paging import collect
 from airflow_provider_platform.client.operations.program import Program, Sleep
 
-SECOND_LOOK_AFTER = 2.0
-"""Seconds: what was created while its answer was lost may show a moment later."""
+SECOND_POLL_AFTER = 2.0
+"""Seconds. A schedule whose response was lost may be in the list only a moment later."""
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Schedules of one dashboard, newest first: those that are the one that is asked for, and
-    those that may be it, because the tenant does not report all of their settings. `unreadable`
-    is how many rows of the list could not be read at all."""
+    """Schedules of one dashboard, newest first: `same` have the requested settings; `unclear` may
+    have them, because the tenant does not report all of their settings. `unreadable` is how many
+    rows of the list could not be read at all."""
 
     same: list[Notification] = field(default_factory=list)
     unclear: list[Notification] = field(default_factory=list)
@@ -31,11 +31,11 @@ class Matches:
 
 
 def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[Matches]:
-    """The schedules of the same dashboard with the same times, time zone, format, filters, time
-    grains and member switchers.
+    """Return the schedules of the same dashboard with the same times, time zone, format, filters,
+    time grains and member switchers.
 
-    Raises PlatformInputError where a tenant of an early release lists other dashboards too and
-    only the public id is known, which no schedule names.
+    Raises PlatformInputError if a tenant of an early release lists other dashboards too and only
+    the public id is given, which no schedule contains.
     """
     listing = list_notifications(
         deployment_id=deployment_id,
@@ -62,20 +62,21 @@ def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[
 
 
 def find_created(
-    deployment_id: int, body: CreateNotificationInput, *, known: Collection[int]
+    deployment_id: int, body: CreateNotificationInput, *, ids_before: Collection[int]
 ) -> Program[list[Notification]]:
-    """The matching schedules that are not among the known ids: what a lost call may have made.
+    """Return the matching schedules that are not in `ids_before`: a call with a lost response may
+    have created them.
 
-    Raises PlatformOutcomeUnknownError where none matches and one may.
+    Raises PlatformOutcomeUnknownError if no new schedule matches and one may match.
     """
     for poll in range(2):
         if poll:
-            yield Sleep(SECOND_LOOK_AFTER)
+            yield Sleep(SECOND_POLL_AFTER)
         matches = yield from find_matching(deployment_id, body)
-        created = [row for row in matches.same if row.id not in known]
+        created = [row for row in matches.same if row.id not in ids_before]
         if created:
             return created
-    unclear = [str(row.id) for row in matches.unclear if row.id not in known]
+    unclear = [str(row.id) for row in matches.unclear if row.id not in ids_before]
     if unclear or matches.unreadable:
         raise PlatformOutcomeUnknownError(
             "The connection broke before the service confirmed the new notification, and the "
@@ -87,7 +88,7 @@ def find_created(
 
 
 def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
-    """What of a list could not be compared."""
+    """Return which part of the list could not be compared."""
     parts = (
         [f"the tenant does not report all settings of notification {', '.join(unclear)}"]
         if unclear

@@ -1,17 +1,18 @@
-"""Runs that are started now, of what usually runs by a schedule: deliveries, scheduled tasks.
+"""Runs that are started now of something that usually runs by a schedule: deliveries, scheduled
+tasks.
 
 Both have one lifecycle. A call starts a run, a list shows the newest runs, and nothing stops one:
 
-    look      the runs before: their ids, and whether one is running
-    start     accepted     the new run is followed
-              409          a run is going on: look again, then `if_running` decides
-              no answer    a run that was not in the list before is the new one
+    list      read the ids of the runs before the start, and whether one is running
+    start     accepted       follow the new run
+              409            a run is going on: read the list again, then `if_running` decides
+              no response    the new run is the one that was not in the list before
     follow    poll until the run has ended, then decide whether it succeeded
 
-A start is never repeated blindly: each one writes a sheet again, or asks the agent again. What the
-list shows of a lost start decides. Of a run's properties only `status`, with the value `running`,
-is documented. The others are inferred, so each may be missing: a run without an id cannot be
-followed.
+A start is never repeated blindly: each start writes a sheet again, or asks the agent again. If the
+response to a start is lost, the list decides. Of a run's properties only `status`, with the value
+`running`, is documented. The others are inferred, so each may be missing: a run without an id
+cannot be followed.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ from airflow_provider_platform.client.operations.models import (
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
 
-LOOKS = 3
-"""How often a start that was refused because of another run is sent, and that run is looked for."""
-LOOK_PAUSE = 2.0
-"""Seconds between two looks for a run."""
+MAX_ATTEMPTS = 3
+"""How often a start is sent that is refused because of another run, and how often the list is read
+for a run."""
+ATTEMPT_PAUSE = 2.0
+"""Seconds between two attempts."""
 SUCCESS_GRACE = 30.0
 """Seconds for which a run may have ended before the service reports its success elsewhere."""
 MAX_RUN_BYTES = 16 * 1024
@@ -80,7 +82,7 @@ class RunNow(ResponseModel):
 
     @property
     def is_running(self) -> bool:
-        """Whether the service says that the run is going on."""
+        """Return whether the service says that the run is going on."""
         return self.word == _RUNNING
 
     @property
@@ -101,8 +103,8 @@ class RunNow(ResponseModel):
 
 
 class StartedRunNow(EmptiableResponse):
-    """What the service answers to a start: `run_id` of a delivery; of a scheduled task it is not
-    described."""
+    """The response to a start. The response for a delivery has `run_id`; the one for a scheduled
+    task is not documented."""
 
     run_id: str | None = None
     id: str | None = None
@@ -127,8 +129,8 @@ class RunNowStage:
 
 @dataclass(frozen=True)
 class RunNowOutcome:
-    """A run that succeeded, or that is not waited for: then all but its id is None. `run` is the
-    run as the service reports it."""
+    """A run that succeeded. If the task does not wait for the run, all fields except its id are
+    None. `run` is the run as the service reports it."""
 
     run_id: str | None = None
     status: str | None = None
@@ -138,16 +140,17 @@ class RunNowOutcome:
 
 @dataclass(frozen=True)
 class RunsBefore:
-    """What the list of runs shows before a start. `known` are the ids in it, None where a run has
-    no id; `running` is a run that is going on."""
+    """The list of runs before a start. `ids` is None if a run in it has no id; `running` is an
+    active run, if there is one."""
 
-    known: list[str] | None
+    ids: list[str] | None
     running: RunNow | None = None
 
 
 @dataclass(frozen=True)
 class FoundRun:
-    """A run to follow; `own` says that this start began it. Without an id nothing can follow it."""
+    """A run to follow; `own` says that this start began it. A run without an id cannot be
+    followed."""
 
     run_id: str | None
     own: bool
@@ -204,7 +207,7 @@ class RunsNow(ABC):
 
     @abstractmethod
     def explain(self, error: PlatformError, deadline: float | None) -> Program[PlatformError]:
-        """What an error of the first look means: no such feature, no such delivery or task."""
+        """Return what an error before the start means: no such feature, delivery or task."""
 
     def failed(self, run: RunNow) -> PlatformError:
         """The error of a run that has ended without success."""
@@ -221,15 +224,15 @@ class RunsNow(ABC):
         )
 
     def _advice(self, reason: str) -> str:
-        found = (step for word, step in self.steps if word in reason.lower())
-        return f" {step}" if (step := next(found, None)) else ""
+        steps = (step for word, step in self.steps if word in reason.lower())
+        return f" {step}" if (step := next(steps, None)) else ""
 
 
-def look_before(
+def list_runs_before(
     service: RunsNow, *, deadline: float | None = None
 ) -> Program[tuple[RunsBefore, str | None]]:
-    """Read the runs before a start, and when one last succeeded. Raises FeatureNotActivatedError,
-    and what requests raise; nothing is started then."""
+    """Return the list of runs before a start, and when a run last succeeded. Raises
+    FeatureNotActivatedError and the errors of requests; then nothing is started."""
     try:
         runs = yield from service.newest_runs(deadline)
         running = next((run for run in runs if run.is_running), None)
@@ -242,8 +245,8 @@ def look_before(
             raise
         raise explained from error
     keys = [run.key for run in runs]
-    known = None if None in keys else [key for key in keys if key is not None]
-    return RunsBefore(known, running), success
+    ids = None if None in keys else [key for key in keys if key is not None]
+    return RunsBefore(ids, running), success
 
 
 def start_once(
@@ -253,14 +256,14 @@ def start_once(
     *,
     deadline: float | None = None,
 ) -> Program[FoundRun]:
-    """Start a run, or do what `if_running` says where one is going on.
+    """Start a run, or do what `if_running` says if a run is going on.
 
-    Raises AlreadyRunningError; PlatformOutcomeUnknownError where the answer was lost and the list
-    cannot show whether a run was started; PlatformTransportError where it shows that none was.
+    Raises AlreadyRunningError; PlatformOutcomeUnknownError if the response was lost and the list
+    does not show whether a run was started; PlatformTransportError if it shows that none was.
     """
-    for look in range(LOOKS):
-        if look:
-            yield Sleep(LOOK_PAUSE)
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            yield Sleep(ATTEMPT_PAUSE)
         try:
             answer = yield from service.start(deadline)
         except PlatformConflictError as error:
@@ -282,8 +285,8 @@ def start_once(
 
 
 def already_running(service: RunsNow, run: RunNow, if_running: IfRunning) -> FoundRun:
-    """The run that is going on, to follow it. Raises AlreadyRunningError where it is not to be
-    followed, or cannot be."""
+    """Return the active run, to follow it. Raises AlreadyRunningError if `if_running` does not say
+    to follow it, or if it has no id."""
     started = f", since {run.started_at}" if run.started_at else ""
     named = f"run {quote_service(run.key)}{started}" if run.key else "without an id"
     if if_running == "follow" and run.key:
@@ -302,12 +305,12 @@ def already_running(service: RunsNow, run: RunNow, if_running: IfRunning) -> Fou
 
 
 def find_new(
-    service: RunsNow, known: Collection[str] | None, *, deadline: float | None = None
+    service: RunsNow, ids_before: Collection[str] | None, *, deadline: float | None = None
 ) -> Program[FoundRun | None]:
-    """The run that a lost start has begun, None where it began none: the one that is not among
-    `known`, and that no schedule started.
+    """Return the run that a start with a lost response began, or None if it began none: the run
+    that is not in `ids_before` and that no schedule started.
 
-    Raises PlatformOutcomeUnknownError where the list cannot tell.
+    Raises PlatformOutcomeUnknownError if the list does not show it.
     """
     lost = (
         f"The connection broke before the service confirmed the start of the {service.noun}, and "
@@ -316,16 +319,16 @@ def find_new(
         "Look at its runs in the platform. If one did the work of this task, mark this task as "
         "successful. If none did, clear the task to start a run."
     )
-    for look in range(LOOKS):
-        if look:
-            yield Sleep(LOOK_PAUSE)
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            yield Sleep(ATTEMPT_PAUSE)
         runs = yield from service.newest_runs(deadline)
-        if known is None or any(run.key is None for run in runs):
+        if ids_before is None or any(run.key is None for run in runs):
             raise PlatformOutcomeUnknownError(
                 f"{lost}the list of its runs has no ids, so the run cannot be found. {step}",
                 where=service,
             )
-        new = [run for run in runs if run.key not in known and not run.is_scheduled]
+        new = [run for run in runs if run.key not in ids_before and not run.is_scheduled]
         if len(new) > 1:
             ids = ", ".join(quote_service(run.key) for run in new)
             raise PlatformOutcomeUnknownError(
@@ -338,16 +341,16 @@ def find_new(
     return None
 
 
-def can_be_followed(service: RunsNow, found: FoundRun) -> Program[bool]:
-    """Whether the service reports the status of a run that was just found or started. A look that
-    fails by itself is no proof that it does not."""
-    if found.run_id is None or service.runs_are_described:
-        return found.run_id is not None
-    for look in range(LOOKS):
-        if look:
-            yield Sleep(LOOK_PAUSE)
+def can_be_followed(service: RunsNow, found_run: FoundRun) -> Program[bool]:
+    """Return whether the service reports the status of a run that was just found or started. A
+    request that fails does not show that the service does not report it."""
+    if found_run.run_id is None or service.runs_are_described:
+        return found_run.run_id is not None
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            yield Sleep(ATTEMPT_PAUSE)
         try:
-            run = yield from service.read(found.run_id)
+            run = yield from service.read(found_run.run_id)
         except PlatformNotFoundError:
             continue
         except PlatformError:
@@ -385,12 +388,13 @@ def wait_for_run(
 def poll_run(
     service: RunsNow, run_id: str, success_before: str | None, clock: Clock
 ) -> Program[RunNowOutcome | None]:
-    """The outcome of the run, None if the run is not over now. Raises as `wait_for_run`."""
+    """Return the outcome of the run, or None if the run is not over now. Raises as
+    `wait_for_run`."""
     return (yield from _Watch(service, run_id, success_before, clock).read_once())
 
 
 class _Watch:
-    """One run that is polled; `status` is the last that was seen."""
+    """Polls one run; `status` is its last status."""
 
     def __init__(
         self, service: RunsNow, run_id: str, success_before: str | None, clock: Clock
@@ -422,41 +426,41 @@ class _Watch:
 
 
 def as_result(run: RunNow) -> dict[str, Any] | None:
-    """The run as plain JSON, None where it is too large for a result."""
-    found = run.to_json()
-    return found if len(json.dumps(found)) <= MAX_RUN_BYTES else None
+    """Return the run as plain JSON, or None if it is too large for a result."""
+    plain = run.to_json()
+    return plain if len(json.dumps(plain)) <= MAX_RUN_BYTES else None
 
 
 def _started(
     service: RunsNow, before: RunsBefore, answer: StartedRunNow, deadline: float | None
 ) -> Program[FoundRun]:
-    """The run of a start that was accepted, by its answer, else by the list."""
+    """Return the run of a start that was accepted, from the response or else from the list."""
     if answer.key is not None:
         return FoundRun(answer.key, own=True)
     try:
-        found = yield from find_new(service, before.known, deadline=deadline)
+        new_run = yield from find_new(service, before.ids, deadline=deadline)
     except PlatformError:
-        found = None
-    return found or FoundRun(None, own=True)
+        new_run = None
+    return new_run or FoundRun(None, own=True)
 
 
 def _lost_start(
     service: RunsNow, before: RunsBefore, error: PlatformError, deadline: float | None
 ) -> Program[FoundRun]:
     try:
-        found = yield from find_new(service, before.known, deadline=deadline)
+        new_run = yield from find_new(service, before.ids, deadline=deadline)
     except PlatformOutcomeUnknownError:
         raise
     except PlatformError as failure:
-        # Not the error itself: it speaks of the look and not of the start.
+        # Not the error itself: it describes the request for the list and not the start.
         raise PlatformTransportError(
             f"{error.reason} The request may have started a run, but the list of runs could not be "
             f"read: {failure.reason.removesuffix('.')}. A retry reads the list again.",
             where=error.where,
         ) from failure
-    if found is None:
+    if new_run is None:
         raise PlatformTransportError(
             f"{error.reason} The list of runs shows no new run. A retry starts a run.",
             where=error.where,
         ) from error
-    return found
+    return new_run

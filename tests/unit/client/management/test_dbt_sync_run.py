@@ -219,7 +219,7 @@ class TestWait:
 
 class TestStart:
     def started(self, tenant: PlayedTenant, known: list[str] | None) -> Any:
-        return tenant.run(start(1, BODY, known=known, submitted_at=NOON))
+        return tenant.run(start(1, BODY, ids_before=known, submitted_at=NOON))
 
     def test_one_call_starts_one_sync(self) -> None:
         tenant = PlayedTenant()
@@ -269,7 +269,7 @@ class TestStart:
 
     def test_start_and_search_keep_to_the_deadline(self) -> None:
         tenant = PlayedTenant(lost=True, faults={"startDbtSync": [NO_ANSWER]})
-        tenant.run(start(1, BODY, known=[], submitted_at=NOON, deadline=NOON + 2))
+        tenant.run(start(1, BODY, ids_before=[], submitted_at=NOON, deadline=NOON + 2))
         assert tenant.deadlines == [NOON + 2, NOON + 2]
 
     @pytest.mark.parametrize("branch", [{}, [], True, 7], ids=repr)
@@ -278,7 +278,9 @@ class TestStart:
         odd["startedAt"] = at(NOON + 1)
         nameless = {"syncJobId": "", "status": "RUNNING"}
         tenant = PlayedTenant(others=[nameless, odd])
-        found = tenant.run(find_started(1, StartDbtSyncInput.build(), known=[], submitted_at=NOON))
+        found = tenant.run(
+            find_started(1, StartDbtSyncInput.build(), ids_before=[], submitted_at=NOON)
+        )
         assert found is not None
         assert found.sync_job_id == "new"
 
@@ -301,7 +303,7 @@ class TestStart:
     )
     def test_sync_of_another_client_is_not_found_as_ours(self, other: dict[str, Any]) -> None:
         tenant = PlayedTenant(others=[{**other, "status": "RUNNING", "startedAt": at(NOON)}])
-        assert tenant.run(find_started(1, BODY, known=["older"], submitted_at=NOON)) is None
+        assert tenant.run(find_started(1, BODY, ids_before=["older"], submitted_at=NOON)) is None
 
     @pytest.mark.parametrize(
         ("body", "odd"),
@@ -325,21 +327,21 @@ class TestStart:
             with pytest.raises(
                 PlatformOutcomeUnknownError, match="does not show whether this task"
             ):
-                tenant.run(find_started(1, wanted, known=["known"], submitted_at=NOON))
+                tenant.run(find_started(1, wanted, ids_before=["known"], submitted_at=NOON))
 
     def test_sync_that_started_nearest_to_the_submission_is_found(self) -> None:
         near = {"syncJobId": "near", "startedAt": at(NOON + 5), "source": "git"}
         late = {"syncJobId": "late", "startedAt": at(NOON + 600), "source": "git"}
         tenant = PlayedTenant(others=[late, near])
         wanted = StartDbtSyncInput.build()
-        found = tenant.run(find_started(1, wanted, known=[], submitted_at=NOON))
+        found = tenant.run(find_started(1, wanted, ids_before=[], submitted_at=NOON))
         assert found is not None
         assert found.sync_job_id == "near"
 
     def test_older_syncs_are_not_ours_if_the_history_was_not_read_before(self) -> None:
         old = {"syncJobId": "old", "startedAt": at(NOON - 4000), "source": "git"}
         wanted = StartDbtSyncInput.build()
-        looking = find_started(1, wanted, known=[], submitted_at=NOON, listed=False)
+        looking = find_started(1, wanted, ids_before=[], submitted_at=NOON, listed=False)
         assert PlayedTenant(others=[old]).run(looking) is None
 
 

@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.management.deliveries.run import DeliveryRuns
 from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
 from airflow_provider_platform.client.management.shared.runs_now import (
-    LOOKS,
+    MAX_ATTEMPTS,
     SUCCESS_GRACE,
     FoundRun,
     RunNowOutcome,
@@ -191,7 +191,7 @@ def test_start_refused_for_an_invisible_run_is_sent_three_times() -> None:
     service = PlayedService(["busy unseen"])
     with pytest.raises(AlreadyRunningError, match="shows no run that is going on"):
         start(service)
-    assert service.posts == LOOKS
+    assert service.posts == MAX_ATTEMPTS
 
 
 def test_a_start_without_an_id_is_found_by_the_list() -> None:
