@@ -244,7 +244,7 @@ def test_a_retry_finds_the_run_of_a_try_that_was_lost_at_the_start(
     tries = TaskTries()
     control.fault("lost_response", **RUNS)
     control.fault("status", **LISTS, nth=2, status=502, body="html", count=20)
-    with pytest.raises(PlatformTransportError, match="A retry reads the list again"):
+    with pytest.raises(PlatformTransportError, match="A retry reads the list of runs again"):
         make().execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "intent"
     control.clear_faults()

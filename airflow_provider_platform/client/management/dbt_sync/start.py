@@ -28,7 +28,6 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     PlatformPermissionError,
     PlatformProtocolError,
-    PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
@@ -43,6 +42,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     list_dbt_syncs,
     start_dbt_sync,
 )
+from airflow_provider_platform.client.management.shared.lost_start import find_lost_start
 from airflow_provider_platform.client.operations.models import Timestamp
 from airflow_provider_platform.client.operations.paging import PageQuery, PageWalk
 from airflow_provider_platform.client.operations.program import Clock, Program, Sleep, call
@@ -204,31 +204,16 @@ def start(
     except PlatformError as error:
         if not may_have_been_processed(error):
             raise
-        cause = error
-    try:
-        sync = yield from find_started(
-            deployment_id,
-            body,
-            ids_before=ids_before,
-            submitted_at=submitted_at,
-            listed=listed,
-            deadline=deadline,
-        )
-    except PlatformOutcomeUnknownError:
-        raise
-    except PlatformError as error:
-        # Not the error itself: it describes the request for the history and not the start.
-        raise PlatformTransportError(
-            f"{cause.reason} The request may have started a sync, but the history could not be "
-            f"read: {error.reason.removesuffix('.')}. A retry reads the history again.",
-            where=cause.where,
-        ) from error
-    if sync is None:
-        raise PlatformTransportError(
-            f"{cause.reason} The history shows no new sync. A retry starts a sync.",
-            where=cause.where,
-        ) from cause
-    return sync
+        lost = error
+    find = find_started(
+        deployment_id,
+        body,
+        ids_before=ids_before,
+        submitted_at=submitted_at,
+        listed=listed,
+        deadline=deadline,
+    )
+    return (yield from find_lost_start(lost, find, noun="sync", listing="history"))
 
 
 def find_started(

@@ -33,10 +33,10 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
-    PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
+from airflow_provider_platform.client.management.shared.lost_start import find_lost_start
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     ResponseModel,
@@ -271,7 +271,8 @@ def start_once(
         except PlatformError as error:
             if not may_have_been_processed(error):
                 raise
-            return (yield from _lost_start(service, before, error, deadline))
+            find = find_new(service, before.ids, deadline=deadline)
+            return (yield from find_lost_start(error, find, noun="run", listing="list of runs"))
         else:
             return (yield from _started(service, before, answer, deadline))
         runs = yield from service.newest_runs(deadline)
@@ -442,25 +443,3 @@ def _started(
     except PlatformError:
         new_run = None
     return new_run or FoundRun(None, own=True)
-
-
-def _lost_start(
-    service: RunsNow, before: RunsBefore, error: PlatformError, deadline: float | None
-) -> Program[FoundRun]:
-    try:
-        new_run = yield from find_new(service, before.ids, deadline=deadline)
-    except PlatformOutcomeUnknownError:
-        raise
-    except PlatformError as failure:
-        # Not the error itself: it describes the request for the list and not the start.
-        raise PlatformTransportError(
-            f"{error.reason} The request may have started a run, but the list of runs could not be "
-            f"read: {failure.reason.removesuffix('.')}. A retry reads the list again.",
-            where=error.where,
-        ) from failure
-    if new_run is None:
-        raise PlatformTransportError(
-            f"{error.reason} The list of runs shows no new run. A retry starts a run.",
-            where=error.where,
-        ) from error
-    return new_run

@@ -1,0 +1,42 @@
+"""What a start came to if its answer was lost: the service's list of runs shows it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.operations.program import Program
+
+T = TypeVar("T")
+
+
+def find_lost_start(
+    lost: PlatformError, find: Program[T | None], *, noun: str, listing: str
+) -> Program[T]:
+    """Return the run that `find` finds. `lost` is the error of the start, `noun` is what was
+    started, and `listing` is where `find` looks, both as errors name them.
+
+    Raises PlatformTransportError if nothing was started, or if the listing could not be read, and
+    PlatformOutcomeUnknownError if the listing does not show it.
+    """
+    try:
+        found = yield from find
+    except PlatformOutcomeUnknownError:
+        raise
+    except PlatformError as error:
+        # Not the error itself, which describes the request for the listing and not the start.
+        raise PlatformTransportError(
+            f"{lost.reason} The request may have started a {noun}, but the {listing} could not be "
+            f"read: {error.reason.removesuffix('.')}. A retry reads the {listing} again.",
+            where=lost.where,
+        ) from error
+    if found is None:
+        raise PlatformTransportError(
+            f"{lost.reason} The {listing} shows no new {noun}. A retry starts a {noun}.",
+            where=lost.where,
+        ) from lost
+    return found
