@@ -140,6 +140,15 @@ class TestSensor:
         found = sense().xcoms["return_value"]
         assert (found["branch_name"], found["mode"]) == ("main", "production")
 
+    def test_sensor_waits_until_production_is_warm(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(build_delay=0, build_seconds=0, warmup_seconds=1000)
+        platform_sandbox.control.add_branch("main")
+        assert "timed out" in sense(timeout=0.5).error
+        platform_sandbox.control.advance(1001)
+        assert sense().xcoms["return_value"]["status"] == "built"
+
     def test_sensor_fails_for_a_branch_that_is_not_open(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:

@@ -98,7 +98,7 @@ def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:
     branches, settings = branches_of(server, deployment), server.settings
     name = branches.deploy if path is None else _branch_name(path, settings.branch_path)
     answer = branches.ask(name, server)
-    if answer.serves or (answer.kind == "asleep" and settings.idle_answer == "none"):
+    if answer.serves:
         return name
     if answer.kind in ("bad", "not_active"):
         raise refuse(400, answer.words)

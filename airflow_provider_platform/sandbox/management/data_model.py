@@ -100,7 +100,7 @@ def validate_data_model(call: Call) -> Any:
         raise ApiError(400, ["branchName and devMode exclude each other"])
     store, name = _branches(call), call.query.get("branchName")
     if call.query.get("devMode"):
-        name = store.active(call.credential, call.user, call.server.settings)
+        name = store.active(call.credential)
         if name is None:
             raise ApiError(400, ["no branch is active: enter development mode first"])
     branch = _named(call, name or store.deploy)
@@ -110,9 +110,7 @@ def validate_data_model(call: Call) -> Any:
     if answer.kind == "failed" and build is not None and build.error == DOES_NOT_COMPILE:
         errors = [{"message": DOES_NOT_COMPILE, "fileName": "orders.yml"}]
     elif answer.kind not in ("serving", "asleep"):
-        if call.server.settings.validate_not_active == "400":
-            raise ApiError(400, [answer.words])
-        errors = [{"message": answer.words, "fileName": None}]
+        raise ApiError(400, [answer.words])
     return {
         "deploymentId": call.deployment,
         "branchName": branch.name,
@@ -142,7 +140,7 @@ def start_dev_mode(call: Call) -> Any:
 
 @resource.delete("/dev-mode")
 def stop_dev_mode(call: Call) -> Any:
-    name = _branches(call).leave(call.credential, call.user, call.server)
+    name = _branches(call).leave(call.credential, call.server)
     if name is not None:
         call.record("left", "dev-mode", name)
     elif call.server.settings.leave_nothing != "200":
@@ -167,7 +165,7 @@ def commit_changes(call: Call) -> Any:
         raise ApiError(400, [f"{branch.name} is not a dev-mode branch"])
     call.record("updated", "branches", branch.name)
     if call.body.get("exitDevMode"):
-        store.leave(call.credential, call.user, call.server)
+        store.leave(call.credential, call.server)
         call.record("left", "dev-mode", branch.name)
     return {"success": True}
 
@@ -197,10 +195,10 @@ def merge_into_parent_branch(call: Call) -> Any:
     if branch.parent is None:
         raise ApiError(400, [f"{branch.name} is the deploy branch and has no parent"])
     answer = _merge(call, branch, branch.parent, delete=bool(call.body.get("deleteBranch")))
-    store, settings = _branches(call), call.server.settings
-    on_it = store.active(call.credential, call.user, settings) == branch.name
+    store = _branches(call)
+    on_it = store.active(call.credential) == branch.name
     if call.body.get("switchToParentBranch") and on_it:
-        store.leave(call.credential, call.user, call.server)
+        store.leave(call.credential, call.server)
         call.record("left", "dev-mode", branch.name)
     return answer
 
@@ -231,7 +229,7 @@ def _branches(call: Call) -> DeploymentBranches:
 def _own(call: Call) -> str:
     """The branch that a call means which names none."""
     store = _branches(call)
-    return store.active(call.credential, call.user, call.server.settings) or store.deploy
+    return store.active(call.credential) or store.deploy
 
 
 def _named(call: Call, name: str) -> Branch:

@@ -31,6 +31,9 @@ resource = Resource(
     available=_activated,
 )
 
+FAILURE = "The delivery would overwrite filled cells (Revenue!A1:C40)"
+"""What a run that failed reports as its error."""
+
 
 class Deliveries(Items):
     """Deliveries by id: 501 (no schedule), 502 (scheduled) and 503 (of another user)."""
@@ -123,7 +126,7 @@ def run_report_delivery(call: Call) -> Response:
         seconds=settings.delivery_seconds,
         end="finished" if settings.delivery_ends == "finished" else word,
         succeeds=outcome == "succeeded",
-        error=settings.delivery_error if outcome == "failed" else None,
+        error=FAILURE if outcome == "failed" else None,
     )
     call.record("created", "report-delivery-runs", run.run_id)
     return JSONResponse({"runId": run.run_id}, status_code=202)
@@ -146,9 +149,6 @@ def get_report_delivery_run(call: Call) -> Any:
 
 def _set_paused(call: Call, *, paused: bool) -> Any:
     delivery = call.store(Deliveries).get(call)
-    if delivery["paused"] == paused and call.server.settings.delivery_pause_again == "409":
-        state = "paused" if paused else "active"
-        raise ApiError(409, f"Report delivery {delivery['id']} is already {state}")
     delivery["paused"] = paused
     call.record("paused" if paused else "resumed", "report-deliveries", delivery["id"])
     return _answer(call, delivery)

@@ -121,8 +121,7 @@ def delete_folder(call: Call) -> Response:
 
 
 def _all(call: Call, kind: str) -> list[Item]:
-    store = call.store(_KINDS[kind][0])
-    return store.readable(call) if isinstance(store, Reports) else store.of(call.deployment)
+    return call.store(_KINDS[kind][0]).of(call.deployment)
 
 
 def _known(call: Call, kind: str, item_id: int) -> Item:

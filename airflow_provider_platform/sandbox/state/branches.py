@@ -22,6 +22,8 @@ DEPLOY_BRANCHES = {1: "main", 2: "master"}
 """The deploy branch by deployment."""
 CHAT_DEPLOYMENT = 1
 """The deployment of the chat API's agents."""
+IDLE_SECONDS = 600.0
+"""Time without a query after which a staging or development environment falls asleep."""
 BAD_BRANCH = "Bad branch"
 NOT_ACTIVE = "Branch is not active"
 FORK_PREFIX = "dev-"
@@ -34,9 +36,8 @@ class Branch:
     """One branch. ``owner`` is the user of a personal fork; None for a shared branch.
 
     ``fork_of``: the id of the branch from which a personal fork was made. ``staging``: whether the
-    staging environment is switched on. ``lingers``: whether a fork that was left is still served.
-    ``build`` is the latest build, ``previous`` the build before it, ``served`` the last successful
-    build.
+    staging environment is switched on. ``build`` is the latest build, ``previous`` the build before
+    it, ``served`` the last successful build.
     """
 
     id: int
@@ -46,7 +47,6 @@ class Branch:
     owner: int | None = None
     fork_of: int | None = None
     staging: bool = False
-    lingers: bool = False
     build: Build | None = None
     previous: Build | None = None
     served: Build | None = None
@@ -168,7 +168,7 @@ class DeploymentBranches:
 
     def is_open(self, branch: Branch) -> bool:
         viewed = any(session.branch == branch.name for session in self.sessions.values())
-        return branch.name == self.deploy or branch.staging or viewed or branch.lingers
+        return branch.name == self.deploy or branch.staging or viewed
 
     def set_staging(self, branch: Branch, enabled: bool, server: ServerState) -> None:
         was_open = self.is_open(branch)
@@ -185,28 +185,27 @@ class DeploymentBranches:
 
     def enter(self, branch: Branch, credential: str, user: int, server: ServerState) -> None:
         """Make ``branch`` the credential's active one, in place of any other."""
-        key = self._session_key(credential, user, server.settings)
-        before = self.sessions.get(key)
+        before = self.sessions.get(credential)
         was_open = self.is_open(branch)
-        self.sessions[key] = Session(user, branch.name)
+        self.sessions[credential] = Session(user, branch.name)
         if before is not None and before.branch != branch.name:
             self._close_left(before, server)
         self._opened_or_closed(branch, was_open, server)
         if was_open and self._asleep(branch, server):
             self._build(branch, server)
 
-    def leave(self, credential: str, user: int, server: ServerState) -> str | None:
+    def leave(self, credential: str, server: ServerState) -> str | None:
         """End the credential's development mode. Return its branch; None if it was not in
         development mode."""
-        session = self.sessions.pop(self._session_key(credential, user, server.settings), None)
+        session = self.sessions.pop(credential, None)
         if session is None:
             return None
         self._close_left(session, server)
         return session.branch
 
-    def active(self, credential: str, user: int, settings: Settings) -> str | None:
+    def active(self, credential: str) -> str | None:
         """Return the credential's branch in development mode."""
-        session = self.sessions.get(self._session_key(credential, user, settings))
+        session = self.sessions.get(credential)
         return None if session is None else session.branch
 
     def fork(self, parent: Branch, user: int, settings: Settings) -> Branch:
@@ -222,13 +221,9 @@ class DeploymentBranches:
             found.model = parent.model
         return found
 
-    def _session_key(self, credential: str, user: int, settings: Settings) -> str:
-        return credential if settings.dev_mode_of == "credential" else f"user {user}"
-
     def _close_left(self, session: Session, server: ServerState) -> None:
         branch = self._by_name.get(session.branch)
         if branch is not None:
-            branch.lingers = server.settings.left_fork == "served"
             self._opened_or_closed(branch, True, server)
 
     def _opened_or_closed(self, branch: Branch, was_open: bool, server: ServerState) -> None:
@@ -280,7 +275,7 @@ class DeploymentBranches:
         sleeps here."""
         if branch.name == self.deploy:
             return False
-        return server.clock.now() - branch.asked_at > server.settings.idle_seconds
+        return server.clock.now() - branch.asked_at > IDLE_SECONDS
 
     def answer(self, name: str, server: ServerState) -> Answer:
         """Return how a request to the branch is answered, without changing anything."""
@@ -290,7 +285,7 @@ class DeploymentBranches:
         if branch is None:
             return Answer("bad", BAD_BRANCH + named)
         shown, asleep = self.shown(branch, now), self._asleep(branch, server)
-        if not self.is_open(branch) or shown is None or (branch.lingers and asleep):
+        if not self.is_open(branch) or shown is None:
             return Answer("not_active", NOT_ACTIVE + named)
         if self._served(branch, now) is not None:
             return Answer("asleep" if asleep else "serving")
@@ -315,7 +310,7 @@ class DeploymentBranches:
         if branch is None or answer.kind in ("bad", "not_active"):
             return "building", answer.words
         if answer.kind == "asleep":
-            return server.settings.idle_status, None
+            return "stopped", None
         build = self.shown(branch, now)
         return ("none", None) if build is None else (build.stage(now), build.error_text(now))
 

@@ -75,7 +75,6 @@ class Job:
     outcome: JobOutcome
     hidden: bool
     """Whether only missing_partition is reported until the table exists."""
-    failure_is_shown_once: bool
     shown: bool = False
 
     def status(self, now: float) -> str:
@@ -86,8 +85,7 @@ class Job:
             ahead = "stalled" if self.outcome == "stalled" else "processing"
             return "scheduled" if now < self.queued_at else ahead
         if self.outcome == "failure":
-            consumed = self.shown and self.failure_is_shown_once
-            return "missing_partition" if consumed else f"failure: {_FAILURE}"
+            return "missing_partition" if self.shown else f"failure: {_FAILURE}"
         if self.outcome in ("missing_partition", "pre_agg_not_found", "n/a"):
             return self.outcome
         return "missing_partition" if now < self.there_at else "done"
@@ -205,7 +203,6 @@ def _job(
         expires_at=now + settings.jobs_lifetime,
         outcome=outcome,
         hidden=hides and one.data_source != "default",
-        failure_is_shown_once=settings.jobs_failure_shown_once,
     )
 
 

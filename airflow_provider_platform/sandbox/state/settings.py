@@ -140,13 +140,6 @@ class Settings(BaseModel):
     building_answer: Literal["503", "continue_wait"] = "503"
     """What the data API answers while a branch is being built: an error page of the ingress, or
     "Continue wait"."""
-    idle_seconds: Seconds = 600.0
-    """Time without a query after which a staging or development environment falls asleep."""
-    idle_answer: Literal["503", "none"] = "503"
-    """What the data API answers to the query that wakes it: an error page of the ingress, or the
-    result."""
-    idle_status: Literal["stopped", "built"] = "stopped"
-    """What build-status reports for an environment that is asleep."""
     branch_error: Literal["tool", "line"] = "tool"
     """How a chat run reports a branch that is not served: in the result of its tool call, or as an
     error line that ends the run."""
@@ -155,18 +148,10 @@ class Settings(BaseModel):
     branch_path: Literal["encoded", "plain"] = "encoded"
     """How slashes of a branch name are written in the paths of the data API. The other form names
     no branch."""
-    dev_mode_of: Literal["credential", "user"] = "credential"
-    """Whether each token of a user has its own development mode, or all share one."""
     reentered_fork: Literal["stale", "updated"] = "stale"
     """Whether a fork that is entered again keeps its files or gets its parent's."""
-    left_fork: Literal["closed", "served"] = "closed"
-    """Whether a fork that no credential uses any more is closed at once, or when it falls
-    asleep."""
     leave_nothing: Literal["400", "404", "200"] = "400"
     """What leaving development mode answers if the credential is not in it."""
-    validate_not_active: Literal["400", "invalid"] = "400"
-    """What validating a branch without a running environment answers: an error, or a report that
-    says it is not valid."""
     merge_outcome: Literal["merged", "nothing", "conflict"] = "merged"
     """``nothing``: merges answer ``merged`` false; ``conflict``: they are refused with 409."""
     merge_commit: Literal["own", "fast_forward"] = "own"
@@ -187,18 +172,12 @@ class Settings(BaseModel):
     """Permissions the management token lacks: operations needing one of them answer 403."""
     caller: Count = 7
     """Id of the user the management token belongs to: 7 or 8."""
-    hidden_reports: tuple[str, ...] = ()
-    """Ids of reports that the management token may not read."""
     notification_drops: tuple[Literal["filters", "timeGrains", "memberSwitchers"], ...] = ()
     """Settings of a notification that an older tenant neither stores nor reports."""
     publish_needs_config: Annotated[bool, Field(strict=True)] = False
     """Whether the tenant is older than v0.16.0 and does not publish a saved draft by itself."""
     reviewed_dashboards: tuple[str, ...] = ()
     """Ids of published dashboards that require review: only a person can publish them."""
-    workbook_limit: Count = 1000
-    """The most workbooks of a deployment."""
-    embed_user_limit: Count = 10_000
-    """The most embed users of the account."""
 
     export_pace: Seconds = 0.0
     """Time a dashboard export is pending, and again the time it is processing."""
@@ -216,15 +195,11 @@ class Settings(BaseModel):
     delivery_outcome: Literal["succeeded", "failed", "unreported"] = "succeeded"
     """How runs of deliveries that start from now on end; ``unreported``: without an error and
     without a success."""
-    delivery_error: str = "The delivery would overwrite filled cells (Revenue!A1:C40)"
-    """The error that a failed run reports."""
     delivery_ends: Literal["states", "finished"] = "states"
     """The status of a run that is over, which is not documented: the states of the platform's
     pages, or one word for all outcomes."""
     delivery_success_delay: Seconds = 0.0
     """Time from the end of a run until the delivery's ``lastSuccessAt`` has it."""
-    delivery_pause_again: Literal["200", "409"] = "200"
-    """What pausing a paused delivery answers, and resuming one that is active."""
     run_ids: Literal["id", "runId", "none"] = "id"
     """The field for the id of a run, in lists of runs of deliveries and scheduled tasks."""
     tasks_enabled: Annotated[bool, Field(strict=True)] = True
@@ -248,8 +223,6 @@ class Settings(BaseModel):
     """``legacy``: lists have only ``data`` and ``count``, and no cursor; ``unpaged``: one page has
     everything, and ``pageInfo`` is null; ``repeating``: every page is the first page and names a
     next page."""
-    notifications_first: Count | None = 200
-    """The greatest ``first`` of notifications and their recipients; None: there is no limit."""
     page_size: Count = 50
     """Items per page if a request has no ``first``."""
     data_chunk_rows: Count | None = None
@@ -285,8 +258,6 @@ class Settings(BaseModel):
     jobs_outcome_of: tuple[str, ...] = ()
     """The tables to which ``jobs_outcome`` applies: full names of pre-aggregations, each with or
     without a month after a space. If empty: all tables."""
-    jobs_failure_shown_once: Annotated[bool, Field(strict=True)] = True
-    """Whether a failure is reported once, and ``missing_partition`` after that."""
     jobs_other_data_sources: Literal["status", "missing_partition"] = "status"
     """What is reported for tables outside of the default data source while they are built. Before
     July 2026 it was ``missing_partition``."""

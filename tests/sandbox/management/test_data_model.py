@@ -229,13 +229,9 @@ class TestDevelopmentMode:
         assert build(platform, "DELETE", "dev-mode", token=other).status_code == 200
         assert status(platform)["branchName"] == mine
         assert refused(sql(platform, theirs)) == (400, "Branch is not active")
-        platform.control.set(dev_mode_of="user")
-        enter(platform, "dev")
-        theirs = enter(platform, "main", token=other)
-        assert status(platform)["branchName"] == theirs
         colleague = platform.control.add_management_token(user=8)
         assert enter(platform, "main", token=colleague) != theirs
-        assert status(platform)["branchName"] == theirs
+        assert status(platform)["branchName"] == mine
 
     @pytest.mark.parametrize(("choice", "expected"), [("400", 400), ("404", 404), ("200", 200)])
     def test_leaving_dev_mode_twice_answers_as_the_setting_says(
@@ -267,14 +263,6 @@ class TestDevelopmentMode:
         for name, active in (("activate", True), ("enterDevMode", False)):
             body = {"name": f"b-{name}", name: True}
             assert build(platform, "POST", "branches", json=body).json()["active"] is active
-
-    def test_setting_keeps_a_left_fork_until_it_sleeps(self, platform: Platform) -> None:
-        platform.control.set(left_fork="served")
-        fork = enter(platform, "dev")
-        build(platform, "DELETE", "dev-mode")
-        assert sql(platform, fork).status_code == 200
-        platform.control.advance(601)
-        assert refused(sql(platform, fork)) == (400, "Branch is not active")
 
     def test_setting_decides_whether_a_reentered_fork_keeps_its_files(
         self, platform: Platform
@@ -390,9 +378,6 @@ class TestBuilds:
         assert status(platform, "nightly")["status"] == "built"
         assert sql(platform, "nightly").status_code == 200
         platform.control.advance(601)
-        platform.control.set(idle_status="built", idle_answer="none")
-        assert status(platform, "nightly")["status"] == "built"
-        assert sql(platform, "nightly").status_code == 200
         assert sql(platform).status_code == 200
 
     def test_reported_build_status_lasts_until_it_is_removed(self, platform: Platform) -> None:
@@ -417,12 +402,6 @@ class TestValidate:
         query = {"branchName": "nightly"}
         closed = build(platform, "GET", "data-model/validate", params=query)
         assert (closed.status_code, "not active" in closed.text) == (400, True)
-        platform.control.set(validate_not_active="invalid")
-        report = build(platform, "GET", "data-model/validate", params=query).json()
-        assert (report["valid"], report["errors"]) == (
-            False,
-            [{"message": "Branch is not active", "fileName": None}],
-        )
         staging(platform, "nightly")
         report = build(platform, "GET", "data-model/validate", params=query).json()
         assert (report["valid"], report["errors"], report["mode"]) == (True, [], "dev_mode")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
     PlatformTransportError,
+)
+from airflow_provider_platform.client.management.data_model.branches import (
+    set_branch_staging_environment,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 
@@ -216,6 +220,28 @@ def test_error_of_a_closed_branch_names_the_operator_that_opens_it(
     with pytest.raises(DataQueryError, match=said) as caught:
         next(hook.run_sql(SQL, branch_name="nightly"))
     assert "Check the query" not in str(caught.value)
+
+
+def test_query_waits_until_its_branch_is_built(
+    hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
+    control = platform_sandbox.control
+    control.set(building_answer="continue_wait", build_seconds=1000)
+    control.add_branch("nightly")
+    opened = {"enabled": True, "branchName": "nightly"}
+    hook.run(set_branch_staging_environment(deployment_id=1, body=opened))
+    with ThreadPoolExecutor(1) as pool:
+        row = pool.submit(lambda: next(hook.run_sql(SQL, branch_name="nightly", timeout=600)))
+        control.wait_until(lambda _: queries(platform_sandbox) > 1, 60)
+        control.advance(1001)
+        assert row.result()
+
+
+def test_query_wakes_a_sleeping_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.open_branch("nightly")
+    platform_sandbox.control.advance(601)
+    assert next(hook.run_sql(SQL, branch_name="nightly"))
+    assert queries(platform_sandbox) == 2
 
 
 def test_run_sql_queries_an_open_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:

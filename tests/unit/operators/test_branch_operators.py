@@ -25,10 +25,12 @@ from airflow_provider_platform.operators.branches import (
     PlatformOpenBranchOperator,
 )
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.operators.remote_tasks import chat
 from tests.unit.operators.task_context import TaskDeferred, TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
+    from tests.unit.operators.captured_log import Capture
 
 pytestmark = pytest.mark.one_case_in(4)
 
@@ -249,6 +251,29 @@ class TestOpen:
         with pytest.raises(PlatformInputError, match="Nothing was sent"):
             opening(**bad)
 
+    @pytest.mark.parametrize(("fork", "stale"), [("stale", True), ("updated", False)])
+    def test_old_fork_that_lacks_new_commits_is_warned_about(
+        self, fork: str, stale: bool, control: SandboxControl, capture: Capture
+    ) -> None:
+        control.set(reentered_fork=fork)
+        first = through(opening(environment="dev_mode"), TaskTries())
+        assert close(branch_name=BRANCH, environment="dev_mode")["closed"]
+        control.add_branch(BRANCH)
+        capture.lines()
+        again = through(opening(environment="dev_mode"), TaskTries())
+        assert again["branch_name"] == first["branch_name"]
+        assert (again["hash"] != again["opened_hash"]) is stale
+        said = "Answers may come from an earlier data model"
+        assert any(said in line for line in capture.lines()) is stale
+
+    @pytest.mark.parametrize("report", ["tool", "line"])
+    def test_question_about_a_closed_branch_names_the_operator_that_opens_it(
+        self, report: str, control: SandboxControl
+    ) -> None:
+        control.set(branch_error=report)
+        with pytest.raises(PlatformError, match=r"not active.*PlatformOpenBranchOperator"):
+            chat(active_branch_name=BRANCH).execute(TaskTries().context())
+
 
 class TestClose:
     @both_ways
@@ -267,6 +292,13 @@ class TestClose:
         assert close(branch_name=BRANCH, environment="staging")["closed"]
         assert close(branch_name=BRANCH, environment="dev_mode")["closed"] is False
         assert not answers(BRANCH)
+
+    @pytest.mark.parametrize("answer", ["400", "404", "200"])
+    def test_dev_mode_that_is_off_is_no_failure(self, answer: str, control: SandboxControl) -> None:
+        """The service may also answer 200, which looks like a branch that was closed now."""
+        control.set(leave_nothing=answer)
+        closed = close(branch_name=BRANCH, environment="dev_mode")["closed"]
+        assert closed is (answer == "200")
 
     @pytest.mark.parametrize("name", [None, "", "None"])
     def test_closing_a_branch_that_was_never_opened_succeeds(self, name: Any) -> None:

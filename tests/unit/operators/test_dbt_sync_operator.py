@@ -195,6 +195,19 @@ def test_a_files_sync_that_is_not_waited_for_says_that_the_tenant_may_drop_files
     assert "Releases before v0.10.0 ignore it and write a branch" in capfd.readouterr().out
 
 
+def test_status_of_an_unknown_name_means_running(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(dbt_extra_stage="WARMING_UP", dbt_pace=0.1)
+    assert sync().execute(TaskTries().context())["status"] == "COMPLETED"
+    assert "WARMING_UP" in platform_sandbox.control.state().syncs[0].stages
+
+
+def test_sync_to_a_read_only_deploy_branch_is_not_retried(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(deploy_branch_read_only=True)
+    with pytest.raises(AirflowFailException, match="the deploy branch main is read-only"):
+        sync(branch_name="main").execute(TaskTries().context())
+    assert platform_sandbox.control.state().syncs == []
+
+
 @pytest.mark.parametrize("asked", [MANIFEST, {"output_mode": "files"}], ids=["source", "output"])
 @pytest.mark.parametrize("answer", ["html", "404", "405"])
 def test_nothing_is_started_on_a_tenant_that_is_too_old(

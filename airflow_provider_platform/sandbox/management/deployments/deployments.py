@@ -68,7 +68,7 @@ def get_build_status(call: Call) -> Any:
     error text tells.
     """
     server, branches = call.server, branches_of(call.server, call.deployment)
-    active = branches.active(call.credential, call.user, server.settings)
+    active = branches.active(call.credential)
     name = call.query.get("branchName") or active or branches.deploy
     now, branch = server.clock.now(), branches.get(name)
     build = None if branch is None else branches.shown(branch, now)

@@ -36,6 +36,9 @@ _FIELDS: checks.Fields = {
     "notificationEnabled": checks.boolean,
 }
 
+_MOST = 200
+"""The greatest ``first`` of notifications and their recipients."""
+
 
 class Notifications(Items):
     """Notifications, with the parts of their schedules and their recipients by id."""
@@ -84,11 +87,10 @@ def list_notifications(call: Call) -> Any:
 
 
 def too_many(call: Call) -> list[str]:
-    """The message for a ``first`` beyond what this tenant allows."""
-    most = call.server.settings.notifications_first
-    if most is None or call.query.get("first", 0) <= most:
+    """The message for a ``first`` beyond the maximum of June 2026; later documents have none."""
+    if call.query.get("first", 0) <= _MOST:
         return []
-    return [f"first must not be greater than {most}"]
+    return [f"first must not be greater than {_MOST}"]
 
 
 def _wanted(call: Call, notification: Item) -> bool:

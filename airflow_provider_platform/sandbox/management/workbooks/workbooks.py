@@ -187,8 +187,6 @@ def delete(call: Call, workbook: Item) -> None:
 
 def _create(call: Call, fields: dict[str, Any]) -> Item:
     store = call.store(Workbooks)
-    if len(store.of(call.deployment)) >= call.server.settings.workbook_limit:
-        raise ApiError(400, ["the limit of workbooks is reached"])
     call.store(Folders).check_target(call, fields.get("folderId"))
     now, caller = call.server.clock.stamp(), call.user
     workbook = store.add(**_blank(call.deployment, caller, now) | fields)
