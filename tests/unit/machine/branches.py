@@ -54,7 +54,7 @@ class MergeRequest:
     production, which was at `commit` after it."""
 
     number: int
-    tenant: PlayedBranches
+    tenant: SimulatedBranches
     source: str
     made: bool
     commit: str
@@ -100,7 +100,7 @@ class Look:
 
 
 @dataclass
-class PlayedBranches:
+class SimulatedBranches:
     """The service: production and one branch, their commits and builds, its token."""
 
     habits: BranchHabits

@@ -126,7 +126,7 @@ class Builds:
 
 
 @dataclass
-class PlayedJobs:
+class SimulatedJobs:
     """The service: its jobs, its token, and the data tokens that it gave."""
 
     habits: JobsHabits

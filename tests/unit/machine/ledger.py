@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.operators._submission.record import run_is_dead
 from tests.unit.machine.build_jobs import Builds
 from tests.unit.machine.platform import Run
-from tests.unit.machine.tenant import PlayedTenant
+from tests.unit.machine.tenant import SimulatedTenant
 
 if TYPE_CHECKING:
     from tests.unit.machine.played_airflow import PlayedTask
@@ -375,7 +375,7 @@ class Ledger:
     def _is_not_waited_for(self, run: AnyRun) -> bool:
         """Whether the service has no way to tell how the run goes."""
         platform = self._world.platform
-        return isinstance(platform, PlayedTenant) and not platform.habits.history
+        return isinstance(platform, SimulatedTenant) and not platform.habits.history
 
     def _is_named(self, run: AnyRun) -> bool:
         """Whether a record has ever named the run."""

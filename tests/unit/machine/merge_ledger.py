@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.machine.branches import MergeRequest, PlayedBranches
+from tests.unit.machine.branches import MergeRequest, SimulatedBranches
 from tests.unit.machine.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class MergeLedger(Ledger):
 
     def __init__(self, simulation: Simulation, task: PlayedTask) -> None:
         super().__init__(simulation, task)
-        assert isinstance(simulation.platform, PlayedBranches)
+        assert isinstance(simulation.platform, SimulatedBranches)
         self._branches = simulation.platform
 
     def started(self, started: AnyRun, actor: Actor) -> None:

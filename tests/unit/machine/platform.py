@@ -214,7 +214,7 @@ class Run(PlayedService):
 class Thread:
     """A conversation."""
 
-    platform: PlayedPlatform
+    platform: SimulatedPlatform
     chat_id: str
     runs: list[Run] = field(default_factory=list)
 
@@ -224,7 +224,7 @@ class Thread:
         return last if last is not None and last.status in ("streaming", "suspended") else None
 
 
-class PlayedPlatform:
+class SimulatedPlatform:
     """The service: its threads, its key, and what was asked of it."""
 
     def __init__(self, habits: Habits) -> None:

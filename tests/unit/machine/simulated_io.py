@@ -33,8 +33,8 @@ from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import Submission
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.client.fakes.played_service import Fault
-from tests.unit.machine.build_jobs import PlayedJobs
-from tests.unit.machine.platform import PlayedPlatform, Run
+from tests.unit.machine.build_jobs import SimulatedJobs
+from tests.unit.machine.platform import Run, SimulatedPlatform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -119,7 +119,7 @@ class _Session:
 
     def _chat(self, what: str, body: dict[str, Any]) -> Any:
         platform, ledger = self.simulation.platform, self.simulation.ledger
-        assert isinstance(platform, PlayedPlatform)
+        assert isinstance(platform, SimulatedPlatform)
         acting = self.simulation.acting
         assert acting is not None
         if "chatId" in body and what != "prompt":
@@ -164,7 +164,7 @@ class _Session:
 
     def _management(self, operation: Any) -> Any:
         platform, ledger = self.simulation.platform, self.simulation.ledger
-        assert not isinstance(platform, PlayedPlatform)
+        assert not isinstance(platform, SimulatedPlatform)
         acting = self.simulation.acting
         assert acting is not None
         acting.concern = platform.concerned(operation) or acting.concern
@@ -183,7 +183,7 @@ class _Session:
     def _call_data(self, effect: CallData) -> Any:
         """A request of the data API, which has a token of its own."""
         platform, ledger = self.simulation.platform, self.simulation.ledger
-        assert isinstance(platform, PlayedJobs)
+        assert isinstance(platform, SimulatedJobs)
         acting = self.simulation.acting
         assert acting is not None
         acting.concern = platform.concerned_by(effect) or acting.concern
@@ -217,7 +217,7 @@ class _Session:
         return data
 
 
-def _addressed(platform: PlayedPlatform, body: dict[str, Any], actor: Actor) -> Run | None:
+def _addressed(platform: SimulatedPlatform, body: dict[str, Any], actor: Actor) -> Run | None:
     """The run that a look or an abort is about."""
     thread = platform.threads.get(body["chatId"])
     runs = thread.runs if thread is not None else []

@@ -12,12 +12,12 @@ import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tests.unit.machine.branches import MergeRequest, PlayedBranches
-from tests.unit.machine.build_jobs import Builds, PlayedJobs
+from tests.unit.machine.branches import MergeRequest, SimulatedBranches
+from tests.unit.machine.build_jobs import Builds, SimulatedJobs
 from tests.unit.machine.log_lines import Log
-from tests.unit.machine.platform import PlayedPlatform, Run
+from tests.unit.machine.platform import Run, SimulatedPlatform
 from tests.unit.machine.processes import Process
-from tests.unit.machine.tenant import PlayedTenant, Sync
+from tests.unit.machine.tenant import SimulatedTenant, Sync
 
 if TYPE_CHECKING:
     from airflow_provider_platform.operators._submission.record import Submission
@@ -27,7 +27,7 @@ Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "h
 """What happens to a process's next effect: the request is refused or not made, its answer is
 lost; the stream breaks, ends early, goes silent, or breaks inside a line."""
 
-Platform = PlayedPlatform | PlayedTenant | PlayedBranches | PlayedJobs
+Platform = SimulatedPlatform | SimulatedTenant | SimulatedBranches | SimulatedJobs
 AnyRun = Run | Sync | MergeRequest | Builds
 
 

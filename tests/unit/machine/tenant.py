@@ -118,7 +118,7 @@ class Sync:
         return said.get(self.status, "QUEUED" if queued else "RUNNING")
 
 
-class PlayedTenant:
+class SimulatedTenant:
     """The service: its syncs, its token, and what was asked of it."""
 
     starts = ("startDbtSync",)

@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
 )
-from tests.unit.machine.build_jobs import JobsHabits, PlayedJobs
+from tests.unit.machine.build_jobs import JobsHabits, SimulatedJobs
 from tests.unit.machine.task_machine import (
     EXAMPLES,
     HAS_STATE_STORE,
@@ -38,7 +38,7 @@ class BuildJobsMachine(TaskMachine):
 
     @initialize(habits=HABITS, deferrable=st.booleans())
     def begin(self, habits: JobsHabits, deferrable: bool) -> None:
-        self.platform = PlayedJobs(habits)
+        self.platform = SimulatedJobs(habits)
         self.begin_with(self.platform)
 
         def make() -> Any:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from tests.unit.machine.platform import Habits, PlayedPlatform
+from tests.unit.machine.platform import Habits, SimulatedPlatform
 from tests.unit.machine.task_machine import (
     EXAMPLES,
     HAS_STATE_STORE,
@@ -47,7 +47,7 @@ class ChatMachine(TaskMachine):
         if given and habits.replay == "none":
             # Whose question a given thread answers would show nowhere.
             habits = replace(habits, replay="before")
-        self.platform = PlayedPlatform(habits)
+        self.platform = SimulatedPlatform(habits)
         self.begin_with(self.platform)
         self.thread: Thread | None = None
         if given:

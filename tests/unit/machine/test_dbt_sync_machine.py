@@ -21,7 +21,7 @@ from tests.unit.machine.task_machine import (
     check_machine,
     tell_counts,
 )
-from tests.unit.machine.tenant import PlayedTenant, TenantHabits
+from tests.unit.machine.tenant import SimulatedTenant, TenantHabits
 
 if TYPE_CHECKING:
     from tests.unit.machine.task_machine import Past
@@ -41,7 +41,7 @@ class DbtSyncMachine(TaskMachine):
     def begin(self, habits: TenantHabits, deferrable: bool, named: bool) -> None:
         if self.past.startswith(("running", "killed while")):
             habits = replace(habits, history=True)  # else nobody waits while it runs
-        self.platform = PlayedTenant(habits)
+        self.platform = SimulatedTenant(habits)
         self.begin_with(self.platform)
 
         def make() -> Any:

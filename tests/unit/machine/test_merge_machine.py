@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
-from tests.unit.machine.branches import BRANCH, BranchHabits, PlayedBranches
+from tests.unit.machine.branches import BRANCH, BranchHabits, SimulatedBranches
 from tests.unit.machine.merge_ledger import MergeLedger
 from tests.unit.machine.task_machine import (
     EXAMPLES,
@@ -44,7 +44,7 @@ class MergeMachine(TaskMachine):
         habits=HABITS, deferrable=st.booleans(), checked=st.booleans(), delete=st.booleans()
     )
     def begin(self, habits: BranchHabits, deferrable: bool, checked: bool, delete: bool) -> None:
-        self.platform = PlayedBranches(habits)
+        self.platform = SimulatedBranches(habits)
         self.begin_with(self.platform)
         commit = self.platform.branch if checked else None
 
