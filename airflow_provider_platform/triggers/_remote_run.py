@@ -1,10 +1,10 @@
 """Triggers that wait for a run at the service. Each trigger ends with exactly one event; a kill
 stops the run.
 
-A trigger knows the kind of its run (`runs/`), which says how the run is followed and stopped. A
-trigger may run twice (a triggerer restarts, or another triggerer takes over), so it submits
-nothing. Its arguments are stored in the metadata database: ids, limits and a deadline, never a
-secret.
+A `RemoteRunTrigger` knows the kind of its run (`runs/`), which says how the run is followed and
+stopped. A trigger may run twice (a triggerer restarts, or another triggerer takes over), so it
+submits nothing. Its arguments are stored in the metadata database: ids, limits and a deadline,
+never a secret.
 """
 
 from __future__ import annotations
@@ -48,36 +48,19 @@ _STOPS: set[asyncio.Task[None]] = set()
 """The stops that are running: the event loop itself keeps no strong reference to a task."""
 
 
-class RemoteRunTrigger(BaseTrigger):
-    """Base of the triggers that follow a run; `run` holds the ids that name the run.
-
-    `deadline` is in Unix time, `poll_interval` in seconds; `cancel_on_kill` says whether the run is
-    stopped if its task is stopped or exceeds its deadline.
+class OneEventTrigger(BaseTrigger):
+    """Base of the triggers that end with one event; `run` holds the ids that name what is waited
+    for. `deadline` is in Unix time.
 
     The event is `{"status": "success" | "error" | ..., "run": ids, ...}`. With "error" it contains
     the error as the client describes it, and whether the run was stopped.
     """
 
-    def __init__(
-        self,
-        *,
-        platform_conn_id: str,
-        run: Ids,
-        deadline: float,
-        poll_interval: float = POLL_INTERVAL,
-        cancel_on_kill: bool = True,
-    ) -> None:
+    def __init__(self, *, platform_conn_id: str, run: Ids, deadline: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.platform_conn_id = platform_conn_id
         self.ids = run
         self.deadline = float(deadline)
-        self.poll_interval = float(poll_interval)
-        self.cancel_on_kill = cancel_on_kill
-
-    def run_kind(self) -> RunKind[Any] | None:
-        """Return the kind of the run, for following and stopping it; None if only this trigger
-        follows the run and the service drops it by itself."""
-        return None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments of the class, as plain JSON."""
@@ -90,10 +73,66 @@ class RemoteRunTrigger(BaseTrigger):
         yield TriggerEvent(await self._event())
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
-        """Wait for the run; returns the fields of the event. Raises PlatformError."""
+        """Wait for the end; returns the fields of the event. Raises PlatformError."""
+        raise NotImplementedError
+
+    async def stop_after_failure(
+        self,
+        client: AsyncPlatformClient,  # noqa: ARG002 - here nothing can be stopped
+    ) -> bool:
+        """Return whether the run was stopped, because the wait met its deadline or could not read a
+        response."""
+        return False
+
+    async def _event(self) -> dict[str, Any]:
+        stopped = False
+        try:
+            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
+                try:
+                    with client.redacted_errors():
+                        return {"run": self.ids, **await self.follow(client)}
+                except (PlatformDeadlineError, PlatformProtocolError):
+                    stopped = await self.stop_after_failure(client)
+                    raise
+        except PlatformError as error:
+            failure = error
+        except Exception as error:
+            self.log.exception("The trigger failed")
+            failure = unexpected(error)
+        return {
+            "status": "error",
+            "run": self.ids,
+            "error": failure.to_payload(),
+            "stopped": stopped,
+        }
+
+
+class RemoteRunTrigger(OneEventTrigger):
+    """Base of the triggers that follow a run of a kind (`runs/`), which they can stop.
+
+    `poll_interval` is in seconds; `cancel_on_kill` says whether the run is stopped if its task is
+    stopped or exceeds its deadline.
+    """
+
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        run: Ids,
+        deadline: float,
+        poll_interval: float = POLL_INTERVAL,
+        cancel_on_kill: bool = True,
+    ) -> None:
+        super().__init__(platform_conn_id=platform_conn_id, run=run, deadline=deadline)
+        self.poll_interval = float(poll_interval)
+        self.cancel_on_kill = cancel_on_kill
+
+    def run_kind(self) -> RunKind[Any]:
+        """Return the kind of the run, for following and stopping it."""
+        raise NotImplementedError
+
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         run_kind = self.run_kind()
-        if run_kind is None:
-            raise NotImplementedError
         env = RunEnvironment(
             client.config,
             client.clock,
@@ -126,28 +165,10 @@ class RemoteRunTrigger(BaseTrigger):
         stop.add_done_callback(_STOPS.discard)
         await asyncio.shield(stop)
 
-    async def _event(self) -> dict[str, Any]:
-        stopped = False
-        try:
-            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
-                try:
-                    with client.redacted_errors():
-                        return {"run": self.ids, **await self.follow(client)}
-                except (PlatformDeadlineError, PlatformProtocolError):
-                    if self.cancel_on_kill and not self._stood_still(client):
-                        stopped = await self._stop_quietly(client)
-                    raise
-        except PlatformError as error:
-            failure = error
-        except Exception as error:
-            self.log.exception("The trigger failed")
-            failure = unexpected(error)
-        return {
-            "status": "error",
-            "run": self.ids,
-            "error": failure.to_payload(),
-            "stopped": stopped,
-        }
+    async def stop_after_failure(self, client: AsyncPlatformClient) -> bool:
+        if not self.cancel_on_kill or self._stood_still(client):
+            return False
+        return await self._stop_quietly(client)
 
     def _stood_still(self, client: AsyncPlatformClient) -> bool:
         """Return whether this trigger is so late that others may have continued its task. Then the
@@ -204,13 +225,11 @@ class RemoteRunTrigger(BaseTrigger):
 
     async def _stop_quietly(self, client: AsyncPlatformClient) -> bool:
         run_kind = self.run_kind()
-        if run_kind is not None and not run_kind.can_stop:
+        if not run_kind.can_stop:
             self.log.info(NOT_STOPPED)
             return False
         try:
-            stopped = run_kind is not None and await client.run(
-                run_kind.stop(client.config, client.clock, self.ids)
-            )
+            stopped = await client.run(run_kind.stop(client.config, client.clock, self.ids))
         except PlatformError as error:
             self.log.warning("The remote run could not be stopped: %s", error)
             return False

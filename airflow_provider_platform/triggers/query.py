@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk
-from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
+from airflow_provider_platform.triggers._remote_run import OneEventTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import CacheMode
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.run_kind import Ids
 
 
-class PlatformQueryTrigger(RemoteRunTrigger):
+class PlatformQueryTrigger(OneEventTrigger):
     """Send the query again until it returns its first row. The worker then sends the query once
     more and reads the rows: the service keeps the result, but drops a query if nobody requests its
-    result.
+    result. So nothing has to be stopped.
 
     `run` names the wait and holds the SQL, which the worker must repeat unchanged, and the SQL of
     the first page (`first_page`) if the result is read in pages. The other arguments are those of
@@ -36,9 +36,7 @@ class PlatformQueryTrigger(RemoteRunTrigger):
         cache: CacheMode | None = None,
         deadline: float,
     ) -> None:
-        super().__init__(
-            platform_conn_id=platform_conn_id, run=run, deadline=deadline, cancel_on_kill=False
-        )
+        super().__init__(platform_conn_id=platform_conn_id, run=run, deadline=deadline)
         self.deployment_id = deployment_id
         self.branch_name = branch_name
         self.timezone = timezone
