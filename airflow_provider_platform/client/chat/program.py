@@ -134,13 +134,23 @@ class ChatLimits:
     interrupted: Callable[[], bool] = _never
 
     @classmethod
-    def of(cls, config: PlatformConfig, deadline: float, **limits: Any) -> ChatLimits:
+    def of(
+        cls,
+        config: PlatformConfig,
+        deadline: float,
+        *,
+        poll_interval: float,
+        if_thread_busy: Literal["wait", "fail"],
+        interrupted: Callable[[], bool] = _never,
+    ) -> ChatLimits:
         """Return limits with those of a configuration."""
         return cls(
             deadline,
+            poll_interval=poll_interval,
             idle_timeout=config.stream_idle_timeout,
             max_attempts=config.max_attempts,
-            **limits,
+            if_thread_busy=if_thread_busy,
+            interrupted=interrupted,
         )
 
 
