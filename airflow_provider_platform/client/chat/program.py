@@ -140,7 +140,7 @@ class ChatLimits:
         deadline: float,
         *,
         poll_interval: float,
-        if_thread_busy: Literal["wait", "fail"],
+        if_thread_busy: IfThreadBusy,
         interrupted: Callable[[], bool] = _never,
     ) -> ChatLimits:
         """Return limits with those of a configuration."""
