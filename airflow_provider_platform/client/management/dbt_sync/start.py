@@ -204,7 +204,7 @@ def start(
     except PlatformError as error:
         if not may_have_been_processed(error):
             raise
-        lost = error
+        cause = error
     find = find_started(
         deployment_id,
         body,
@@ -213,7 +213,7 @@ def start(
         listed=listed,
         deadline=deadline,
     )
-    return (yield from find_lost_start(lost, find, noun="sync", listing="history"))
+    return (yield from find_lost_start(cause, find, noun="sync", listing="history"))
 
 
 def find_started(

@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 def find_lost_start(
-    lost: PlatformError, find: Program[T | None], *, noun: str, listing: str
+    cause: PlatformError, find: Program[T | None], *, noun: str, listing: str
 ) -> Program[T]:
-    """Return the run that `find` finds. `lost` is the error of the start, `noun` is what was
+    """Return the run that `find` finds. `cause` is the error of the start, `noun` is what was
     started, and `listing` is where `find` looks, both as errors name them.
 
     Raises PlatformTransportError if nothing was started, or if the listing could not be read, and
@@ -30,13 +30,13 @@ def find_lost_start(
     except PlatformError as error:
         # Not the error itself, which describes the request for the listing and not the start.
         raise PlatformTransportError(
-            f"{lost.reason} The request may have started a {noun}, but the {listing} could not be "
+            f"{cause.reason} The request may have started a {noun}, but the {listing} could not be "
             f"read: {error.reason.removesuffix('.')}. A retry reads the {listing} again.",
-            where=lost.where,
+            where=cause.where,
         ) from error
     if found is None:
         raise PlatformTransportError(
-            f"{lost.reason} The {listing} shows no new {noun}. A retry starts a {noun}.",
-            where=lost.where,
-        ) from lost
+            f"{cause.reason} The {listing} shows no new {noun}. A retry starts a {noun}.",
+            where=cause.where,
+        ) from cause
     return found
