@@ -1,21 +1,22 @@
-"""The build of a branch: what its status means, and the program that waits until it is built.
+"""The build of a branch: what its status means, and a program that waits for it.
 
-A branch answers only once it is built. The service reports one vocabulary for two machines, the
-production build and the worker of a development or staging environment:
+A branch serves queries only after it is built. The service uses the same statuses for the
+production build and for the worker of a development or staging environment:
 
     status                        means
-    built                         the branch answers
-    failed, cancelled             the build is over and the branch does not answer
+    built                         the branch serves queries
+    failed, cancelled             the build is over and the branch is not served
     none, stopped                 nothing builds or serves the branch; tolerated for 60 seconds
-    building, warmup, any other   the build goes on
+    building, warmup, any other   the build continues
 
-`errorText` counts beside the status. Two texts inside it are final whatever the status says, since
-both come with `building`: "Bad branch" (there is no such branch) and "Branch is not active" (nobody
-opened it). Right after we opened a branch ourselves, the second is tolerated for
-`ACTIVATION_GRACE`. Any other text is shown and waited through: it can belong to an earlier build.
+`errorText` counts in addition to the status. Two texts in it are final whatever the status is,
+because both come with `building`: "Bad branch" (the branch does not exist) and "Branch is not
+active" (nobody opened it). Right after we opened a branch ourselves, the second is tolerated for
+`ACTIVATION_GRACE`. Any other text is shown, and the wait continues: it can belong to an earlier
+build.
 
-`lastHash` says which commit a status is about. A build of another commit than the wanted one counts
-as not yet built and not yet failed.
+`lastHash` says to which commit a status belongs. A build of another commit than the wanted one
+counts neither as built nor as failed.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ _TEXTS = ("message", "log", "line", "text", "msg")
 
 @dataclass(frozen=True)
 class Build:
-    """A branch that is built: the commit it was built from, and in which mode it is served
-    (`production` or `dev_mode`), both as far as the service says. `status` is None where nobody
+    """A built branch: the commit from which it was built, and the mode in which it is served
+    (`production` or `dev_mode`), each None if the service does not say. `status` is None if nothing
     waited for the build."""
 
     status: str | None
@@ -80,12 +81,10 @@ class Build:
 
 @dataclass(frozen=True)
 class BuildWanted:
-    """Which build is waited for.
-
-    `branch_name` is the name to ask: of a branch in dev mode that of its fork. `hash` is the commit
-    that must be built, None for any. `opened_at` (Unix time) says that we opened the branch
-    ourselves: `hash` is then the commit the branch had, and counts for `ACTIVATION_GRACE` only,
-    because somebody may have committed since.
+    """The build to wait for. `branch_name` is the name in requests: for a branch in dev mode, its
+    fork's. `hash` is the commit that must be built, None for any commit. `opened_at` (Unix time)
+    says that we opened the branch ourselves: `hash` is then the commit that the branch had, and
+    counts only for `ACTIVATION_GRACE`, because somebody may have committed since.
     """
 
     deployment_id: int
@@ -95,7 +94,7 @@ class BuildWanted:
 
     @property
     def where(self) -> str:
-        """What ends the message of an error about this build."""
+        """The branch and the deployment, for the end of an error message about this build."""
         return f"branch {quote_service(self.branch_name)}, deployment {self.deployment_id}"
 
     @property
@@ -110,7 +109,7 @@ class BuildWanted:
         return self.opened_at is not None and now - self.opened_at < ACTIVATION_GRACE
 
     def is_of_another_commit(self, answer: BuildStatusResponse, now: float) -> bool:
-        """Whether the status is about a commit that is not waited for."""
+        """Return whether the status belongs to a commit that is not wanted."""
         if self.hash is None or answer.last_hash in (None, "", self.hash):
             return False
         return self.opened_at is None or self.just_opened(now)
@@ -144,7 +143,8 @@ class BuildLogLine:
 
 
 def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build | BuildSeen:
-    """What one build status means at this moment (Unix time): the build, or what is going on.
+    """Return what one build status means at this time (Unix time): the build, or a report of its
+    progress.
 
     Raises BranchNotFoundError, BranchNotActiveError, BranchClosedError, BranchNotServedError,
     BuildFailedError.
@@ -192,7 +192,7 @@ def wait_for_build(
 ) -> Program[Build]:
     """Wait until the branch is built. `poll` asks once, in place of `poll_build`.
 
-    Notifies of BuildSeen when it changes, and of BuildLogLine. Raises what `judge` raises,
+    Notifies of BuildSeen when it changes, and of BuildLogLine. Raises the errors of `judge`,
     PlatformDeadlineError, or the sixth transient failure in a row.
     """
     last: BuildSeen | None = None
@@ -219,7 +219,7 @@ def wait_for_build(
 
 
 def poll_build(wanted: BuildWanted, clock: Clock) -> Program[Build | BuildSeen]:
-    """Ask for the build status once. Raises what `judge` raises, with the end of the build's log in
+    """Read the build status once. Raises the errors of `judge`, with the end of the build's log in
     a BuildFailedError, and any failure of the call."""
     answer = yield from call(wanted.operation, once=True)
     return (yield from judge_with_log(answer, wanted, clock))
@@ -264,8 +264,8 @@ def _quoted(said: str) -> str:
 
 
 def _log_lines(deployment_id: int, mode: str | None) -> Program[list[str]]:
-    """The last lines of the log, none where the tenant does not give them. The shape of the answer
-    is not documented, so it is read leniently."""
+    """Return the last lines of the log; none if the tenant does not return them. The answer's shape
+    is not documented, so it is parsed leniently."""
     source = "production" if mode == "production" else "dev"
     operation = raw_operation(
         "GET",
@@ -280,8 +280,8 @@ def _log_lines(deployment_id: int, mode: str | None) -> Program[list[str]]:
 
 
 def _texts(answer: Any) -> Iterator[str]:
-    """The lines in a log of any common shape: a text, a list of texts or of objects, an object that
-    holds one of these."""
+    """Return the lines of a log in any common shape: a string, a list of strings or objects, or an
+    object that contains one of these."""
     if isinstance(answer, str):
         yield from filter(str.strip, answer.splitlines())
     elif isinstance(answer, list):

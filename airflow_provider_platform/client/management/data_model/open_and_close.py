@@ -1,15 +1,14 @@
-"""Opens a branch, so that it answers questions and queries, finds its address, closes it again, and
-deletes it.
+"""Opens a branch, so that it can be asked and queried; finds its address; closes and deletes it.
 
-A branch that a dbt sync wrote answers nobody until somebody opens it. There are two ways:
+A branch that a dbt sync wrote is not served until somebody opens it. There are two ways:
 
     environment   what it is                             name to ask          undone by
     staging       a switch of the branch, for everybody  the branch           switching it off
     dev_mode      state of the credential: one branch    its fork `dev-...`   leaving dev mode
 
 Staging environments came with a later release than dev mode, and the first release with dbt syncs
-has neither. A tenant without an operation answers 404, 405 or its web page; 404 is also the answer
-for an unknown branch, so the list of branches decides which of the two it was.
+has neither. A tenant that lacks an operation answers 404, 405 or its web page. An unknown branch is
+answered with 404 too, so the list of branches decides which of the two it was.
 
 Opening twice changes nothing: a staging environment stays on, and dev mode returns the same fork.
 """
@@ -96,8 +95,8 @@ class OpenedBranch:
 
 @dataclass(frozen=True)
 class StaleFork:
-    """A fork in dev mode is at another commit than the branch it is of: the fork was made before,
-    and the service may not bring it up to date."""
+    """A fork in dev mode is at another commit than its branch: the fork is older, and the service
+    may not update it."""
 
     branch_name: str
     hash: str
@@ -122,7 +121,7 @@ class NothingToClose:
 
 @dataclass(frozen=True)
 class NotDeleted:
-    """A branch was not deleted, and why. `exists`: whether it is still there."""
+    """A branch was not deleted, and why. `exists`: whether it still exists."""
 
     reason: str
     exists: bool
@@ -136,13 +135,13 @@ def open_branch(
     replaces: bool = True,
     deadline: float | None = None,
 ) -> Program[OpenedBranch]:
-    """Open a branch; `environment` is `staging`, `dev_mode` or `if_supported`: staging; dev mode
-    where the tenant has no staging environments; nothing where it has neither. `replaces` says
-    whether dev mode is entered although the credential is in it on another branch, which that
-    closes. `deadline` in Unix time.
+    """Open a branch. `environment` is `staging`, `dev_mode` or `if_supported`: staging, or dev mode
+    if the tenant has no staging environments, or nothing if it has neither. With `replaces`, dev
+    mode is entered even if the credential is in dev mode on another branch, which this closes.
+    `deadline` in Unix time.
 
     Notifies of StaleFork. Raises BranchNotWrittenError, BranchUnsupportedError, without `replaces`
-    DevModeBusyError, and what requests raise.
+    DevModeBusyError, and the errors of requests.
     """
     where = _Where(deployment_id, branch_name, deadline)
     missing: PlatformError
@@ -189,11 +188,12 @@ def close_branch(
 ) -> Program[NothingToClose | None]:
     """Close a branch: switch its staging environment off (`staging`), leave dev mode (`dev_mode`),
     or whichever of the two the branch is in (`if_supported`). `branch_name` is the branch that was
-    opened; in dev mode its fork will do too.
+    opened; in dev mode, its fork is accepted too.
 
-    Returns why there was nothing to close, None where the branch was closed. A credential that is
-    in dev mode on another branch stays there: somebody else opened that one. Raises what requests
-    raise, a wrong address and an unknown deployment included: their branch would stay open.
+    Returns why there was nothing to close; None if the branch was closed. A credential in dev mode
+    on another branch stays there, because that branch was opened by another task or user. Raises
+    the errors of requests, also for a wrong address and an unknown deployment, because the branch
+    would stay open.
     """
     where = _Where(deployment_id, branch_name, None)
     nothing: NothingToClose | None = None
@@ -210,9 +210,9 @@ def close_branch(
 def delete_branch(
     deployment_id: int, branch_name: str, *, remove_on_upstream: bool
 ) -> Program[NotDeleted | None]:
-    """Delete a branch. Returns why it was not deleted, None where it was. Deleting a fork ends the
-    dev mode that is on it. Raises what requests raise, for the production branch
-    PlatformBadRequestError."""
+    """Delete a branch. Returns why it was not deleted; None if it was deleted. Deleting a fork ends
+    its dev mode. Raises the errors of requests; PlatformBadRequestError for the production
+    branch."""
     query = RemoveBranchQuery.build(branch_name=branch_name, remove_on_upstream=remove_on_upstream)
     missing: PlatformError
     try:
@@ -238,12 +238,12 @@ def find_branch_address(
     data_api_url: str | None = None,
     deadline: float | None = None,
 ) -> Program[str]:
-    """The data API address of a branch, in the form of the connection's `data_api_url`.
+    """Return the data API address of a branch, in the form of the connection's `data_api_url`.
 
-    The service's list of staging environments decides; a branch that is not in it (a fork in dev
-    mode, an older tenant) gets an address built beside production's: `data_api_url`, or the
-    deployment's. Raises PlatformInputError where `data_api_url` has a path of its own, so that
-    nothing can be built beside it.
+    The address comes from the service's list of staging environments. If the branch is not in the
+    list (a fork in dev mode, an older tenant), its address is derived from production's:
+    `data_api_url`, or the deployment's. Raises PlatformInputError if no address can be derived,
+    because `data_api_url` has its own path.
     """
     listed = yield from _listed_address(deployment_id, branch_name, deadline)
     if listed is not None:
@@ -263,10 +263,9 @@ def find_branch_address(
 
 
 def branch_address_beside(data_api_url: str, branch_name: str) -> str:
-    """The address of a branch beside production's data API address.
-
-    Raises PlatformInputError where that has not the standard path: the deployment may have moved
-    its data API, and then nothing says where its branches are.
+    """Return the address of a branch, derived from production's data API address. Raises
+    PlatformInputError if that address does not have the standard path: the deployment may have
+    moved its data API, and then the addresses of its branches are not known.
     """
     base = data_api_url.removesuffix("/v1")
     root = base.removesuffix(DATA_PATH)
@@ -284,8 +283,8 @@ def branch_address_beside(data_api_url: str, branch_name: str) -> str:
 def find_opened_address(
     opened: OpenedBranch, deployment_id: int, config: PlatformConfig
 ) -> Program[str | None]:
-    """The data API address of an opened branch; None where the tenant does not say it, or nothing
-    can be built beside the connection's `data_api_url`."""
+    """Return the data API address of an opened branch; None if the tenant does not report it, and
+    none can be derived from the connection's `data_api_url`."""
     try:
         return (
             yield from find_branch_address(
@@ -305,7 +304,7 @@ def find_opened_address(
 
 @dataclass(frozen=True)
 class _Where:
-    """Which branch is opened, and until when (Unix time)."""
+    """The branch to open, and the deadline (Unix time)."""
 
     deployment_id: int
     branch_name: str
@@ -342,7 +341,7 @@ def _enter_dev_mode(where: _Where, replaces: bool) -> Program[OpenedBranch]:
             "asks for the name again. If that does not help, use a staging environment.",
             where=where,
         )
-    if not replaces:  # another run may have looked, and entered, in the same moment
+    if not replaces:  # another run may have checked and entered dev mode at the same moment
         yield from _refuse_busy(where)
     fork, parent = yield from _commits(where, answer.branch_name)
     if None not in (fork, parent) and fork != parent:
@@ -368,7 +367,7 @@ def _refuse_busy(where: _Where) -> Program[None]:
 
 
 def _commits(where: _Where, fork: str) -> Program[tuple[str | None, str | None]]:
-    """The commits of a fork and of the branch it is of, None where the service does not say."""
+    """Return the commits of a fork and of its branch, None if the service does not say."""
     operation = list_branches(deployment_id=where.deployment_id)
     try:
         branches = yield from all_rows(operation, where.deadline)
@@ -379,9 +378,9 @@ def _commits(where: _Where, fork: str) -> Program[tuple[str | None, str | None]]
 
 
 def _switch_staging_off(where: _Where, environment: str) -> Program[NothingToClose | None]:
-    """Switch the staging environment off; a branch that is gone has none, nor has one on a tenant
-    without staging environments. With `if_supported` a branch that cannot have one (a fork) has
-    none either."""
+    """Switch the staging environment off. There is nothing to switch off if the branch no longer
+    exists or the tenant has no staging environments. With `if_supported`, this also holds for a
+    branch that cannot have a staging environment (a fork)."""
     body = SetBranchStagingEnvironmentRequest.build(enabled=False, branch_name=where.branch_name)
     operation = set_branch_staging_environment(deployment_id=where.deployment_id, body=body)
     try:
@@ -399,8 +398,8 @@ def _switch_staging_off(where: _Where, environment: str) -> Program[NothingToClo
 
 
 def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose | None]:
-    """Leave dev mode, unless the credential is in it on another branch. With `if_supported` only
-    where the service says that the credential is in dev mode."""
+    """Leave dev mode, unless the credential is in dev mode on another branch. With `if_supported`,
+    leave it only if the service says that the credential is in dev mode."""
     deployment_id, branch_name = where.deployment_id, where.branch_name
     active = yield from _active_dev_branch(deployment_id)
     if active is None and environment == IF_SUPPORTED:
@@ -423,10 +422,9 @@ def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose |
 
 
 def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
-    """Whether the tenant has the list of branches, and so dev mode.
-
-    Raises BranchNotWrittenError where the list does not have the branch, and `missing` where the
-    address or the deployment is wrong.
+    """Return whether the tenant has the list of branches, and so dev mode. Raises
+    BranchNotWrittenError if the list does not have the branch, and `missing` if the address or the
+    deployment is wrong.
     """
     try:
         branches = yield from all_rows(
@@ -447,7 +445,7 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
 
 
 def _parent_of(deployment_id: int, branch_name: str) -> Program[str | None]:
-    """The parent of a branch, None where the service does not say it."""
+    """Return the parent of a branch; None if the service does not say it."""
     try:
         branches = yield from all_rows(list_branches(deployment_id=deployment_id), None)
     except PlatformError:
@@ -456,9 +454,8 @@ def _parent_of(deployment_id: int, branch_name: str) -> Program[str | None]:
 
 
 def _active_dev_branch(deployment_id: int) -> Program[str | None]:
-    """The credential's branch in dev mode, None where it has none or the service does not say.
-
-    The one call that leaves the branch's name out: the service then answers for that branch."""
+    """Return the credential's branch in dev mode; None if it has none or the service does not say.
+    Only this call leaves out the branch's name: the service then answers for that branch."""
     try:
         answer = yield from call(get_build_status(deployment_id=deployment_id))
     except (PlatformAddressError, PlatformApiError) as error:
@@ -471,8 +468,8 @@ def _active_dev_branch(deployment_id: int) -> Program[str | None]:
 def _listed_address(
     deployment_id: int, branch_name: str, deadline: float | None
 ) -> Program[str | None]:
-    """The address in the list of staging environments; None where the list has no such branch, or
-    the tenant or the credential has no such list."""
+    """Return the address in the list of staging environments; None if the branch is not in the
+    list, or if the tenant or the credential has no such list."""
     operation = list_environments(
         deployment_id=deployment_id, query=EnvironmentsQuery.build(type=STAGING)
     )
@@ -498,7 +495,7 @@ def _rest_address(environment: DeploymentEnvironment) -> str | None:
 
 
 def all_rows(operation: Operation[Page[Any]], deadline: float | None) -> Program[list[Any]]:
-    """All rows of a list; `deadline` in Unix time."""
+    """Return all rows of a list; `deadline` in Unix time."""
     walk = PageWalk(operation)
     rows: list[Any] = []
     while walk.operation is not None:
@@ -508,5 +505,6 @@ def all_rows(operation: Operation[Page[Any]], deadline: float | None) -> Program
 
 
 def _branch_address(root: str, branch_name: str) -> str:
-    """How a name with slashes goes into the path is not documented; it is one encoded segment."""
+    """Return the address with the branch's name as one encoded segment. The documents do not say
+    how a name with slashes is written in the path."""
     return f"{root}/dev-mode/{quote(branch_name, safe='')}{DATA_PATH}"

@@ -1,6 +1,5 @@
-"""A dbt sync that has been started: the program that waits for its end.
-
-The status tells how it goes; only the history shows a cancelled sync.
+"""Waits for the end of a dbt sync that has been started. The status shows the progress; only the
+history shows a cancelled sync.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ RESULT_BUDGET = 30.0
 
 @dataclass(frozen=True)
 class DbtSyncStage:
-    """The sync has reached another status, or says something new about its progress."""
+    """The sync has reached another status, or reports new progress."""
 
     sync_job_id: str
     status: str
@@ -50,7 +49,7 @@ class DbtSyncStage:
 
 @dataclass(frozen=True)
 class DbtSyncOutcome:
-    """A completed sync: its branch (None where nobody told) and its result as plain JSON."""
+    """A completed sync: its branch (None if it is not known) and its result as plain JSON."""
 
     sync_job_id: str
     branch_name: str | None
@@ -65,7 +64,7 @@ def wait(
     *,
     poll_once: bool = False,
 ) -> Program[DbtSyncOutcome | None]:
-    """Wait until the sync ends; with `poll_once`, None where it has not ended by now.
+    """Wait until the sync ends. With `poll_once`, return None if it has not ended yet.
 
     Notifies of DbtSyncStage. Raises DbtSyncFailedError, DbtSyncCancelledError,
     PlatformDeadlineError, or the sixth transient failure in a row.
@@ -75,7 +74,8 @@ def wait(
     failure: PlatformError | None = None
 
     def read_once() -> Program[tuple[DbtSyncOutcome | None] | None]:
-        """The outcome of a sync that has ended; with `poll_once` also that it has none yet."""
+        """Return the outcome of a sync that has ended; with `poll_once`, also None if it has not
+        ended."""
         nonlocal due, failure
         moved, failure = False, None
         try:
@@ -110,9 +110,8 @@ def wait(
 
 
 def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:
-    """Look at a sync once, in its status and in the history: None where it has not ended.
-
-    Notifies of DbtSyncStage. Raises what its end amounts to, as `wait`, and any failure to look.
+    """Read the status of a sync and the history once. Return None if the sync has not ended.
+    Notifies of DbtSyncStage. Raises the errors of `wait`, and any failure of the requests.
     """
     sync = _KnownSync(deployment_id, sync_job_id)
     try:
@@ -131,7 +130,7 @@ def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncO
 
 
 class _KnownSync:
-    """What is known of one sync."""
+    """What is known about one sync."""
 
     def __init__(self, deployment_id: int, sync_job_id: str) -> None:
         self._deployment_id = deployment_id
@@ -150,7 +149,7 @@ class _KnownSync:
         return self.status in TERMINAL_STATUSES
 
     def read_status(self, deadline: float | None = None) -> Program[bool]:
-        """Ask for the status; whether it moved."""
+        """Read the status, and return whether it changed."""
         answer = yield from call(self._get_status, once=True, deadline=deadline)
         moved = answer.status != self.status
         self.status = answer.status
@@ -162,7 +161,7 @@ class _KnownSync:
         return moved
 
     def read_history(self) -> Program[None]:
-        """Look for an end that the status does not show. A history that fails is no news."""
+        """Read the history for an end that the status does not show. A failed read is ignored."""
         try:
             runs = yield from read_history(self._deployment_id, once=True)
         except PlatformError as error:
@@ -178,7 +177,7 @@ class _KnownSync:
                 self._error = run.words("error_message") or self._error
 
     def outcome(self, clock: Clock) -> Program[DbtSyncOutcome]:
-        """The result of a sync that ended, or the error that it ended with."""
+        """Return the result of a sync that has ended, or raise its error."""
         said = quote_service(self._error or "no reason given").removesuffix(".")
         if self.status == FAILED:
             raise DbtSyncFailedError(
@@ -195,7 +194,8 @@ class _KnownSync:
         return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
 
     def _read_result(self, clock: Clock) -> Program[dict[str, Any] | None]:
-        """The result can lag behind the end; without one the sync succeeded all the same."""
+        """Read the result, which can come some time after the end. Without a result the sync has
+        still succeeded."""
         until = clock() + RESULT_BUDGET
         while True:
             try:

@@ -55,7 +55,7 @@ clocks."""
 CLOCK_DIFFERENCE = 3600.0
 """The largest difference between two clocks that is allowed for."""
 _REF_LENGTH = 12
-"""Characters of a ref that are compared with the branch's name, as the vendor's tool does."""
+"""How many characters of a ref are compared with the branch's name, as in the vendor's tool."""
 
 _NO_HISTORY_STATUSES = frozenset({403, 404, 405})
 
@@ -103,7 +103,7 @@ def read_syncs_before(
 
 @dataclass(frozen=True)
 class _History:
-    """The newest syncs; `left_out` is how many rows could not be read."""
+    """The newest syncs; `left_out` is the number of rows that could not be parsed."""
 
     runs: list[DbtSyncRun]
     left_out: int
@@ -283,7 +283,7 @@ def find_equal(
     active syncs that write the same branch).
 
     A sync is equal if it writes the same branch from the same ref of the repository; a sync without
-    a ref in the history is equal only to one that asks for none.
+    a ref in the history is equal only to a request without a ref.
     """
     same_branch = [run for run in running if run.branch_name == body.branch_name]
     equal = [run for run in same_branch if run.git_ref == body.ref and run.source in (None, "git")]

@@ -1,6 +1,6 @@
 """dbt syncs: start one, follow it, read its result, log and files, cancel it.
 
-A tenant of the first release with dbt syncs has the start only. `syncJobId` names a sync in every
+A tenant of the first release with dbt syncs has only the start. `syncJobId` names a sync in every
 other operation; `workflowId` is only echoed by the service.
 """
 
@@ -22,19 +22,19 @@ from airflow_provider_platform.client.operations.operation import DeploymentId, 
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 
 RUNNING = "RUNNING"
-"""A sync that is going on, in the words of the history."""
+"""The history's status of a running sync."""
 SUCCEEDED = "COMPLETED"
 FAILED = "FAILED"
 CANCELLED = "CANCELLED"
 TERMINAL_STATUSES = frozenset({SUCCEEDED, FAILED, CANCELLED})
-"""Where a sync ends; any other status, known or not, means that it is going on. CANCELLED is
-shown by the history only."""
+"""The statuses of a sync that has ended. Any other status, known or not, means that it is running.
+Only the history shows CANCELLED."""
 
 SyncStatus = Literal["RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN"]
 SyncTrigger = Literal["manual", "api", "webhook", "agent", "unknown"]
 
 MAX_START_BYTES = 50 * 1024 * 1024
-"""What the body of a start may hold; matters for an uploaded manifest."""
+"""The most bytes in the body of a start; this limits an uploaded manifest."""
 
 
 class StartDbtSyncInput(InputModel):
@@ -68,7 +68,7 @@ def _as_text(value: Any) -> str | None:
 
 
 StatusText = Annotated[str | None, BeforeValidator(_as_text)]
-"""Whatever the service gives for a status: one that nobody knows means that the sync goes on."""
+"""Any status of the service: an unknown status means that the sync is running."""
 
 
 class DbtSyncResponse(ResponseModel):
@@ -88,7 +88,7 @@ class DbtSyncProgress(ResponseModel):
 
 
 class DbtSyncStatusResponse(ResponseModel):
-    """Where a sync is now; `error` only of one that failed."""
+    """The status of a sync; only a failed sync has an `error`."""
 
     sync_job_id: str | None = None
     status: StatusText = None
@@ -111,7 +111,7 @@ class DbtGeneratedFileContent(ResponseModel):
 
 
 class DbtSyncManifestStats(ResponseModel):
-    """How much a dbt manifest holds."""
+    """The contents of a dbt manifest, in numbers."""
 
     models: int | None = None
     sources: int | None = None
@@ -119,7 +119,7 @@ class DbtSyncManifestStats(ResponseModel):
 
 
 class DbtSyncResultResponse(EmptiableResponse):
-    """What a completed sync wrote; every field None where the service has no result yet."""
+    """What a completed sync wrote; every field is None if the service has no result yet."""
 
     sync_job_id: str | None = None
     generated_files: list[DbtSyncGeneratedFile] | None = None
@@ -130,7 +130,7 @@ class DbtSyncResultResponse(EmptiableResponse):
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a result: shortly after the end it can be empty for a moment."""
+        """Whether there is a result: it can be empty for a moment after the end."""
         return bool(self.model_fields_set or self.model_extra)
 
 
@@ -146,7 +146,7 @@ class DbtSyncLogEntry(ResponseModel):
 
 
 class DbtSyncCancelResponse(EmptiableResponse):
-    """What the service says to a cancellation."""
+    """The service's answer to a cancellation."""
 
     message: str | None = None
 
@@ -183,7 +183,7 @@ class DbtSyncRun(ResponseModel):
 
 
 class DbtSyncQuery(PageQuery):
-    """Which syncs of the history."""
+    """The filter of the history."""
 
     status: SyncStatus | None = None
     trigger: SyncTrigger | None = None
@@ -201,8 +201,8 @@ def start_dbt_sync(
 ) -> DbtSyncResponse:
     """Start a dbt sync; returns its id and the platform's branch that it writes to.
 
-    Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
-    never repeated when its outcome is unknown. `ref` is a branch or tag of the dbt repository;
+    Every call starts a sync and, with `output` `branch` (the default), creates a branch: it is
+    never repeated if its outcome is unknown. `ref` is a branch or tag of the dbt repository;
     `manifest` goes with `source` `manifest`, without `ref`. Raises PlatformInputError,
     PlatformApiError, PlatformTransportError."""
 
@@ -219,9 +219,8 @@ def list_dbt_syncs(
 def get_dbt_sync_status(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> DbtSyncStatusResponse:
-    """Where a sync is: `status`, `progress`, and `error` of one that failed.
-
-    Raises PlatformNotFoundError for an unknown sync, for a moment also right after its start."""
+    """The status of a sync: `status`, `progress`, and `error` if it failed. Raises
+    PlatformNotFoundError for an unknown sync, and for a moment right after the start."""
 
 
 @endpoint("GET", f"{_SYNC}/result", operation_id="getDbtSyncResult", permission=_READ)
@@ -230,15 +229,15 @@ def get_dbt_sync_result(
 ) -> DbtSyncResultResponse:
     """What a completed sync wrote; not `is_ready` for a moment after its end.
 
-    Raises PlatformNotFoundError where there is no result yet."""
+    Raises PlatformNotFoundError if there is no result yet."""
 
 
 @endpoint("GET", f"{_SYNC}/logs", operation_id="getDbtSyncLogs", permission=_READ)
 def list_dbt_sync_logs(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> Page[DbtSyncLogEntry]:
-    """The log of a sync. Where the service holds more lines than it gives, those that came, and a
-    warning: the operation has no pages."""
+    """The log of a sync. The operation has no pages: if the service has more lines than it returns,
+    a warning says so."""
 
 
 @endpoint(
@@ -250,7 +249,8 @@ def list_dbt_sync_logs(
 def list_dbt_sync_files(
     *, sync_job_id: str, deployment_id: DeploymentId = None, query: PageQuery | None = None
 ) -> Page[DbtGeneratedFileContent]:
-    """The files of a sync started with `output` `files`, with their text; held for an hour.
+    """The files of a sync started with `output` `files`, with their text. The service keeps them
+    for an hour.
 
     Raises PlatformNotFoundError afterwards, and for a sync that wrote to a branch."""
 
@@ -259,4 +259,4 @@ def list_dbt_sync_files(
 def cancel_dbt_sync(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> DbtSyncCancelResponse:
-    """Cancel a running sync; returns what the service says to it."""
+    """Cancel a running sync; returns the service's answer."""

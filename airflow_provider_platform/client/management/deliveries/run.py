@@ -3,10 +3,10 @@
 The start itself, and what happens if a run is already going on, are in
 `management.shared.runs_now`, which scheduled tasks share.
 
-A run reports `running` until it ends; the spelling of the ends is not documented. So a run that has
+A run reports `running` until it ends; its final statuses are not documented. So a run that has
 ended failed if it reports an error. It succeeded if the delivery's `lastSuccessAt` is later than
-before the start, and not before the start of the run. Times of the service are compared with each
-other, never with ours.
+before the start, and not before the start of the run. Times of the service are compared only with
+each other, never with our clock.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _STEPS = (
     ("overwrit", "Nothing was written. Clear the cells, or give the delivery another place."),
     ("column", "Change the delivery's columns in the platform, or change the report."),
 )
-"""What a person can do, by a word of the service's reason; its texts are not documented."""
+"""What to do about a failure, by a word in the service's reason, whose texts are not documented."""
 
 
 class DeliveryRuns(RunsNow):
@@ -83,7 +83,7 @@ class DeliveryRuns(RunsNow):
         return (yield from call(operation, once=True))
 
     def has_ended(self, run: RunNow) -> bool:
-        """True for each status but `running`; a run without a status is going on."""
+        """Return True for each status except `running`; a run without a status is active."""
         return bool(run.word) and not run.is_running
 
     def outcome(self, run: RunNow, success_before: str | None) -> Program[RunNowOutcome | None]:
@@ -108,8 +108,8 @@ class DeliveryRuns(RunsNow):
 def explain_missing_delivery(
     delivery: DeliveryRuns, error: PlatformError, deadline: float | None
 ) -> Program[PlatformError]:
-    """What an error of a delivery means: deliveries are not activated, or this one does not exist.
-    Every path answers 404 until the feature is activated."""
+    """Return what an error of a delivery means: deliveries are not activated, or this delivery does
+    not exist. Every path answers 404 until the feature is activated."""
     if not may_be_missing(error):
         return error
     listing = list_report_deliveries(deployment_id=delivery.deployment_id)
@@ -134,10 +134,11 @@ def explain_missing_delivery(
 
 
 def _is_newer(success: Timestamp, before: str | None) -> bool:
-    """Whether the delivery has succeeded since the success before, if there was one."""
+    """Return whether the delivery has succeeded since the previous success, if there was one."""
     return before is None or success > Timestamp.parse(before)
 
 
 def _second(moment: datetime) -> datetime:
-    """The moment without its fraction: two stamps of the service can differ in precision."""
+    """Return the time without its fraction: two time stamps of the service can differ in
+    precision."""
     return moment.replace(microsecond=0)

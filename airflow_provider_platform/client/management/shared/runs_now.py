@@ -10,8 +10,8 @@ Both have one lifecycle. A call starts a run, a list shows the newest runs, and 
     follow    poll until the run has ended, then decide whether it succeeded
 
 A start is never repeated blindly: each start writes a sheet again, or asks the agent again. If the
-response to a start is lost, the list decides. Of a run's properties only `status`, with the value
-`running`, is documented. The others are inferred, so each may be missing: a run without an id
+response to a start is lost, the list decides. Only one property of a run is documented: `status`,
+with the value `running`. The others are inferred, so each may be missing. A run without an id
 cannot be followed.
 """
 
@@ -72,12 +72,12 @@ class RunNow(ResponseModel):
 
     @property
     def key(self) -> str | None:
-        """What names the run in other calls."""
+        """The id of the run in other calls."""
         return self.run_id or self.id
 
     @property
     def word(self) -> str:
-        """The status in lower case; empty where the service reports none."""
+        """The status in lower case; empty if the service reports none."""
         return (self.words("status") or "").strip().lower()
 
     @property
@@ -97,7 +97,7 @@ class RunNow(ResponseModel):
 
     @property
     def reason(self) -> str | None:
-        """Why the run failed, one line; None where the service reports no error."""
+        """Why the run failed, as one line; None if the service reports no error."""
         said = self.words("error") or self.words("error_message")
         return quote_service(said).removesuffix(".") if said and said.strip() else None
 
@@ -111,7 +111,7 @@ class StartedRunNow(EmptiableResponse):
 
     @property
     def key(self) -> str | None:
-        """What names the started run in other calls."""
+        """The id of the started run in other calls."""
         return self.run_id or self.id
 
 
@@ -157,21 +157,21 @@ class FoundRun:
 
 
 class RunsNow(ABC):
-    """The runs of one delivery or one scheduled task: what differs between the two."""
+    """The runs of one delivery or one scheduled task: the parts that differ between the two."""
 
     noun: ClassVar[str]
-    """What is run, in words."""
+    """The name of what is run, for messages."""
     id_field: ClassVar[str]
-    """What a result calls its id."""
+    """The field for its id in results."""
     failure: ClassVar[type[PlatformError]]
     """The error of a run that failed."""
     reports_success: ClassVar[bool]
     """Whether the service reports when a run last succeeded."""
     runs_are_described: ClassVar[bool]
-    """Whether the service's document says how a run is named and when it is over."""
+    """Whether the service's documents describe the id of a run and its final statuses."""
 
     steps: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """What a person can do about a failure, by a word of its reason."""
+    """What to do about a failure, by a word in its reason."""
 
     def __init__(self, deployment_id: int, subject_id: int | str) -> None:
         self.deployment_id = deployment_id
@@ -182,11 +182,11 @@ class RunsNow(ABC):
 
     @abstractmethod
     def last_success(self, deadline: float | None = None) -> Program[str | None]:
-        """When a run last succeeded, in the service's words; None where it does not say."""
+        """Return when a run last succeeded, as the service writes it; None if it does not say."""
 
     @abstractmethod
     def newest_runs(self, deadline: float | None = None) -> Program[list[RunNow]]:
-        """The newest runs."""
+        """Return the newest runs."""
 
     @abstractmethod
     def start(self, deadline: float | None = None) -> Program[StartedRunNow]:
@@ -198,19 +198,19 @@ class RunsNow(ABC):
 
     @abstractmethod
     def has_ended(self, run: RunNow) -> bool:
-        """Whether the status means that the run is over."""
+        """Return whether the status means that the run is over."""
 
     @abstractmethod
     def outcome(self, run: RunNow, success_before: str | None) -> Program[RunNowOutcome | None]:
-        """The outcome of a run that has ended without an error, None where the service does not
-        report its success (or not yet)."""
+        """Return the outcome of a run that has ended without an error; None if the service does not
+        report its success, or not yet."""
 
     @abstractmethod
     def explain(self, error: PlatformError, deadline: float | None) -> Program[PlatformError]:
         """Return what an error before the start means: no such feature, delivery or task."""
 
     def failed(self, run: RunNow) -> PlatformError:
-        """The error of a run that has ended without success."""
+        """Return the error of a run that has ended without success."""
         reason = run.reason or (
             f"its status is {quote_service(run.word)}, without a reason. Look at the run in the "
             "platform"
