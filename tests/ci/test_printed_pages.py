@@ -49,13 +49,13 @@ def _printed_pages() -> Any:
 
 
 @pytest.fixture(scope="module")
-def printed() -> Any:
+def printed_pages() -> Any:
     return _printed_pages()
 
 
 @pytest.fixture(scope="module")
-def workflow(printed: Any) -> dict[str, Any]:
-    found = printed.blocks(PROJECT / "docs" / "recipes" / "ci.md")
+def workflow(printed_pages: Any) -> dict[str, Any]:
+    found = printed_pages.blocks(PROJECT / "docs" / "recipes" / "ci.md")
     [block] = [block for block in found if block.kind == "yaml"]
     assert block.file == ".github/workflows/dags.yml"
     parsed: dict[str, Any] = yaml.safe_load(block.text)
@@ -75,9 +75,9 @@ def test_workflow_is_valid_for_github(workflow: dict[str, Any]) -> None:
 
 
 def test_workflow_ends_at_the_first_command_that_fails(
-    printed: Any, workflow: dict[str, Any], tmp_path: Path
+    printed_pages: Any, workflow: dict[str, Any], tmp_path: Path
 ) -> None:
-    script, variables = printed.workflow_commands(workflow, tmp_path)
+    script, variables = printed_pages.workflow_commands(workflow, tmp_path)
     assert variables["AIRFLOW_HOME"] == f"{tmp_path}/.airflow"
     assert script.splitlines()[1].startswith("pip install")
     (tmp_path / "pip").write_text("#!/bin/sh\nexit 3\n")
@@ -86,26 +86,28 @@ def test_workflow_ends_at_the_first_command_that_fails(
     assert subprocess.run(["bash", "-c", script], env=env, check=False).returncode == 3
 
 
-def test_session_copies_what_the_second_terminal_prints(printed: Any, tmp_path: Path) -> None:
+def test_session_copies_what_the_second_terminal_prints(printed_pages: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(SESSION)
-    script = printed.session(printed.blocks(page, "Try"))
+    script = printed_pages.session(printed_pages.blocks(page, "Try"))
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, timeout=50, check=False)
     assert done.returncode == 0
     assert (tmp_path / "seen.txt").read_text() == "two-words\n"
     assert (tmp_path / "dags" / "one.py").read_text() == "# dags/one.py\nprint(1)\n"
 
 
-def test_session_fails_if_a_printed_command_fails(printed: Any, tmp_path: Path) -> None:
+def test_session_fails_if_a_printed_command_fails(printed_pages: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("## Try\n```sh\nfalse\n```\n```sh\ntouch reached\n```\n")
-    script = printed.session(printed.blocks(page, "Try"))
+    script = printed_pages.session(printed_pages.blocks(page, "Try"))
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=False)
     assert done.returncode != 0
     assert not (tmp_path / "reached").exists()
 
 
-def test_first_dag_has_a_file_and_two_terminals(printed: Any) -> None:
-    found = printed.blocks(PROJECT / "docs" / "start.md", "Your first DAG")
+def test_first_dag_has_a_file_and_two_terminals(printed_pages: Any) -> None:
+    found = printed_pages.blocks(PROJECT / "docs" / "start.md", "Your first DAG")
     assert [block.file for block in found if block.file] == ["airflow/dags/first_question.py"]
-    assert [block.text.startswith(printed.SECOND_TERMINAL) for block in found].count(True) == 1
+    assert [block.text.startswith(printed_pages.SECOND_TERMINAL) for block in found].count(
+        True
+    ) == 1

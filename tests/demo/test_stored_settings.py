@@ -64,61 +64,65 @@ def store(folder: Path, connection: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def wanted() -> dict[str, Any]:
+def sandbox_connection() -> dict[str, Any]:
     sandbox = Sandbox()
     sandbox.url = "http://127.0.0.1:4711"
     return sandbox.connection()
 
 
-def test_connection_is_stored_as_the_form_stores_it(tmp_path: Path, wanted: dict[str, Any]) -> None:
-    store(tmp_path, wanted)
-    assert stored() == {**wanted, "port": 443}
+def test_connection_is_stored_as_the_form_stores_it(
+    tmp_path: Path, sandbox_connection: dict[str, Any]
+) -> None:
+    store(tmp_path, sandbox_connection)
+    assert stored() == {**sandbox_connection, "port": 443}
 
 
 def test_connection_gets_the_sandboxs_new_address_and_keeps_settings(
-    tmp_path: Path, wanted: dict[str, Any]
+    tmp_path: Path, sandbox_connection: dict[str, Any]
 ) -> None:
-    store(tmp_path, wanted)
+    store(tmp_path, sandbox_connection)
 
     def by_a_person(_: Any, row: Any) -> None:
         extra = row.extra_dejson | {"request_timeout": 5, "session_settings": {"externalId": "ann"}}
         row.set_extra(json.dumps(extra))
 
     _change(by_a_person)
-    moved = json.loads(json.dumps(wanted).replace("4711", "4712"))
+    moved = json.loads(json.dumps(sandbox_connection).replace("4711", "4712"))
     store(tmp_path, moved)
 
     kept = {"request_timeout": 5, "session_settings": {"externalId": "ann"}}
     assert stored() == {**moved, "port": 443, "extra": moved["extra"] | kept}
 
 
-def test_connection_that_a_user_changed_is_kept(tmp_path: Path, wanted: dict[str, Any]) -> None:
-    store(tmp_path, wanted)
+def test_connection_that_a_user_changed_is_kept(
+    tmp_path: Path, sandbox_connection: dict[str, Any]
+) -> None:
+    store(tmp_path, sandbox_connection)
 
     def own(_: Any, row: Any) -> None:
         row.description, row.host = "mine", "https://acme.example.com/api"
 
     _change(own)
-    store(tmp_path, json.loads(json.dumps(wanted).replace("4711", "4712")))
+    store(tmp_path, json.loads(json.dumps(sandbox_connection).replace("4711", "4712")))
     assert stored()["host"] == "https://acme.example.com/api"
 
 
 def test_connection_with_a_new_key_still_leads_to_the_sandbox(
-    tmp_path: Path, wanted: dict[str, Any]
+    tmp_path: Path, sandbox_connection: dict[str, Any]
 ) -> None:
-    store(tmp_path, wanted)
-    assert _change(lambda _, row: row.host, NEXT_CONN_ID) == wanted["host"]
+    store(tmp_path, sandbox_connection)
+    assert _change(lambda _, row: row.host, NEXT_CONN_ID) == sandbox_connection["host"]
 
 
 def test_pool_counts_deferred_tasks_and_keeps_a_changed_size(
-    tmp_path: Path, wanted: dict[str, Any]
+    tmp_path: Path, sandbox_connection: dict[str, Any]
 ) -> None:
-    store(tmp_path, wanted)
+    store(tmp_path, sandbox_connection)
     assert _with_pool(lambda _, row: (row.slots, row.include_deferred)) == (4, True)
 
     def smaller(_: Any, row: Any) -> None:
         row.slots = 1
 
     _with_pool(smaller)
-    store(tmp_path, wanted)
+    store(tmp_path, sandbox_connection)
     assert _with_pool(lambda _, row: row.slots) == 1

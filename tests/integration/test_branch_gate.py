@@ -184,23 +184,23 @@ class TestTeardownThatFails:
     """Closing fails: the branch's staging environment cannot be switched off."""
 
     @pytest.fixture
-    def refusing(self, platform_sandbox: Sandbox) -> Callable[[], None]:
+    def refuse_staging(self, platform_sandbox: Sandbox) -> Callable[[], None]:
         return lambda: platform_sandbox.control.fault("status", status=403, count=None, **STAGING)
 
     @pytest.mark.exhaustive
     def test_failed_closing_does_not_hide_a_failed_check(
-        self, refusing: Any, run_dag: RunDag
+        self, refuse_staging: Any, run_dag: RunDag
     ) -> None:
-        run = run_dag(gated("SELECT nothing FROM nowhere", first=refusing))
+        run = run_dag(gated("SELECT nothing FROM nowhere", first=refuse_staging))
         assert run.state == "failed"
         assert set(errors(run)) == {"branch_gate.count", "branch_gate.close"}
         assert run.states["branch_gate.delete"] == "success"
 
     @pytest.mark.exhaustive
     def test_failed_closing_does_not_fail_a_run_that_has_merged(
-        self, refusing: Any, run_dag: RunDag, platform_sandbox: Sandbox
+        self, refuse_staging: Any, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
-        run = run_dag(gated(first=refusing))
+        run = run_dag(gated(first=refuse_staging))
         assert (run.state, run.states["publish"]) == ("success", "success")
         assert set(errors(run)) == {"branch_gate.close"}
         assert merged(platform_sandbox) == [BRANCH]

@@ -27,14 +27,14 @@ A_DAY = 86_400.0
 
 
 @pytest.fixture(params=[A_DAY, -A_DAY], ids=["forward", "backward"])
-def jump(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Jump:
+def jump_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Jump:
     """`jump()` sets the wall clock of this process by a day."""
     real = time.time
 
-    def jump() -> None:
+    def jump_clock() -> None:
         monkeypatch.setattr(time, "time", lambda: real() + request.param)
 
-    return jump
+    return jump_clock
 
 
 @contextmanager
@@ -47,33 +47,35 @@ def under_way(sandbox: Sandbox, function: Callable[..., Any], *args: Any, **kwar
             sandbox.control.release()
 
 
-def test_chat_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump: Jump) -> None:
+def test_chat_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump_clock: Jump) -> None:
     control = platform_sandbox.control
     control.set_breakpoint("mid_stream")
     chat = PlatformHook().chat
     with under_way(platform_sandbox, chat, "revenue by country", timeout=60) as asked:
         control.wait_for_breakpoint("mid_stream")
-        jump()
+        jump_clock()
         control.release()
         assert asked.result().answer
     assert [run.status for run in control.state().runs] == ["finished"]
 
 
 def test_chat_ends_at_its_deadline_after_a_clock_jump(
-    platform_sandbox: Sandbox, jump: Jump
+    platform_sandbox: Sandbox, jump_clock: Jump
 ) -> None:
     control = platform_sandbox.control
     control.set_breakpoint("mid_stream")
     chat = PlatformHook().chat
     with under_way(platform_sandbox, chat, "revenue by country", timeout=4) as asked:
         control.wait_for_breakpoint("mid_stream")
-        jump()
+        jump_clock()
         with pytest.raises(PlatformDeadlineError):
             asked.result(timeout=30)
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_dbt_sync_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump: Jump) -> None:
+def test_dbt_sync_ends_normally_after_a_clock_jump(
+    platform_sandbox: Sandbox, jump_clock: Jump
+) -> None:
     control = platform_sandbox.control
     control.set(dbt_pace=0.3)
     control.set_breakpoint("before_call", method="GET", path="/dbt-sync/[^/]+$")
@@ -82,6 +84,6 @@ def test_dbt_sync_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, ju
     )
     with under_way(platform_sandbox, operator.execute, TaskTries().context()) as ended:
         control.wait_for_breakpoint("before_call")
-        jump()
+        jump_clock()
         control.release()
         assert ended.result()["status"] == "COMPLETED"

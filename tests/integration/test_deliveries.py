@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-WAYS = {"on the worker": False, "deferred": True}
+MODES = {"on the worker": False, "deferred": True}
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+@pytest.fixture(params=MODES.values(), ids=MODES.keys())
 def run_now(request: pytest.FixtureRequest, run_dag: RunDag) -> Any:
     """Run a delivery or a task in a DAG of its own; returns the finished task."""
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.one_case_in(2)
 
-WAYS = {"on the worker": False, "deferred": True}
+MODES = {"on the worker": False, "deferred": True}
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+@pytest.fixture(params=MODES.values(), ids=MODES.keys())
 def export(
     request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
 ) -> Any:

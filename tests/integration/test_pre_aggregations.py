@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.one_case_in(4)
 
-WAYS = {"on the worker": False, "deferred": True}
+MODES = {"on the worker": False, "deferred": True}
 MONTHS = "orders.revenue_by_month"
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+@pytest.fixture(params=MODES.values(), ids=MODES.keys())
 def build(request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: Sandbox) -> Any:
     """Build pre-aggregations in a DAG of its own; returns the finished task."""
     platform_sandbox.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])

@@ -32,7 +32,7 @@ RECORDS = 19
 
 
 @pytest.fixture
-def impatient(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+def short_timeout_sandbox(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """The sandbox, and a connection that takes one second of silence for a dead stream."""
     connection = platform_sandbox.connection_json(stream_idle_timeout=1)
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
@@ -121,14 +121,14 @@ ONE_ANSWER: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("kind", "given"), ONE_ANSWER, ids=str)
 def test_stream_fault_does_not_change_the_answer(
-    impatient: Sandbox, kind: str, given: dict[str, Any]
+    short_timeout_sandbox: Sandbox, kind: str, given: dict[str, Any]
 ) -> None:
-    expected = undisturbed(impatient)
-    impatient.control.fault(kind, **given)
+    expected = undisturbed(short_timeout_sandbox)
+    short_timeout_sandbox.control.fault(kind, **given)
     found = ask()
     assert found.answer == expected.answer
     assert [query.rows for query in found.queries] == [query.rows for query in expected.queries]
-    assert_asked_once(impatient)
+    assert_asked_once(short_timeout_sandbox)
 
 
 def test_half_an_answer_in_the_thread_is_not_an_answer(platform_sandbox: Sandbox) -> None:
@@ -141,13 +141,15 @@ def test_half_an_answer_in_the_thread_is_not_an_answer(platform_sandbox: Sandbox
 
 
 @pytest.mark.parametrize("kind", ["none", "deltas_only", "cut"])
-def test_a_stream_under_another_content_type_is_read(impatient: Sandbox, kind: str) -> None:
-    expected = undisturbed(impatient)
-    impatient.control.set(stream_type="html")
+def test_a_stream_under_another_content_type_is_read(
+    short_timeout_sandbox: Sandbox, kind: str
+) -> None:
+    expected = undisturbed(short_timeout_sandbox)
+    short_timeout_sandbox.control.set(stream_type="html")
     if kind != "none":
-        impatient.control.fault(kind, **({"after": 8} if kind == "cut" else {}))
+        short_timeout_sandbox.control.fault(kind, **({"after": 8} if kind == "cut" else {}))
     assert same(ask(), expected)
-    assert_asked_once(impatient)
+    assert_asked_once(short_timeout_sandbox)
     assert PlatformHook().test_connection()[0]
 
 

@@ -77,7 +77,7 @@ def proxy(s3_server: str) -> Iterator[BreakingProxy]:
 
 
 @pytest.fixture
-def breaking(s3: Any, proxy: BreakingProxy, monkeypatch: pytest.MonkeyPatch) -> BreakingProxy:
+def breaking_proxy(s3: Any, proxy: BreakingProxy, monkeypatch: pytest.MonkeyPatch) -> BreakingProxy:
     """A way to the server that can be broken; Airflow's connection `s3_broken` goes there."""
     proxy.breaks_after, proxy.broken = None, 0
     monkeypatch.setenv("AIRFLOW_CONN_S3_BROKEN", connection(proxy.address))
@@ -92,7 +92,7 @@ def refusing_proxy(s3_server: str) -> Iterator[RefusingProxy]:
 
 
 @pytest.fixture
-def refusing(
+def proxy_with_refusals(
     s3: Any, refusing_proxy: RefusingProxy, monkeypatch: pytest.MonkeyPatch
 ) -> RefusingProxy:
     """A way to the server that refuses chosen requests; Airflow's connection `s3_refusing` goes

@@ -230,10 +230,10 @@ def test_bucket_without_a_name_in_it_is_refused_before_the_query_runs(
 
 
 def test_refused_credentials_are_reported_before_the_query_runs(
-    s3: Any, refusing: RefusingProxy, platform_sandbox: Sandbox
+    s3: Any, proxy_with_refusals: RefusingProxy, platform_sandbox: Sandbox
 ) -> None:
     message = "The provided token has expired."
-    refusing.refusals = [
+    proxy_with_refusals.refusals = [
         Refusal("HEAD", "", 403, "ExpiredToken", message),
         Refusal("GET", "list-type", 403, "ExpiredToken", message),
     ]
@@ -245,14 +245,14 @@ def test_refused_credentials_are_reported_before_the_query_runs(
 
 
 def test_connection_without_read_permission_can_write(
-    s3: Any, refusing: RefusingProxy, platform_sandbox: Sandbox
+    s3: Any, proxy_with_refusals: RefusingProxy, platform_sandbox: Sandbox
 ) -> None:
-    refusing.refusals = [
+    proxy_with_refusals.refusals = [
         Refusal("HEAD", "", 403, "AccessDenied"),
         Refusal("GET", "list-type", 403, "AccessDenied"),
     ]
     query("SELECT 1", f"s3://s3_refusing@{BUCKET}/rows.csv", output_format="csv")
-    assert refusing.refused == 2
+    assert proxy_with_refusals.refused == 2
     assert keys(s3) == ["rows.csv"]
 
 
@@ -270,11 +270,11 @@ def test_connection_without_read_permission_can_write(
 )
 @pytest.mark.parametrize("size", [0, 2], ids=["one request", "several parts"])
 def test_refused_write_names_path_operation_code_and_remedy(
-    size: int, status: int, code: str, advice: str, s3: Any, refusing: RefusingProxy
+    size: int, status: int, code: str, advice: str, s3: Any, proxy_with_refusals: RefusingProxy
 ) -> None:
     path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/sales/rows.csv")
     query, operation = ("partNumber", "UploadPart") if size else ("", "PutObject")
-    refusing.refusals = [Refusal("PUT", query, status, code, "It does not work.")]
+    proxy_with_refusals.refusals = [Refusal("PUT", query, status, code, "It does not work.")]
     with pytest.raises(ResultWriteError) as caught:
         write_whole(path, bytes(PART * size + 1))
     said = "The file could not be written: It does not work "
@@ -286,10 +286,10 @@ def test_refused_write_names_path_operation_code_and_remedy(
 
 
 def test_upload_whose_removal_is_refused_is_reported(
-    s3: Any, refusing: RefusingProxy, caplog: pytest.LogCaptureFixture
+    s3: Any, proxy_with_refusals: RefusingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/rows.csv")
-    refusing.refusals = [
+    proxy_with_refusals.refusals = [
         Refusal("PUT", "partNumber=2", 500, "InternalError"),
         Refusal("DELETE", "uploadId", 403, "AccessDenied", "Access Denied"),
     ]
@@ -303,35 +303,35 @@ def test_upload_whose_removal_is_refused_is_reported(
 
 
 def test_upload_removed_by_another_client_is_one_error_without_a_warning(
-    s3: Any, refusing: RefusingProxy, caplog: pytest.LogCaptureFixture
+    s3: Any, proxy_with_refusals: RefusingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/rows.csv")
-    refusing.refusals = [
+    proxy_with_refusals.refusals = [
         Refusal(method, "uploadId", 404, "NoSuchUpload") for method in ("PUT", "DELETE")
     ]
     with pytest.raises(ResultWriteError, match="A retry of the task writes it again"):
         write_whole(path, bytes(PART))
-    assert refusing.refused == 2
+    assert proxy_with_refusals.refused == 2
     assert "unfinished" not in caplog.text
 
 
 @pytest.mark.parametrize("size", [1, 3], ids=["one request", "several parts"])
 def test_connection_to_the_store_that_breaks_leaves_no_object(
-    size: int, s3: Any, breaking: BreakingProxy
+    size: int, s3: Any, breaking_proxy: BreakingProxy
 ) -> None:
     path = storage_path("output_path", f"s3://s3_broken@{BUCKET}/large")
 
     def write() -> None:
         with whole_file(path) as file:
-            breaking.breaks_after = MB
+            breaking_proxy.breaks_after = MB
             for _ in range(size):
                 file.write(bytes(PART // 2))
 
     with pytest.raises(ResultWriteError, match=r"could not be written.*large"):
         write()
-    assert breaking.broken > 0
+    assert breaking_proxy.broken > 0
     assert keys(s3) == []
-    breaking.breaks_after = None
+    breaking_proxy.breaks_after = None
     with whole_file(path) as file:
         file.write(b"rows")
     assert s3.get_object(Bucket=BUCKET, Key="large")["Body"].read() == b"rows"
@@ -402,7 +402,10 @@ def test_run_replaces_its_partitions_in_the_store(s3: Any, platform_sandbox: San
 
 
 def test_partitions_that_fail_half_way_leave_nothing_new(
-    s3: Any, breaking: BreakingProxy, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    s3: Any,
+    breaking_proxy: BreakingProxy,
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from airflow_provider_platform.results.files.dataset import _StoreStage
 
@@ -412,11 +415,11 @@ def test_partitions_that_fail_half_way_leave_nothing_new(
 
     def second_file_breaks(stage: Any, path: str) -> Any:
         if "Germany" in path:
-            breaking.breaks_after = 0
+            breaking_proxy.breaks_after = 0
         return real(stage, path)
 
     def discard_over_a_way_that_works(stage: Any) -> None:
-        breaking.breaks_after = None
+        breaking_proxy.breaks_after = None
         discard(stage)
 
     discard = _StoreStage.discard
@@ -424,7 +427,7 @@ def test_partitions_that_fail_half_way_leave_nothing_new(
     monkeypatch.setattr(_StoreStage, "discard", discard_over_a_way_that_works)
     with pytest.raises(ResultWriteError, match="country=Germany"):
         by_country("second", "'France', 'Germany'", path=f"s3://s3_broken@{BUCKET}/orders/")
-    assert breaking.broken > 0
+    assert breaking_proxy.broken > 0
     assert (keys(s3), uploads(s3)) == (before, [])
 
 

@@ -79,7 +79,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def through_environment(monkeypatch: pytest.MonkeyPatch) -> Any:
+def config_from_environment(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The configuration that the hook makes of the value of an `AIRFLOW_CONN_...` variable."""
 
     def read(value: str) -> PlatformConfig:
@@ -97,34 +97,36 @@ def plain(**fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("uri", URIS.values(), ids=URIS.keys())
-def test_uri_in_the_environment_gives_the_connection(uri: str, through_environment: Any) -> None:
-    assert through_environment(uri) == EXPECTED
+def test_uri_in_the_environment_gives_the_connection(
+    uri: str, config_from_environment: Any
+) -> None:
+    assert config_from_environment(uri) == EXPECTED
 
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS.keys())
 def test_json_in_the_environment_gives_the_connection(
-    document: dict[str, Any], through_environment: Any
+    document: dict[str, Any], config_from_environment: Any
 ) -> None:
-    assert through_environment(json.dumps(document)) == EXPECTED
+    assert config_from_environment(json.dumps(document)) == EXPECTED
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS.keys())
 def test_uri_generated_by_airflow_gives_the_same_connection(
-    document: dict[str, Any], through_environment: Any
+    document: dict[str, Any], config_from_environment: Any
 ) -> None:
     # The Test button of the connection form takes this way.
     from airflow.models import Connection
 
     connection = Connection.from_json(json.dumps(document), conn_id="made")
-    assert through_environment(connection.get_uri()) == EXPECTED
+    assert config_from_environment(connection.get_uri()) == EXPECTED
 
 
 class TestCommandLine:
     """`airflow connections add`, into a real metadata database."""
 
     @pytest.fixture
-    def added(self, airflow_db: None) -> Any:
+    def connection_from_cli(self, airflow_db: None) -> Any:
         from airflow.cli import cli_parser
         from airflow.models import Connection
         from airflow.utils.session import create_session
@@ -145,8 +147,8 @@ class TestCommandLine:
         with create_session() as session:
             session.execute(delete(Connection).where(Connection.conn_id == "from_cli"))
 
-    def test_cli_fields_and_extra_give_the_connection(self, added: Any) -> None:
-        connection = added(
+    def test_cli_fields_and_extra_give_the_connection(self, connection_from_cli: Any) -> None:
+        connection = connection_from_cli(
             "--conn-type=platform",
             "--conn-host=https://acme.example.com/api",
             f"--conn-password={TOKEN}",
@@ -156,12 +158,12 @@ class TestCommandLine:
         assert config_from_connection(connection) == EXPECTED
 
     @pytest.mark.parametrize("uri", URIS.values(), ids=URIS.keys())
-    def test_cli_uri_gives_the_connection(self, uri: str, added: Any) -> None:
-        assert config_from_connection(added(f"--conn-uri={uri}")) == EXPECTED
+    def test_cli_uri_gives_the_connection(self, uri: str, connection_from_cli: Any) -> None:
+        assert config_from_connection(connection_from_cli(f"--conn-uri={uri}")) == EXPECTED
 
-    def test_cli_json_gives_the_connection(self, added: Any) -> None:
+    def test_cli_json_gives_the_connection(self, connection_from_cli: Any) -> None:
         document = json.dumps(DOCUMENTS["extra as object"])
-        assert config_from_connection(added(f"--conn-json={document}")) == EXPECTED
+        assert config_from_connection(connection_from_cli(f"--conn-json={document}")) == EXPECTED
 
 
 def test_only_the_standard_fields_of_a_connection_are_read() -> None:
@@ -184,13 +186,13 @@ def test_connection_may_configure_only_the_chat_api() -> None:
     assert config.chat_service_header == "X-Cube-Auth-Token"
 
 
-def test_host_may_have_a_path_before_the_api(through_environment: Any) -> None:
+def test_host_may_have_a_path_before_the_api(config_from_environment: Any) -> None:
     expected = "https://acme.example.com/analytics/api"
     for uri in (
         f"platform://:{SECRET}@acme.example.com/analytics/api",
         f"platform://https://:{SECRET}@acme.example.com/analytics",
     ):
-        assert through_environment(uri).management_url == expected
+        assert config_from_environment(uri).management_url == expected
 
 
 def test_plain_http_to_this_machine_by_scheme_and_port() -> None:

@@ -263,23 +263,25 @@ def ids(rows: Any) -> list[int]:
 
 
 @pytest.fixture
-def whole(hook: PlatformHook) -> list[int]:
+def expected_ids(hook: PlatformHook) -> list[int]:
     """The result as it should be."""
     return ids(hook.run_sql(SQL))
 
 
-def test_two_results_of_one_hook_are_independent(hook: PlatformHook, whole: list[int]) -> None:
+def test_two_results_of_one_hook_are_independent(
+    hook: PlatformHook, expected_ids: list[int]
+) -> None:
     one, two = hook.run_sql(SQL), hook.run_sql(SQL)
     first = ids([next(one), next(two)])
-    assert first == whole[:1] * 2
-    assert ids(one) == whole[1:]
-    assert ids(two) == whole[1:]
+    assert first == expected_ids[:1] * 2
+    assert ids(one) == expected_ids[1:]
+    assert ids(two) == expected_ids[1:]
 
 
-def test_two_results_can_be_read_alternately(hook: PlatformHook, whole: list[int]) -> None:
+def test_two_results_can_be_read_alternately(hook: PlatformHook, expected_ids: list[int]) -> None:
     one, two = hook.run_sql(SQL), hook.run_sql(SQL)
     assert [(int(a[0]), int(b[0])) for a, b in zip(one, two, strict=True)] == [
-        (one_id, one_id) for one_id in whole
+        (one_id, one_id) for one_id in expected_ids
     ]
 
 
@@ -292,29 +294,31 @@ def test_results_of_two_hooks_are_independent(
     assert len(list(one)) == len(list(two)) > 100
 
 
-def test_closed_result_does_not_affect_another_result(hook: PlatformHook, whole: list[int]) -> None:
+def test_closed_result_does_not_affect_another_result(
+    hook: PlatformHook, expected_ids: list[int]
+) -> None:
     one, two = hook.run_sql(SQL), hook.run_sql(SQL)
     next(one), next(two)
     one.close()
     one.close()
     with pytest.raises(PlatformClosedError, match="closed before its last row"):
         next(one)
-    assert ids(two) == whole[1:]
+    assert ids(two) == expected_ids[1:]
 
 
 def test_abandoned_result_does_not_affect_another_result(
-    hook: PlatformHook, whole: list[int]
+    hook: PlatformHook, expected_ids: list[int]
 ) -> None:
     two = hook.run_sql(SQL)
     next(two)
     next(hook.run_sql(SQL))
-    assert ids(two) == whole[1:]
+    assert ids(two) == expected_ids[1:]
 
 
 def test_result_can_be_read_after_its_hook_is_deleted(
-    platform_sandbox: Sandbox, whole: list[int]
+    platform_sandbox: Sandbox, expected_ids: list[int]
 ) -> None:
-    assert ids(PlatformHook().run_sql(SQL)) == whole
+    assert ids(PlatformHook().run_sql(SQL)) == expected_ids
 
 
 def test_exhausted_result_stays_exhausted(hook: PlatformHook) -> None:
@@ -355,7 +359,7 @@ def test_a_result_that_broke_off_stays_broken(
         assert hook.run_sql("SELECT nonsense FROM orders").columns
 
 
-def test_results_can_be_read_in_threads(hook: PlatformHook, whole: list[int]) -> None:
+def test_results_can_be_read_in_threads(hook: PlatformHook, expected_ids: list[int]) -> None:
     found: list[list[int]] = []
     threads = [
         threading.Thread(target=lambda: found.append(ids(hook.run_sql(SQL)))) for _ in range(6)
@@ -364,16 +368,16 @@ def test_results_can_be_read_in_threads(hook: PlatformHook, whole: list[int]) ->
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [whole] * 6
+    assert found == [expected_ids] * 6
 
 
 def test_results_can_be_read_alternately_on_a_loop(
-    hook: PlatformHook, whole: list[int], platform_sandbox: Sandbox
+    hook: PlatformHook, expected_ids: list[int], platform_sandbox: Sandbox
 ) -> None:
     async def read() -> None:
         one, two = hook.arun_sql(SQL), hook.arun_sql(SQL)
         await anext(one), await anext(two)
-        assert [int(row[0]) async for row in one] == whole[1:]
+        assert [int(row[0]) async for row in one] == expected_ids[1:]
         async with two:
             await anext(two)
         await two.aclose()
@@ -390,14 +394,16 @@ def test_results_can_be_read_alternately_on_a_loop(
     asyncio.run(read())
 
 
-def test_concurrent_tasks_get_their_own_results(hook: PlatformHook, whole: list[int]) -> None:
+def test_concurrent_tasks_get_their_own_results(
+    hook: PlatformHook, expected_ids: list[int]
+) -> None:
     async def read() -> list[int]:
         return [int(row[0]) async for row in hook.arun_sql(SQL)]
 
     async def read_all() -> list[list[int]]:
         return await asyncio.gather(*(read() for _ in range(6)))
 
-    assert asyncio.run(read_all()) == [whole] * 6
+    assert asyncio.run(read_all()) == [expected_ids] * 6
 
 
 @pytest.mark.exhaustive

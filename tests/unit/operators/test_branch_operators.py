@@ -36,12 +36,12 @@ pytestmark = pytest.mark.one_case_in(4)
 
 BRANCH = "dbt-sync/main-1"
 BROKEN = "dbt-sync/broken-1"
-WAYS = ["staging", "dev_mode"]
+ENVIRONMENTS = ["staging", "dev_mode"]
 MODES = {"on the worker": False, "deferred": True}
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 
 both_modes = pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
-both_ways = pytest.mark.parametrize("environment", WAYS)
+both_environments = pytest.mark.parametrize("environment", ENVIRONMENTS)
 
 
 def through(operator: Any, tries: TaskTries) -> Any:
@@ -113,7 +113,7 @@ def branch(control: SandboxControl) -> None:
 
 class TestOpen:
     @both_modes
-    @both_ways
+    @both_environments
     def test_opened_branch_can_be_queried_under_the_returned_name(
         self, environment: str, deferrable: bool, control: SandboxControl
     ) -> None:
@@ -127,13 +127,13 @@ class TestOpen:
         assert len(found["hash"]) == 40
         assert answers(found["branch_name"])
 
-    @both_ways
+    @both_environments
     def test_both_modes_return_the_same_result_of_opening(self, environment: str) -> None:
         one = through(opening(environment=environment, deferrable=False), TaskTries())
         two = through(opening(environment=environment, deferrable=True), TaskTries())
         assert one == two
 
-    @both_ways
+    @both_environments
     def test_queries_go_to_the_returned_address(
         self, environment: str, control: SandboxControl
     ) -> None:
@@ -221,7 +221,7 @@ class TestOpen:
         assert (found["environment"], found["status"]) == ("staging", None)
 
     @pytest.mark.exhaustive
-    @both_ways
+    @both_environments
     def test_retry_reopens_a_branch_that_was_closed_meanwhile(
         self, environment: str, control: SandboxControl
     ) -> None:
@@ -276,7 +276,7 @@ class TestOpen:
 
 
 class TestClose:
-    @both_ways
+    @both_environments
     @pytest.mark.parametrize("by", ["branch_name", "opened_branch"])
     @pytest.mark.parametrize("explicit", [True, False])
     def test_close_operator_closes_an_opened_branch(
@@ -325,7 +325,7 @@ class TestClose:
 
 
 class TestDelete:
-    @both_ways
+    @both_environments
     def test_the_fork_is_deleted_before_its_branch(
         self, environment: str, control: SandboxControl
     ) -> None:
@@ -383,7 +383,7 @@ class TestSync:
     """A dbt sync that opens its branch."""
 
     @both_modes
-    @pytest.mark.parametrize("open_branch", [*WAYS, "if_supported"])
+    @pytest.mark.parametrize("open_branch", [*ENVIRONMENTS, "if_supported"])
     def test_synced_branch_can_be_queried_under_the_returned_name(
         self, open_branch: Any, deferrable: bool, control: SandboxControl
     ) -> None:
@@ -415,7 +415,7 @@ class TestSync:
         assert (found["environment"], found["active_branch_name"]) == (way, BRANCH)
         assert found["status"] == ("COMPLETED" if way else None)
 
-    @pytest.mark.parametrize("open_branch", WAYS)
+    @pytest.mark.parametrize("open_branch", ENVIRONMENTS)
     def test_unsupported_environment_fails_before_the_sync(
         self, open_branch: Any, control: SandboxControl
     ) -> None:
@@ -448,7 +448,7 @@ class TestSync:
 
     @pytest.mark.exhaustive
     @both_modes
-    @pytest.mark.parametrize("open_branch", WAYS)
+    @pytest.mark.parametrize("open_branch", ENVIRONMENTS)
     def test_a_retry_opens_the_branch_of_the_same_sync(
         self, open_branch: Any, deferrable: bool, control: SandboxControl
     ) -> None:

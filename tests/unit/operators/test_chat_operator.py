@@ -120,7 +120,7 @@ def stopped_thread(request: pytest.FixtureRequest, control: SandboxControl) -> s
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeated looks come soon."""
     monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
 
@@ -135,7 +135,7 @@ def event_of(waiting: Any) -> dict[str, Any]:
     return payload
 
 
-@pytest.mark.usefixtures("stopped_thread", "quick")
+@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
 @pytest.mark.parametrize("given", [False, True])
 def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: bool) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
@@ -150,7 +150,7 @@ def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: boo
     assert tries.store[STORE_KEY]["phase"] == "done"
 
 
-@pytest.mark.usefixtures("stopped_thread", "quick")
+@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
 def test_deferred_retry_asks_again_once_if_its_run_is_dead(control: SandboxControl) -> None:
     control.set_breakpoint("mid_stream", count=2)
     tries = TaskTries(max_tries=1)
@@ -170,7 +170,7 @@ def test_deferred_retry_asks_again_once_if_its_run_is_dead(control: SandboxContr
     assert statuses(control) == ["aborted", "aborted"]
 
 
-@pytest.mark.usefixtures("stopped_thread", "quick")
+@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
 @pytest.mark.parametrize("history", ["replay", "none"])
 def test_retry_asks_again_if_the_run_it_searched_is_dead(
     control: SandboxControl, history: Any
@@ -188,7 +188,7 @@ def test_retry_asks_again_if_the_run_it_searched_is_dead(
     assert statuses(control) == ["aborted", "finished"]
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("short_retry_pauses")
 def test_retry_asks_again_if_its_run_ended_without_an_answer(
     control: SandboxControl,
 ) -> None:
@@ -223,7 +223,7 @@ def test_text_of_the_agent_that_is_not_final_is_not_an_answer(
         )
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("short_retry_pauses")
 @pytest.mark.parametrize("failures", [1, 5])
 def test_retry_after_the_deadline_tolerates_a_short_outage(
     control: SandboxControl, failures: int
@@ -239,7 +239,7 @@ def test_retry_after_the_deadline_tolerates_a_short_outage(
     assert len(control.state().runs) == 1
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("short_retry_pauses")
 def test_retry_after_the_deadline_leaves_the_run_if_the_service_is_unreachable(
     control: SandboxControl,
 ) -> None:

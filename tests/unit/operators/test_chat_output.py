@@ -36,7 +36,7 @@ pytestmark = pytest.mark.one_case_in(3)
 
 pytest.importorskip("pyarrow")
 PROMPT = "sql: SELECT id, order_id, fee, paid_at, settled FROM payments"
-WAYS = {"on the worker": False, "deferred": True}
+MODES = {"on the worker": False, "deferred": True}
 
 
 def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def data_requests(sandbox: Sandbox) -> list[Any]:
     return [one for one in sandbox.control.state().requests if "cubesql" in one.path]
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_rows_of_a_chat_are_written_in_every_format(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -115,7 +115,7 @@ def test_rows_of_a_chat_are_written_in_every_format(
     assert data_requests(platform_sandbox) == []
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_every_row_that_the_chat_sends_is_in_the_file(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -156,7 +156,7 @@ def test_row_limits_of_the_connection_decide_whether_rows_are_truncated(
     assert (entry["row_count"], entry["truncated"]) == (2000 if not limits else 200, truncated)
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 @pytest.mark.usefixtures("platform_sandbox")
 @pytest.mark.parametrize("in_file", [False, True], ids=["XCom only", "files"])
 def test_rows_of_queries_in_xcom_are_bounded_in_bytes(
@@ -185,7 +185,7 @@ def test_wide_rows_of_a_query_do_not_fill_xcom(in_file: bool, tmp_path: Path) ->
     assert (len(query["rows"]), query["truncated"]) == (2 if in_file else 43, True)
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_all_rows_are_read_with_the_token_of_the_user(
     deferrable: bool,
     platform_sandbox: Sandbox,
@@ -292,7 +292,7 @@ def test_charts_are_written_in_the_requested_formats(
     assert manifest_of(result)["queries"][0]["chart_error"] is None
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_files_contain_all_sent_rows_regardless_of_max_rows(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -319,7 +319,7 @@ def test_files_contain_all_sent_rows_regardless_of_max_rows(
     assert "\\" not in answer
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_long_chart_specification_is_left_out_of_xcom_and_reported(
     deferrable: bool,
     platform_sandbox: Sandbox,
@@ -547,7 +547,7 @@ def test_invalid_output_arguments_are_refused(arguments: dict[str, Any], said: s
         PlatformChatOperator(task_id="ask", prompt="x", **arguments)
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_output_options_apply_to_the_files_of_queries(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -574,7 +574,7 @@ def test_result_without_output_path_names_no_files(platform_sandbox: Sandbox) ->
 
 @pytest.mark.parametrize("rows", ["values", "texts"])
 @pytest.mark.parametrize("folder", [True, False])
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_rows_of_a_chat_have_the_types_of_their_columns(
     deferrable: bool, folder: bool, rows: Any, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -597,7 +597,7 @@ def test_rows_of_a_chat_have_the_types_of_their_columns(
         assert lines[1] == "1,1,11.21,2025-01-26T01:30:00.000,true"
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_types_apply_to_all_rows_of_a_chat(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,7 @@ def error(request: pytest.FixtureRequest) -> type[BaseException]:
 
 
 @pytest.fixture(autouse=True)
-def slow_enough(control: SandboxControl) -> None:
+def slow_pace(control: SandboxControl) -> None:
     """So that each piece of an answer comes by itself."""
     control.set(pace=0.02)
 

@@ -284,7 +284,7 @@ class TestEqualSync:
     """What `if_running` does with a sync of the same branch and ref that is going on."""
 
     @pytest.fixture(autouse=True)
-    def _a_sync_that_goes_on(self, platform_sandbox: Sandbox) -> None:
+    def _slow_syncs(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(dbt_pace=300.0)
 
     @staticmethod

@@ -49,7 +49,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats come soon: what is tested is what they lead to."""
     monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
 

@@ -53,7 +53,7 @@ def in_run(run_id: str, xcoms: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-def left(control: SandboxControl, xcoms: dict[str, Any]) -> dict[str, Any]:
+def orphaned_run(control: SandboxControl, xcoms: dict[str, Any]) -> dict[str, Any]:
     """The ids of a run under way that a deferred task of DAG run "first" asked for."""
     chat_id = chat().execute(TaskTries().context())["chat_id"]
     control.set_breakpoint("mid_stream", text="month")
@@ -65,13 +65,13 @@ def left(control: SandboxControl, xcoms: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("state", ["failed", "success", "removed"])
 def test_next_dag_run_stops_the_run_of_an_ended_task(
     control: SandboxControl,
-    left: dict[str, Any],
+    orphaned_run: dict[str, Any],
     xcoms: dict[str, Any],
     states: dict[str, str],
     state: str,
 ) -> None:
     states["first"] = state
-    asking = chat(prompt="revenue by country", chat_id=left["chat_id"])
+    asking = chat(prompt="revenue by country", chat_id=orphaned_run["chat_id"])
     found = asking.execute(in_run("second", xcoms))
     assert [run.status for run in control.state().runs] == ["finished", "aborted", "finished"]
     assert found["message_id"] == control.state().runs[-1].message_id
@@ -82,7 +82,7 @@ def test_next_dag_run_stops_the_run_of_an_ended_task(
 def test_run_of_an_active_task_is_not_stopped(
     control: SandboxControl,
     task: Any,
-    left: dict[str, Any],
+    orphaned_run: dict[str, Any],
     xcoms: dict[str, Any],
     states: dict[str, str],
     state: str,
@@ -90,7 +90,7 @@ def test_run_of_an_active_task_is_not_stopped(
     states["first"] = state
     tries = TaskTries()
     tries.context = lambda: in_run("second", xcoms)  # type: ignore[method-assign]
-    asking = task(chat(prompt="revenue by country", chat_id=left["chat_id"]), tries)
+    asking = task(chat(prompt="revenue by country", chat_id=orphaned_run["chat_id"]), tries)
     control.wait_until(lambda state: [m.outcome for m in state.messages].count("busy") >= 3)
     assert control.state().aborts == []
     control.release()
@@ -99,18 +99,22 @@ def test_run_of_an_active_task_is_not_stopped(
 
 
 def test_later_message_of_the_thread_is_not_stopped(
-    control: SandboxControl, task: Any, left: dict[str, Any], xcoms: Any, states: dict[str, str]
+    control: SandboxControl,
+    task: Any,
+    orphaned_run: dict[str, Any],
+    xcoms: Any,
+    states: dict[str, str],
 ) -> None:
     """The task has ended, its run too, and somebody else asks there by now."""
     states["first"] = "failed"
     control.release()
     control.wait_until(lambda state: state.runs[-1].status == "finished")
     control.set_breakpoint("mid_stream", text="product")
-    other = task(chat(prompt="and by product?", chat_id=left["chat_id"]), TaskTries())
+    other = task(chat(prompt="and by product?", chat_id=orphaned_run["chat_id"]), TaskTries())
     control.wait_for_breakpoint("mid_stream")
     tries = TaskTries()
     tries.context = lambda: in_run("second", xcoms)  # type: ignore[method-assign]
-    asking = task(chat(prompt="revenue by country", chat_id=left["chat_id"]), tries)
+    asking = task(chat(prompt="revenue by country", chat_id=orphaned_run["chat_id"]), tries)
     control.wait_until(lambda state: [m.outcome for m in state.messages].count("busy") >= 3)
     assert control.state().aborts == []
     control.release()

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.one_case_in(3)
 
-WAYS = {"on the worker": False, "deferred": True}
+MODES = {"on the worker": False, "deferred": True}
 PAYMENTS = "SELECT id, paid_on, paid_at, fee, settled, note FROM payments ORDER BY id"
 FORMATS = ("parquet", "csv", "jsonl")
 KINDS = ["Int64", "Date", "Timestamp", "Decimal", "Boolean", "String"]
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+@pytest.fixture(params=MODES.values(), ids=MODES.keys())
 def query(request: pytest.FixtureRequest, platform_sandbox: Sandbox) -> Any:
     """Run a query; returns the result."""
 
@@ -388,7 +388,7 @@ def test_keys_that_do_not_name_each_row_fail_without_a_file(
     assert platform_sandbox.control.state().requests != []
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_query_that_cannot_be_paged_is_refused_before_anything_is_sent(
     deferrable: bool, platform_sandbox: Sandbox
 ) -> None:
@@ -839,7 +839,7 @@ def test_decorator_takes_the_options_of_the_operator(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     path = tmp_path / "one.csv"
-    for deferrable in WAYS.values():
+    for deferrable in MODES.values():
         ended(
             PlatformSqlDecoratedOperator,
             python_callable=lambda: "SELECT 1 AS a, 2 AS b",
@@ -965,7 +965,7 @@ def test_unwritable_path_is_reported_before_anything_is_sent(
 
 def test_both_modes_give_equal_results_and_files(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     found = {}
-    for name, deferrable in WAYS.items():
+    for name, deferrable in MODES.items():
         platform_sandbox.control.set(data_chunk_rows=7 if deferrable else 500)
         results, files = [], []
         for kind in FORMATS:
@@ -1029,7 +1029,7 @@ def test_a_file_of_sql_is_read_when_the_dag_is_parsed(tmp_path: Path) -> None:
     assert task.sql == "SELECT id FROM orders WHERE id = %(id)s"
 
 
-@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_the_decorated_function_is_called_once_for_a_try(
     deferrable: bool, platform_sandbox: Sandbox
 ) -> None:

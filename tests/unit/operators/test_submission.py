@@ -180,11 +180,11 @@ class StoreThatIsAway(Store):
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_write_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_submission, "WRITE_AGAIN_SECONDS", 0.01)
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("short_write_interval")
 def test_unwritten_record_is_written_as_soon_as_the_store_answers() -> None:
     """The newest of it, without anything that the task does."""
     store = StoreThatIsAway()
@@ -200,7 +200,7 @@ def test_unwritten_record_is_written_as_soon_as_the_store_answers() -> None:
         assert store[STORE_KEY]["phase"] == "done"
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("short_write_interval")
 def test_record_is_written_after_a_second_outage_too() -> None:
     store = StoreThatIsAway()
     with closing(Submission(context(store), "k")) as submission:
@@ -214,7 +214,7 @@ def test_record_is_written_after_a_second_outage_too() -> None:
             assert store[STORE_KEY]["phase"] == phase
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("short_write_interval")
 def test_record_is_not_written_after_the_end_of_the_try() -> None:
     store = StoreThatIsAway()
     submission = Submission(context(store), "k")

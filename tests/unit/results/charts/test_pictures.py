@@ -19,7 +19,7 @@ pytest.importorskip("vl_convert", reason="the extra charts is not installed")
 
 
 @pytest.fixture(scope="module")
-def artist() -> Iterator[ChartRenderer]:
+def renderer() -> Iterator[ChartRenderer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fonts, "SYSTEM_FOLDERS", ())
         with pictures.drawing() as drawing:
@@ -28,10 +28,10 @@ def artist() -> Iterator[ChartRenderer]:
 
 @pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
-def test_chart_equals_its_approved_picture(artist: ChartRenderer, chart: Chart) -> None:
+def test_chart_equals_its_approved_picture(renderer: ChartRenderer, chart: Chart) -> None:
     """Pixel by pixel where the same version of the library drew it, else within a tolerance."""
     kept = (FOLDER / f"{chart.name}.png").read_bytes()
-    drawn = pictures.draw(artist, chart)
+    drawn = pictures.draw(renderer, chart)
     assert [note[: len(chart.note)] for note in drawn.notes] == ([chart.note] if chart.note else [])
     if pictures.drawn_by(kept) == pictures.library():
         assert pictures.compact(drawn["png"], pictures.library()) == kept
@@ -39,11 +39,11 @@ def test_chart_equals_its_approved_picture(artist: ChartRenderer, chart: Chart) 
         assert pictures.difference(drawn["png"], kept) <= TOLERANCE
 
 
-def test_tolerance_does_not_let_another_chart_pass(artist: ChartRenderer) -> None:
+def test_tolerance_does_not_let_another_chart_pass(renderer: ChartRenderer) -> None:
     bars = CHARTS[0]
     kept = (FOLDER / f"{bars.name}.png").read_bytes()
     for rows in (bars.rows[:-1], [[bars.rows[0][0], "1150.50"], *bars.rows[1:]]):
-        drawn = artist.render(bars.spec, bars.described, rows)["png"]
+        drawn = renderer.render(bars.spec, bars.described, rows)["png"]
         assert pictures.difference(drawn, kept) > TOLERANCE
     assert pictures.difference(kept, kept) == 0
 
