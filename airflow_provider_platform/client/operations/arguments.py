@@ -1,6 +1,6 @@
 """The arguments of a declared operation, checked where the call is written.
 
-Whoever writes a call sees at that line what is wrong with it and what to write instead: a wrong
+The error appears at the line of the call, and says what is wrong and what to write instead. A wrong
 argument raises PlatformInputError, and nothing was sent.
 """
 
@@ -24,7 +24,7 @@ _DEPLOYMENT = "deployment_id"
 
 
 class Arguments:
-    """The arguments that an operation takes: `models` are those of its `query` and `body`."""
+    """The arguments of an operation: `models` are the models of its `query` and `body`."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class Arguments:
 
     @property
     def usage(self) -> str:
-        """A call as it is written: `update_report(report_id=…, body=UpdateReportInput(…))`."""
+        """Return an example of a call: `update_report(report_id=…, body=UpdateReportInput(…))`."""
         return self._call({name for name in self._parameters if name != _DEPLOYMENT})
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by name. Raises PlatformInputError for one that is missing or unknown, and
-        for one without a name."""
+        """Return the arguments by name. Raises PlatformInputError for a missing, unknown or
+        positional argument."""
         if args:
             self._refuse("takes its arguments by name")
         for name in kwargs:
@@ -55,8 +55,8 @@ class Arguments:
         return dict(kwargs)
 
     def id(self, name: str, value: Any) -> int | str | None:
-        """An id or a name of the path. Raises PlatformInputError for what is neither text nor whole
-        number, and for what names no resource."""
+        """Return an id or a name for the path. Raises PlatformInputError if it is neither a string
+        nor an integer, or if it cannot name a resource."""
         if name == _DEPLOYMENT:
             return check_deployment_id(value)
         if value is None or (isinstance(value, str) and value.strip() in ("", ".", "..")):
@@ -79,11 +79,10 @@ class Arguments:
         value: Any,
         known: Mapping[str, Any] | None = None,
     ) -> M | None:
-        """The query or the body as its model, made of a dict of its fields where one is given.
-
-        `known` are the ids of the path, under the service's names: the body's fields of these
-        names are taken from there. Raises PlatformInputError for another model, a bad field, and a
-        field that contradicts the path.
+        """Return the query or the body as its model. A dict of fields is converted. `known` are the
+        ids of the path, under the service's names: fields of the body with these names get these
+        values. Raises PlatformInputError for another model, an invalid field, and a field that
+        contradicts the path.
         """
         if model is None:
             return None
@@ -100,7 +99,7 @@ class Arguments:
         return self._complete(place, value, known or {})
 
     def _complete(self, place: str, value: M, known: Mapping[str, Any]) -> M:
-        """The body with the ids that the call has already."""
+        """Return the body with the ids that the call already has."""
         taken: dict[str, int] = {}
         for name in type(value).model_fields:
             there, own = known.get(to_camel(name)), getattr(value, name)

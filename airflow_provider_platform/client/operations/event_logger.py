@@ -1,4 +1,4 @@
-"""Logging what a program notifies of: the text of an event is its line in the log."""
+"""Logs the events of a program: the text of an event is its line in the log."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Log(Protocol):
 
 
 SHOWN_STEPS = 12
-"""Lines of a run that are shown as they come; those of a longer one are folded."""
+"""How many lines of a run are shown at once; later lines are folded."""
 
 
 class EventLog:
-    """A listener that logs every event, without the secrets: what failed as a warning, the rest as
+    """A listener that logs every event without the secrets: failures as warnings, the rest as
     information. The later lines of a long run are in a group, which log viewers fold and `close`
     ends."""
 
@@ -53,7 +53,7 @@ class EventLog:
         self._log.info("%s", self._secrets.redact(str(event)))
 
     def close(self) -> None:
-        """The run is over; what is said of its end is shown."""
+        """End the group: lines about the end of the run are shown."""
         if self._lines > SHOWN_STEPS:
             self._log.info("::endgroup::")
         self._lines = 0

@@ -1,10 +1,10 @@
-"""Base classes of the models: lenient towards answers, strict towards requests.
+"""Base classes of the models: lenient with responses, strict with requests.
 
-Answers age: unknown fields are kept, names follow the service (camelCase in JSON, snake_case in
-Python), numbers may arrive as strings and strings as numbers. A field that need not be there may
-also have another type than the described one: it is None then, and the JSON keeps what the service
-sent, since an answer that was given must not count as lost. Requests are ours: an unknown argument
-is a mistake and is refused before anything is sent.
+Responses change from release to release: unknown fields are kept, names follow the service
+(camelCase in JSON, snake_case in Python), numbers may arrive as strings and strings as numbers. An
+optional field may also have another type than the documented one: it is then None, and the JSON
+keeps what the service sent, because a response that arrived must not count as lost. Requests are
+made by this package: an unknown argument is a mistake, and is refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from airflow_provider_platform.client.operations.secret_names import (
 )
 
 Number = int | float
-"""A number of the service: what came whole stays whole in JSON."""
+"""A number from the service: an integer stays an integer in JSON."""
 
 
 class Timestamp(datetime):
-    """A time in an answer: an aware datetime that remembers the text it came as.
+    """A time in a response: an aware datetime that keeps the text that the service sent.
 
-    The service sends a `date` or a `date-time`: a bare date is its midnight, and what names no
-    zone is UTC. In JSON it is the very text that the service sent.
+    The service sends a `date` or a `date-time`. A date means its midnight, and a time without a
+    zone is UTC. In JSON it is the text that the service sent.
     """
 
     text: str | None = None
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """The time that a text says. Raises ValueError where it says none."""
+        """Return the time in a text. Raises ValueError if the text is not a time."""
         if isinstance(value, cls):
             return value
         if not isinstance(value, str):
@@ -101,13 +101,13 @@ _NAMES = ConfigDict(
 
 
 class ResponseModel(BaseModel):
-    """A resource as the service describes it; fields it adds later are kept as they come.
+    """A resource as the service describes it. Fields that later releases add are kept unchanged.
 
-    Required fields are those without which the resource cannot be told or used (its id, a
-    token) and those the service's description requires; any other may be missing. Any other may
-    also hold what its type does not allow: the field is None then and not in `model_fields_set`,
-    and `to_json` has the value as it came. `deciding` names the optional fields for which that is
-    not so, because a caller would do the wrong thing with None.
+    A field is required if the resource cannot be identified or used without it (its id, a token),
+    or if the service's description requires it. Every other field may be missing, or have a value
+    that its type does not allow: the field is then None and not in `model_fields_set`, and
+    `to_json` has the value that the service sent. `deciding` names the optional fields for which
+    such a value is an error, because a caller would do the wrong thing with None.
     """
 
     model_config = ConfigDict(**_NAMES, extra="allow")
@@ -130,7 +130,8 @@ class ResponseModel(BaseModel):
 
     @classmethod
     def _odd_fields(cls, value: Any, error: ValidationError) -> dict[str, Any]:
-        """The fields that the error is about, as they came; nothing where one of them decides."""
+        """Return the fields with errors, as the service sent them; nothing if one of them is
+        `deciding`."""
         odd: dict[str, Any] = {}
         for item in error.errors(include_input=False, include_url=False, include_context=False):
             sent = item["loc"][0] if item["loc"] else None
@@ -145,13 +146,13 @@ class ResponseModel(BaseModel):
         return odd
 
     def words(self, name: str) -> str | None:
-        """What the service says in a text field; the JSON of what it sent where that is no text."""
+        """Return the service's text in a field; if it is not a string, its JSON."""
         odd = (self.model_extra or {}).get(type(self).model_fields[name].alias or name)
         return getattr(self, name) if odd is None else json.dumps(odd, default=str)
 
     def decided(self, name: str) -> Any:
-        """The value of a field on which the caller's next step depends. Raises
-        PlatformProtocolError where its type is not the described one."""
+        """Return the value of a field on which the caller's next step depends. Raises
+        PlatformProtocolError if it has another type than the documented one."""
         alias = type(self).model_fields[name].alias or name
         if alias in (self.model_extra or {}):
             raise PlatformProtocolError(
@@ -167,7 +168,7 @@ class ResponseModel(BaseModel):
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON with the service's field names: what the service sent, and nothing more.
+        """Return plain JSON with the service's field names: only what the service sent.
 
         Secrets (`SecretStr` fields) stay masked.
         """
@@ -175,7 +176,7 @@ class ResponseModel(BaseModel):
 
 
 class EmptiableResponse(ResponseModel):
-    """An answer that the service may leave empty (no body, `null`): then nothing in it is set."""
+    """A response that the service may leave empty (no body, `null`): then no field is set."""
 
     @model_validator(mode="before")
     @classmethod
@@ -184,7 +185,7 @@ class EmptiableResponse(ResponseModel):
 
 
 class _FieldMark:
-    """Says more of an optional field than its type: null is never sent in it.
+    """Marks an optional field in which null is never sent.
 
     Such a field has a default of None, which its JSON Schema does not allow.
     """
@@ -201,15 +202,15 @@ class _FieldMark:
 
 
 class _KnownByCall(_FieldMark):
-    """Marks an id that the service wants in the body too, and that the call has already."""
+    """Marks an id that the service requires in the body too, and that the call already has."""
 
 
 NEVER_NULL = _FieldMark()
-"""Marks an optional field for which the service takes no null: None leaves it out."""
+"""Marks an optional field for which the service does not accept null: None leaves it out."""
 
 KnownId = Annotated[int | None, _KnownByCall()]
-"""An id in a body that the call has already: in its path, or, a deployment's, in the configuration
-of the client. None takes it from there."""
+"""An id in a body that the call already has: in its path, or, for a deployment, in the client's
+configuration. None means that id."""
 
 
 if TYPE_CHECKING:
@@ -221,22 +222,21 @@ else:
             return cls.of(arguments)
 
     class _CheckedInput(BaseModel, metaclass=_CheckedCall):
-        """Made by its fields like any model, with the errors of `InputModel.of`."""
+        """Created from its fields like any model, but with the errors of `InputModel.of`."""
 
 
 class InputModel(_CheckedInput):
-    """A request body, made of its fields in snake_case.
+    """A request body, created from its fields in snake_case.
 
-    A field that is left out is not sent. One that is given as None is sent as null where the
-    service takes null, and otherwise not sent. An unknown name or a bad value raises
-    PlatformInputError.
+    A field that is left out is not sent. A field of None is sent as null if the service accepts
+    null, and otherwise not sent. An unknown name or an invalid value raises PlatformInputError.
     """
 
     model_config = ConfigDict(**_NAMES, extra="forbid", ser_json_inf_nan="constants")
     rules: ClassVar[tuple[Rule, ...]] = ()
-    """What several fields must fulfil together."""
+    """The rules that several fields must fulfil together."""
     none_is_absent: ClassVar[bool] = False
-    """Whether None counts as absent in every field."""
+    """Whether None counts as absent in each field."""
 
     @model_validator(mode="before")
     @classmethod
@@ -252,7 +252,8 @@ class InputModel(_CheckedInput):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_boolean_as_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """True would count as 1, and name somebody else's dashboard or folder."""
+        """Refuse a boolean as a number: True would count as 1, and could name another dashboard or
+        folder."""
         items = value if isinstance(value, list) else [value]
         if any(isinstance(item, bool) for item in items):
             leaves = _leaves_of(cls.model_fields[str(info.field_name)].annotation)
@@ -283,13 +284,14 @@ class InputModel(_CheckedInput):
 
     @classmethod
     def is_known_by_call(cls, name: str) -> bool:
-        """Whether the field of this name is an id that the call has already."""
+        """Return whether the field of this name is an id that the call already has."""
         field = cls.model_fields.get(name)
         return field is not None and any(isinstance(mark, _KnownByCall) for mark in field.metadata)
 
     @classmethod
     def _takes_null(cls, name: str) -> bool:
-        """Whether None in the field of this name is sent; an unknown name is left to be refused."""
+        """Return whether None in the field of this name is sent. An unknown name is refused
+        later."""
         if cls.none_is_absent:
             return False
         field = cls.model_fields.get(name)
@@ -297,19 +299,18 @@ class InputModel(_CheckedInput):
 
     @property
     def cursor_allowed(self) -> bool:
-        """Whether the list that is asked for with these parameters can be paged by cursor."""
+        """Whether a list with these parameters can be paged by cursor."""
         return True
 
     @staticmethod
     def caller_name(name: str) -> str:
-        """What a caller calls the field of this name: arguments are written in snake_case."""
+        """Return the caller's name of a field: arguments are in snake_case."""
         return to_snake(name)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The input made of its fields, in snake_case or as the service writes them.
-
-        Raises PlatformInputError naming the field and the rule, never the value.
+        """Create the input from its fields, in snake_case or as the service writes them. Raises
+        PlatformInputError, which names the field and the rule, never the value.
         """
         try:
             return cls.model_validate(dict(values))
@@ -318,12 +319,12 @@ class InputModel(_CheckedInput):
 
     @classmethod
     def build(cls, **values: Any) -> Self:
-        """The input made of arguments of which None counts as absent. Raises as `of`."""
+        """Create the input from arguments; None counts as absent. Raises as `of`."""
         return cls.of({name: value for name, value in values.items() if value is not None})
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that were given, under the service's names, as plain JSON. Raises
-        PlatformInputError for a value in a free-form field that JSON cannot carry."""
+        """Return the given fields as plain JSON, under the service's names. Raises
+        PlatformInputError for a value in a free-form field that JSON cannot represent."""
         try:
             return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
         except PydanticSerializationError as error:
@@ -334,32 +335,32 @@ class InputModel(_CheckedInput):
 
 
 def _leaves_of(annotation: Any) -> frozenset[Any]:
-    """The types that an annotation names, without those that only hold others."""
+    """Return the types in an annotation, without containers and unions."""
     parts = get_args(annotation)
     return frozenset().union(*map(_leaves_of, parts)) if parts else frozenset({annotation})
 
 
 class QueryModel(InputModel):
-    """Query parameters, made of their fields in snake_case; None counts as absent."""
+    """Query parameters, created from their fields in snake_case; None counts as absent."""
 
     none_is_absent: ClassVar[bool] = True
 
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(hide_credentials)]
-"""An object of an answer that no model describes further, under the service's names; credentials in
-it become SecretStr."""
+"""An object in a response without a model of its own, under the service's names. Credentials in it
+become SecretStr."""
 
 InputSecret = Annotated[
     SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), return_type=str)
 ]
-"""A secret to send: hidden everywhere but in the body of the request."""
+"""A secret to send: hidden everywhere except in the body of the request."""
 
 
 def input_error(
     error: ValidationError, name: Callable[[str], str] = to_snake
 ) -> PlatformInputError:
-    """What pydantic found wrong with arguments, as one error that names every field as its caller
-    writes it: `name` makes that of the service's name."""
+    """Return pydantic's errors about arguments as one error. It names each field as the caller
+    writes it; `name` converts the service's name to that."""
     problems = [
         (".".join(name(str(part)) for part in item["loc"]), rule_of(item))
         for item in error.errors(include_input=False, include_url=False)
@@ -392,7 +393,7 @@ _RULES = {
     "string_too_short": "must have at least {min_length} characters",
     "string_type": "must be text",
 }
-"""What must hold, by the type of pydantic's error."""
+"""The rule for each type of pydantic's errors."""
 
 
 def rule_of(error: ErrorDetails) -> str:

@@ -1,4 +1,4 @@
-"""Management calls as data: a declared function says what an operation is, `Operation` is one call.
+"""Management calls as data: a declared function describes an operation, `Operation` is one call.
 
 A declaration is a signature without a body: the path parameters, `query` and `body` where the
 operation has them, and the type of its answer. Its docstring is its documentation.
@@ -11,10 +11,10 @@ operation has them, and the type of its answer. Its docstring is its documentati
 
     operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput(branch_name="nightly"))
 
-Calling it checks and encodes the parameters and gives an `Operation`, which a client runs,
-synchronously or not; neither does any I/O. A body and a query may be dicts of their model's fields.
-Where no deployment is given, the one of the client's configuration is meant, and a body's field
-that repeats an id of the path is taken from there.
+A call of the function checks and encodes the parameters and returns an `Operation`, which a client
+runs, synchronously or not. Neither does any I/O. A body and a query may be dicts of their model's
+fields. Without a deployment, the deployment of the client's configuration is used. A field of the
+body that repeats an id of the path gets its value.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DeploymentId = int | str | None
-"""A deployment; None is the one of the client's configuration."""
+"""A deployment; None means the deployment of the client's configuration."""
 METHODS: tuple[Method, ...] = get_args(Method)
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
@@ -101,7 +101,7 @@ def endpoint(
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Endpoint(Generic[P, T]):
-    """One declared operation of the management API; calling it gives an `Operation`.
+    """One declared operation of the management API. A call returns an `Operation`.
 
     `help`, `inspect.signature` and editors see the declaration.
     """
@@ -121,17 +121,16 @@ class Endpoint(Generic[P, T]):
         object.__setattr__(self, "__wrapped__", self.declaration)
 
     def __get__(self, instance: object, owner: type | None = None) -> Endpoint[P, T]:
-        """This operation: `inspect` and `help` know functions by this method."""
+        """Return this operation. `inspect` and `help` recognize functions by this method."""
         return self
 
     def __repr__(self) -> str:
         return f"{self.name}{self._signature}"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-        """One call of this operation.
-
-        Raises PlatformInputError for an argument that is missing, unknown or of another type, for
-        a bad field, and for an id that names no resource.
+        """Return one call of this operation. Raises PlatformInputError for an argument that is
+        missing, unknown or of another type, for an invalid field, and for an id that cannot name a
+        resource.
         """
         arguments = self._arguments
         values = arguments.bind(args, kwargs)
@@ -168,12 +167,12 @@ class Endpoint(Generic[P, T]):
 
     @property
     def description(self) -> str:
-        """A few words for logs and errors: the name as it is spoken."""
+        """A few words for logs and errors: the name with spaces."""
         return self.name.replace("_", " ")
 
     @property
     def usage(self) -> str:
-        """A call of this operation as it is written."""
+        """An example of a call of this operation."""
         return self._arguments.usage
 
     @property
@@ -193,7 +192,7 @@ class Endpoint(Generic[P, T]):
 
     @property
     def answer(self) -> type[T]:
-        """The type of a successful answer; `type(None)` where the caller has no use for it."""
+        """The type of a successful answer; `type(None)` if the caller does not need it."""
         return cast("type[T]", self._types["return"])
 
     @cached_property
@@ -210,13 +209,13 @@ class Endpoint(Generic[P, T]):
 
     @staticmethod
     def _leaves_open(body: InputModel | None) -> bool:
-        """Whether the body names a deployment, and the one of the configuration is meant."""
+        """Return whether the body needs the deployment of the configuration."""
         if body is None or not body.is_known_by_call(_DEPLOYMENT_FIELD):
             return False
         return getattr(body, _DEPLOYMENT_FIELD) is None
 
     def _placeholder(self, name: str) -> str:
-        """The placeholder of a path parameter: the service calls some ids just `{id}`."""
+        """Return the placeholder of a path parameter: the service calls some ids just `{id}`."""
         return name if name in self.path_parameters else "id"
 
     def _paging(self, query: InputModel | None) -> frozenset[str]:
@@ -266,7 +265,7 @@ class Operation(Generic[T]):
 
     @property
     def request_name(self) -> RequestName:
-        """What errors call this call."""
+        """The name of this call in errors."""
         where = ": ".join(filter(None, [self.subject, self._request_line]))
         return RequestName(self.description, where)
 
@@ -274,17 +273,17 @@ class Operation(Generic[T]):
     def _request_line(self) -> str:
         """The method and the path."""
         below = BUILD_API if self.api == "build" and not self.described else ""
-        path = self.path.replace(f"{{{DEPLOYMENT}}}", "…")  # none is given, nor known yet
+        path = self.path.replace(f"{{{DEPLOYMENT}}}", "…")  # no deployment is given or known yet
         return f"{self.method} {below}{path}"
 
     def url(self, management_url: str) -> str:
-        """The whole address, for a management address ending in `/api`."""
+        """Return the whole address, for a management address that ends in `/api`."""
         if self.api == "management":
             return f"{management_url}{self.path}"
         return f"{management_url.removesuffix('/api')}{BUILD_API}{self.path}"
 
     def in_deployment(self, resolve: Callable[[], int]) -> Operation[T]:
-        """This call with the deployment that `resolve` gives, where none was given."""
+        """Return this call, with the deployment of `resolve` if the call has none."""
         if self.deployment_in_body:
             body = {DEPLOYMENT: resolve(), **self.body}
             return replace(self, body=body, deployment_in_body=False).in_deployment(resolve)
@@ -302,8 +301,8 @@ class Operation(Generic[T]):
         return TypeAdapter(self.answer)
 
     def done_before(self) -> T:
-        """The answer to a call whose effect is there already, about which the service says no
-        more: a model in which nothing is set, None where the answer is none."""
+        """Return the answer of a call that was already done before, so that the service returns
+        none: a model without set fields, or None if the operation has no answer."""
         try:
             return self.read(None)
         except PlatformProtocolError:
@@ -312,8 +311,8 @@ class Operation(Generic[T]):
             return cast("T", answer.model_construct() if is_model else None)
 
     def read(self, value: object) -> T:
-        """The answer as its type. Raises PlatformProtocolError where the shape is not the agreed
-        one, naming the fields."""
+        """Return the answer as its type. Raises PlatformProtocolError, which names the fields, if
+        the shape is not the documented one."""
         if self.answer is type(None):
             return cast("T", None)  # type: ignore[redundant-cast]
         try:
@@ -333,8 +332,8 @@ class Operation(Generic[T]):
 def raw_operation(
     method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
 ) -> Operation[Any]:
-    """Any operation below the management address, by method and path, as in `/v1/app-config`, or
-    of the API beside it by its whole path, as in `/build/api/v1/...`.
+    """Return any operation below the management address, by method and path, such as
+    `/v1/app-config`. For the other API, use its whole path, such as `/build/api/v1/...`.
 
     `{deploymentId}` in the path is the deployment of the client's configuration; a query parameter
     of None counts as not given, the body is sent as it is. The answer is plain JSON. Raises

@@ -45,11 +45,11 @@ log = logging.getLogger(__name__)
 _ROWS = frozenset({"items", "data"})
 
 PAGES_WITHOUT_NEWS = 100
-"""So many pages in a row that are empty, or the same, are a list that never ends."""
+"""After so many empty or equal pages in a row, a list counts as endless."""
 
 
 class PageInfo(ResponseModel):
-    """Where a page stands in its list."""
+    """The position of a page in its list."""
 
     deciding = frozenset({"has_next_page"})
 
@@ -60,7 +60,7 @@ class PageInfo(ResponseModel):
 
 
 class Pagination(ResponseModel):
-    """Where a page stands in its list, as older releases say it."""
+    """The position of a page in its list, in the form of older releases."""
 
     total: int | None = None
     offset: int | None = None
@@ -127,7 +127,7 @@ class Page(ResponseModel, Generic[T]):
         if not self.model_fields_set & _ROWS:
             raise ValueError("has neither items nor data")
         if self.page_info is None and self.total is None:
-            # A length that cannot be read must not make one page the whole list.
+            # A length that cannot be parsed must not make one page the whole list.
             odd = {"count", "totalCount", "pagination"} & set(self.model_extra or {})
             if odd:
                 raise ValueError(f"has a {min(odd)} that cannot be read")
@@ -145,7 +145,7 @@ class Page(ResponseModel, Generic[T]):
 
     @property
     def total(self) -> int | None:
-        """How many items the whole list has, where the service says so."""
+        """How many items the whole list has; None if the service does not say."""
         older = self.pagination.total if self.pagination else None
         said = (self.count, self.total_count, older)
         return next((number for number in said if number is not None), None)
@@ -212,7 +212,7 @@ def _refuse(problem: str, *, field: str = "query") -> NoReturn:
 
 
 def check_listing(operation: object) -> None:
-    """Raises PlatformInputError for what is not one call of an operation that gives a list."""
+    """Raise PlatformInputError for anything but one call of an operation that returns a list."""
     if isinstance(operation, Endpoint):
         usage = operation.usage
         _refuse(f"{operation.name} was not called. Write iterate({usage})", field="operation")
@@ -307,7 +307,8 @@ class PageWalk(Generic[T]):
         return self._page_of({**self._start.query, "after": cursor})
 
     def _count_without_news(self, rows: list[T]) -> None:
-        """A filtered list may have empty pages; not one after the other for ever."""
+        """Count pages without new rows: a filtered list may have some empty pages, but not
+        endlessly many."""
         keys = [_identity(row) for row in rows]
         news = bool(keys) and keys != self._last_keys
         self._last_keys = keys
@@ -320,7 +321,7 @@ class PageWalk(Generic[T]):
             return page.page_info is not None and page.page_info.has_next_page
         before = 0
         if self._first_page is not None:
-            # Whether pages count from 0 or from 1 is not described: at least so many came before.
+            # Whether pages count from 0 or from 1 is not documented: at least so many came before.
             before = max(self._first_page - 1, 0) * self._size(page)
         more = page.total > before + self._received
         came = bool(page.rows) or page.left_out > 0
@@ -332,9 +333,9 @@ class PageWalk(Generic[T]):
         return self._page_size
 
     def _numbered(self, page: Page[T]) -> Operation[Page[T]] | None:
-        """The next request by number. Whether pages count from 0 or from 1 is not described: if the
-        caller gave none, page 1 is asked for, and where it is the first one again, its rows are
-        known already."""
+        """The next request by number. Whether pages count from 0 or from 1 is not documented. If
+        the caller gave no page, page 1 is requested. If it is the first page again, its rows are
+        already known."""
         query = {k: v for k, v in self._start.query.items() if k not in PAGING}
         query["limit"] = self._size(page)
         if not page.rows and not page.left_out:
@@ -360,7 +361,7 @@ class PageWalk(Generic[T]):
         return self._page_of(query)
 
     def _page_of(self, query: Mapping[str, Any]) -> Operation[Page[T]]:
-        """The request for a later page."""
+        """Return the request for a later page."""
         return replace(self._start, query=query, later_page=self._readable)
 
     def _unseen(self, rows: list[T]) -> list[T]:
@@ -386,7 +387,7 @@ class PageWalk(Generic[T]):
 
 
 def _is_in_item(loc: tuple[int | str, ...]) -> bool:
-    """Whether a field of a page is meant that is inside one of its items."""
+    """Return whether the location is inside an item of a page."""
     return len(loc) > 1 and loc[0] in _ROWS and isinstance(loc[1], int)
 
 
@@ -421,7 +422,7 @@ async def _items(
 
 
 def _identity(row: object) -> str:
-    """What tells a row from the others of its list: its id, or the whole of it."""
+    """Return what distinguishes a row from the other rows of its list: its id, or the whole row."""
     if isinstance(row, dict):
         return str(row.get("id", row))
     return str(getattr(row, "id", row))
@@ -429,8 +430,8 @@ def _identity(row: object) -> str:
 
 @dataclass(frozen=True)
 class Collected(Generic[T]):
-    """The items of a list; `truncated` says that there are more than were asked for, `left_out`
-    how many do not have the described shape."""
+    """The items of a list; `truncated` says that there are more than requested, `left_out` how many
+    do not have the documented shape."""
 
     items: list[T]
     truncated: bool
@@ -440,7 +441,7 @@ class Collected(Generic[T]):
 def collect(
     operation: Operation[Page[T]], *, max_items: int | None = None
 ) -> Program[Collected[T]]:
-    """Read a list to its end, or until `max_items` are there."""
+    """Read a list to its end, or until it has `max_items`."""
     walk = PageWalk(operation)
     items: list[T] = []
     left_out = 0

@@ -12,29 +12,30 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.addresses import has_relative_steps
 
 Api = Literal["management", "build"]
-"""Which of the two APIs of the management host: the build API holds the data model."""
+"""The two APIs of the management host; the build API is about the data model."""
 BUILD_API = "/build/api"
 
 DEPLOYMENT = "deploymentId"
-"""The path parameter that the configuration fills in where no deployment is given."""
+"""The path parameter that the configuration fills in if no deployment is given."""
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 def api_of(path: str) -> tuple[Api, str]:
-    """Which API a path is of, and the path below that API's address."""
+    """Return the API of a path, and the path below that API's address."""
     if path.startswith(f"{BUILD_API}/"):
         return "build", path.removeprefix(BUILD_API)
     return "management", path
 
 
 def placeholders(template: str) -> list[str]:
-    """The names of a path's parameters, as the service spells them."""
+    """Return the names of a path's parameters, as the service spells them."""
     return _PARAMETER.findall(template)
 
 
 def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | None = None) -> str:
-    """The path with every parameter encoded as one segment; the one named by `leave` stays open.
+    """Return the path with each parameter encoded as one segment. The parameter `leave` is not
+    filled in.
 
     Raises PlatformInputError naming a parameter that is missing, unknown, empty or a relative
     step.
@@ -66,7 +67,7 @@ def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | N
 
 
 def check_deployment_id(value: object) -> int | None:
-    """A deployment's id as a number, None where nothing is given. Raises PlatformInputError."""
+    """Return a deployment's id as a number; None if it is not given. Raises PlatformInputError."""
     if value is None or value == "":
         return None
     text = str(value).strip()
@@ -79,7 +80,7 @@ def check_deployment_id(value: object) -> int | None:
 
 
 def check_path(path: str) -> str:
-    """A path that a caller supplied, below the management address, with a leading `/`.
+    """Return a caller's path below the management address, with a leading `/`.
 
     A trailing `/` is kept (one described operation has it), and so is `{deploymentId}`. Raises
     PlatformInputError.
@@ -111,7 +112,7 @@ def check_path(path: str) -> str:
 
 
 def subject_of(parameters: Mapping[str, object]) -> str:
-    """What the parameters name, for error messages."""
+    """Return the resources that the parameters name, for error messages."""
     known = {name: value for name, value in parameters.items() if value is not None}
     return ", ".join(f"{_words(name)} {value}" for name, value in known.items())
 

@@ -1,12 +1,13 @@
-"""Rules of arguments: what one may hold, and which of several exclude each other or go together.
+"""Rules of arguments: the allowed values, and which arguments exclude each other or belong
+together.
 
-These are the rules of arguments that are no fields of a model: of operators, sensors and the hook's
-methods. A rule of one value takes the argument's name and the value that was given. It returns the
-value that is meant and raises PlatformInputError. A template may render a number as text and an
-absent value as "" or "None", so texts are read here. A rule of several arguments takes the values
-by name, None for what is absent, and raises ValueError. Models declare theirs in `rules`, and so do
-operators. Only the standard library is needed here, so that DAG files can be checked while they are
-parsed.
+These are the rules of arguments that are not fields of a model: arguments of operators, sensors and
+the hook's methods. A rule of one value gets the argument's name and value, and returns the
+converted value or raises PlatformInputError. A template may render a number as a string and an
+absent value as "" or "None", so the rules parse strings. A rule of several arguments gets the
+values by name, None for an absent value, and raises ValueError. Models and operators declare these
+rules in `rules`. This module needs only the standard library, so that arguments can be checked
+while a DAG file is parsed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SHOWN = 60
-"""Characters of a wrong value that its error shows."""
+"""How many characters of a wrong value its error shows."""
 LONGEST_SECONDS = 1e9
 _UNSAID = object()
 
@@ -36,7 +37,7 @@ _UNSAID = object()
 
 
 def optional(value: Any) -> Any:
-    """The value, or None where it rendered to nothing."""
+    """Return the value, or None if it rendered to nothing."""
     if isinstance(value, str) and value.strip() in ("", "None"):
         return None
     return value
@@ -45,7 +46,7 @@ def optional(value: Any) -> Any:
 def or_none(
     check: Callable[Concatenate[str, Any, P], T],
 ) -> Callable[Concatenate[str, Any, P], T | None]:
-    """The same check, and None for what rendered to nothing."""
+    """Return the same check, with None for a value that rendered to nothing."""
 
     def checked(name: str, value: Any, /, *args: P.args, **limits: P.kwargs) -> T | None:
         present = optional(value)
@@ -57,7 +58,7 @@ def or_none(
 def number(
     name: str, value: Any, *, minimum: float | None = None, above: float | None = None
 ) -> float:
-    """A finite number, rendered or not. Raises PlatformInputError."""
+    """Return a finite number, also from a string. Raises PlatformInputError."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -76,7 +77,7 @@ def number(
 
 
 def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
-    """A whole number, rendered or not: every digit of it, which a float has not of a large one.
+    """Return a whole number, also from a string, with all its digits, which a float would lose.
     Raises PlatformInputError."""
     parsed = number(name, value, minimum=minimum)
     if parsed != int(parsed):
@@ -85,19 +86,19 @@ def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = N
         raise refuse(name, f"must be at most {maximum}", value)
     try:
         return int(value)
-    except ValueError:  # a text like "7.0"
+    except ValueError:  # a string like "7.0"
         return int(parsed)
 
 
 def integer(name: str, value: Any, *, minimum: int) -> int:
-    """An int of Python, no text. Raises PlatformInputError."""
+    """Return an int; a string is refused. Raises PlatformInputError."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise refuse(name, f"must be a whole number, {minimum} or more", value)
     return value
 
 
 def boolean(name: str, value: Any) -> bool:
-    """True or False, rendered or not. Raises PlatformInputError."""
+    """Return True or False, also from a string. Raises PlatformInputError."""
     try:
         return read_boolean(value)
     except ValueError as error:
@@ -105,7 +106,7 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def boolean_or(name: str, value: Any, choices: tuple[str, ...]) -> bool | str:
-    """True, False, or one of the choices. Raises PlatformInputError."""
+    """Return True, False, or one of the choices. Raises PlatformInputError."""
     if str(value) in choices:
         return str(value)
     try:
@@ -116,8 +117,8 @@ def boolean_or(name: str, value: Any, choices: tuple[str, ...]) -> bool | str:
 
 
 def seconds(name: str, value: Any) -> float:
-    """A length of time above 0 in seconds, rendered or not, or a timedelta; at most what a moment
-    can still be counted with. Raises PlatformInputError."""
+    """Return a duration above 0 in seconds, from a number, a string or a timedelta. It must be
+    small enough for date arithmetic. Raises PlatformInputError."""
     parsed = number(name, in_seconds(value), above=0)
     if parsed > LONGEST_SECONDS:
         raise refuse(name, f"must be at most {LONGEST_SECONDS:.0f} seconds", value)
@@ -125,19 +126,19 @@ def seconds(name: str, value: Any) -> float:
 
 
 def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """One of the choices. Raises PlatformInputError."""
+    """Return one of the choices. Raises PlatformInputError."""
     if str(value) not in choices:
         raise refuse(name, f"must be one of {', '.join(choices)}", value)
     return str(value)
 
 
 def identifier(name: str, value: Any) -> int:
-    """A positive whole number. Raises PlatformInputError."""
+    """Return a positive whole number. Raises PlatformInputError."""
     return whole_number(name, value, minimum=1)
 
 
 def text(name: str, value: Any) -> str:
-    """A text that says something; a number counts as its digits. Raises PlatformInputError."""
+    """Return a non-empty string; a number counts as its digits. Raises PlatformInputError."""
     present = optional(value)
     if present is None or _has_no_text(present) or not str(present).strip():
         raise refuse(name, "must be a non-empty string", value)
@@ -145,8 +146,8 @@ def text(name: str, value: Any) -> str:
 
 
 def _has_no_text(value: Any) -> bool:
-    """Whether the value is of a kind whose text tells what it is, not what it says: a container, a
-    function that was not called, an object."""
+    """Return whether the string of a value would only describe the object: a container, a function
+    that was not called, an object."""
     types = (bool, dict, list, tuple, set, frozenset, bytes, bytearray)
     is_bare = str(value) == object.__repr__(value)
     return is_bare or callable(value) or isinstance(value, types)
@@ -159,13 +160,15 @@ optional_text = or_none(text)
 
 
 def mapping(name: str, value: Any) -> dict[str, Any] | None:
-    """An object, also as JSON text; None and {} count as absent. Raises PlatformInputError."""
+    """Return an object, also from a JSON string; None and {} count as absent. Raises
+    PlatformInputError."""
     parsed = from_json(name, value, dict, "must be a dict, or a JSON object as a string")
     return parsed or None
 
 
 def by_rule(rule: Callable[[str], Any], name: str, value: Any) -> str | None:
-    """A text that a rule accepts, or None. The rule raises ValueError, this PlatformInputError."""
+    """Return a string that a rule accepts, or None. Raises PlatformInputError if the rule raises
+    ValueError."""
     present = optional_text(name, value)
     if present is None:
         return None
@@ -177,14 +180,14 @@ def by_rule(rule: Callable[[str], Any], name: str, value: Any) -> str | None:
 
 
 def sequence(name: str, value: Any) -> list[Any] | None:
-    """A list, also as JSON text; None counts as absent. Raises PlatformInputError."""
+    """Return a list, also from a JSON string; None counts as absent. Raises PlatformInputError."""
     plain = list(value) if isinstance(value, tuple | set) else value
     return from_json(name, plain, list, "must be a list, or a JSON list as a string")
 
 
 def moment(name: str, value: Any) -> str | None:
-    """A point in time as ISO 8601, given as a datetime or as text (UTC where it names no zone), or
-    None. Raises PlatformInputError."""
+    """Return a time in ISO 8601, from a datetime or a string (UTC if it has no zone), or None.
+    Raises PlatformInputError."""
     from datetime import UTC, date, datetime
 
     parsed = optional(value)
@@ -205,30 +208,31 @@ def moment(name: str, value: Any) -> str | None:
 # Several arguments
 
 Rule: TypeAlias = tuple[tuple[str, ...], Callable[..., None]]
-"""Names of arguments, the one that an error is about first, and what checks their values."""
+"""Names of arguments (first the name that an error uses), and the function that checks their
+values."""
 
 
 def required(**values: Any) -> None:
-    """All of them are given."""
+    """Check that all of them are given."""
     for name, value in values.items():
         if value is None:
             raise ValueError(f"{name} must be given")
 
 
 def exactly_one(**values: Any) -> None:
-    """One of them is given, and no other."""
+    """Check that exactly one of them is given."""
     if sum(value is not None for value in values.values()) != 1:
         raise ValueError(f"give exactly one of {' and '.join(values)}")
 
 
 def at_most_one(**values: Any) -> None:
-    """They exclude each other."""
+    """Check that at most one of them is given."""
     if sum(value is not None for value in values.values()) > 1:
         raise ValueError(f"give only one of {' and '.join(values)}")
 
 
 def together(**values: Any) -> None:
-    """They are given together or not at all."""
+    """Check that all of them or none of them are given."""
     if len({value is None for value in values.values()}) > 1:
         raise ValueError(f"give both {' and '.join(values)}, or neither")
 
@@ -238,7 +242,7 @@ def together(**values: Any) -> None:
 
 @contextmanager
 def within(name: str) -> Iterator[None]:
-    """Errors of a part of an argument name the argument."""
+    """Make errors about a part of an argument name the argument."""
     try:
         yield
     except PlatformInputError as error:
@@ -249,8 +253,8 @@ def within(name: str) -> Iterator[None]:
 
 
 def shown(value: Any) -> str:
-    """A value as an error may show it: one line, and of an object or a list, which may hold
-    anything, only that it is one."""
+    """Return a value as an error may show it: one line. For an object or a list, which may contain
+    anything, return only its kind."""
     if isinstance(value, str):
         text = printable(value)
         return repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + CUT)
@@ -260,13 +264,13 @@ def shown(value: Any) -> str:
 
 
 def refuse(name: str, rule: str, value: Any = _UNSAID) -> PlatformInputError:
-    """The error of an argument that breaks a rule, with the wrong value if it is given."""
+    """Return the error of an argument that breaks a rule, with the wrong value if it is given."""
     got = "" if value is _UNSAID else f", got {shown(value)}"
     return PlatformInputError(f"Nothing was sent: {name} {rule}{got}.", field=name)
 
 
 def from_json(name: str, value: Any, type_: type[T], rule: str) -> T | None:
-    """A value of a kind, also as JSON text; None where it rendered to nothing."""
+    """Return a value of a type, also from a JSON string; None if it rendered to nothing."""
     parsed = optional(value)
     if isinstance(parsed, str):
         try:

@@ -1,7 +1,7 @@
-"""Secrets among what is sent and received: by their type, and by the names of their fields.
+"""Finds secrets in requests and responses, by their type and by the names of their fields.
 
-One list of names decides everywhere: which texts of an answer become secrets, which of a request
-are hidden in errors and logs, which bodies are searched at all, and which cookies are credentials.
+One list of names decides everywhere: which strings of a response become secrets, which strings of a
+request are hidden in errors and logs, which bodies are searched, and which cookies are credentials.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHORT_SECRET_NAMES: tuple[str, ...] = ("pass", "passwd", "pwd", "auth", "dsn", "
 """The same for names that count as a whole word only: `dbPass` and `DB_PASS`, not `compass`."""
 
 _SESSION_NAMES: tuple[str, ...] = ("sess", "auth")
-"""What the name of a session cookie contains, besides the names above, as `PHPSESSID`."""
+"""Further parts of the names of session cookies, such as `PHPSESSID`."""
 
 _LABELS = ("name", "key", "field", "header", "type")
 """Names, whatever their case, under which a list of pairs says what a value is, as
@@ -50,7 +50,8 @@ _VALUES = re.compile(r"^(raw_?|plain_?)?(value|text|string|content|data)$", re.I
 
 
 def is_credential_name(name: object) -> bool:
-    """Whether what has such a name, as `clientSecret` or `session_id`, is a credential."""
+    """Return whether a field with this name, such as `clientSecret` or `session_id`, is a
+    credential."""
     text = str(name)
     return any(names.search(text) for names in _field_patterns(SECRET_NAMES, SHORT_SECRET_NAMES))
 
@@ -68,8 +69,8 @@ def is_session_cookie(name: str, *, http_only: bool) -> bool:
 
 
 def may_hold_secrets(body: bytes) -> bool:
-    """Whether a body is worth searching: it contains one of the names, or an escape, which may hide
-    one. Most bodies do not."""
+    """Return whether a body must be searched: it contains one of the names, or an escape, which may
+    hide a name. Most bodies do not."""
     folded = body.lower()
     return any(part in folded for part in _body_parts(SECRET_NAMES, SHORT_SECRET_NAMES))
 
@@ -78,7 +79,7 @@ def may_hold_secrets(body: bytes) -> bool:
 def _field_patterns(
     names: tuple[str, ...], short: tuple[str, ...]
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What the names of fields match."""
+    """Return the pattern for the names of fields."""
     return (
         re.compile(rf"({_any_of(names)})s?(_?(value|text))?$", re.IGNORECASE),
         re.compile(rf"(^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:{_any_of(short)})s?$"),
@@ -87,15 +88,16 @@ def _field_patterns(
 
 @lru_cache(maxsize=4)
 def _cookie_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """What the names of session cookies match: `sid` only at the end, as in `connect.sid`."""
+    """Return the pattern for the names of session cookies: `sid` counts only at the end, as in
+    `connect.sid`."""
     return re.compile(rf"{_any_of((*names, *_SESSION_NAMES))}|sid$", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4)
 def _body_parts(names: tuple[str, ...], short: tuple[str, ...]) -> tuple[bytes, ...]:
-    """What stands, in lower case, in a body with such a field: one of these."""
+    """Return strings (in lower case) of which a body with such a field contains at least one."""
     written = {form for name in (*names, *short) for form in (name, name.replace("_", ""))}
-    # A name that contains another one needs no search of its own.
+    # A name that contains another name needs no separate search.
     least = [name for name in written if not any(part in name for part in written - {name})]
     return (*(name.encode() for name in sorted(least)), b"\\u")
 
@@ -105,10 +107,9 @@ def _any_of(names: tuple[str, ...]) -> str:
 
 
 def hide_credentials(value: Any) -> Any:
-    """JSON of the service with every text under a name like `clientSecret` made a SecretStr, and
-    every value that a pair like `{"name": "apiKey", "value": …}` names so.
-
-    For what no model describes: fields of a later release, free-form settings.
+    """Return JSON of the service in which each string under a name like `clientSecret` is a
+    SecretStr, and each value of a pair like `{"name": "apiKey", "value": …}`. For JSON without a
+    model: fields of a later release, free-form settings.
     """
     return _hide(value, under_credential=False)
 
@@ -134,7 +135,7 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
 
 
 def shown_credentials(value: Any) -> Any:
-    """`hide_credentials` taken back."""
+    """Undo `hide_credentials`."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, list):
@@ -145,8 +146,8 @@ def shown_credentials(value: Any) -> Any:
 
 
 def secrets_in(value: Any) -> Iterator[str]:
-    """Every secret in a model or in JSON: what is a SecretStr, and texts under names like
-    `clientSecret` that are long enough for one."""
+    """Return all secrets in a model or in JSON: each SecretStr, and each long enough string under a
+    name like `clientSecret`."""
     return (text for text in _walk(value) if text.strip("* "))
 
 
@@ -154,7 +155,7 @@ def _walk(value: Any) -> Iterator[str]:
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     elif isinstance(value, BaseModel):
-        # The fields of a model that are secrets say so by their type.
+        # In a model, secret fields have a secret type.
         for item in (*vars(value).values(), *(value.model_extra or {}).values()):
             yield from _walk(item)
     elif isinstance(value, dict):
@@ -167,7 +168,7 @@ def _walk(value: Any) -> Iterator[str]:
 
 
 def _hidden(value: Any) -> Iterator[str]:
-    """The texts in JSON that are a SecretStr, and those of models in it."""
+    """Yield the strings in JSON that are a SecretStr, also in models."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _hidden(item)
@@ -179,7 +180,7 @@ def _hidden(value: Any) -> Iterator[str]:
 
 
 def credentials_in(answer: Any) -> dict[str, str]:
-    """The credentials in plain JSON, by where they stand, as `data.0.token`."""
+    """Return the credentials in plain JSON, by their position, such as `data.0.token`."""
     credentials: dict[str, str] = {}
     _collect(hide_credentials(answer), "", credentials)
     return credentials
