@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 DEMO = [sys.executable, "-u", "-m", "airflow_provider_platform.sandbox.demo"]
 DAG_ID = "nightly_pipeline"
 WAIT_SECONDS = 120.0
-RUN_SECONDS = 300.0
+RUN_SECONDS = 900.0
+QUICK_SETTINGS = {
+    # The files do not change. Airflow would read all of them again every 30 seconds.
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+    # When a task has finished, the next one starts after at most so many seconds, not after one.
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+}
+"""Settings of the UI's Airflow, which drops Airflow's variables of its caller."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,7 @@ def demo_and_ui(folder: Path) -> Iterator[DemoUi]:
     env = {**os.environ, "PLATFORM_DEMO_FOLDER": str(folder), "COLUMNS": "110"}
     demo = subprocess.run(DEMO, env=env, capture_output=True, text=True, check=False)
     assert demo.returncode == 0, demo.stdout[-3000:] + demo.stderr[-3000:]
+    write_settings(next(folder.glob("airflow-*")))
     command = [*DEMO[:-1], f"{DEMO[-1]}.airflow_ui"]
     stop = signal.SIGINT
     with running(command, env=env, stdout=subprocess.PIPE, stop_signal=stop) as process:
@@ -149,3 +157,10 @@ def demo_and_ui(folder: Path) -> Iterator[DemoUi]:
             said += line
         addresses = re.findall(r"^(?:Airflow's UI|Sandbox) +(http://[\d.:]+)", said, re.MULTILINE)
         yield DemoUi(*addresses, printed=demo.stdout.replace(str(folder), ".demo"))
+
+
+def write_settings(home: Path) -> None:
+    """Have each process of Airflow set the variables of the settings when it starts."""
+    (home / "config").mkdir()
+    file = home / "config" / "airflow_local_settings.py"
+    file.write_text(f"import os\n\n__all__ = ()\nos.environ |= {QUICK_SETTINGS}\n")
