@@ -30,11 +30,11 @@ def file_names(names: Sequence[str | None]) -> list[str]:
     whole: list[str] = [db_safe(name or "") for name in names]
     reserved = {name.casefold() for name in whole}
     kept: set[str] = set()
-    found = []
+    unique = []
     for place, name in enumerate(whole, start=1):
         if name.strip() and name.casefold() not in kept:
             kept.add(name.casefold())
-            found.append(name)
+            unique.append(name)
             continue
         base = name if name.strip() else f"column_{place}"
         unused, number = base, 1
@@ -42,8 +42,8 @@ def file_names(names: Sequence[str | None]) -> list[str]:
             number += 1
             unused = f"{base}_{number}"
         reserved.add(unused.casefold())
-        found.append(unused)
-    return found
+        unique.append(unused)
+    return unique
 
 
 def describe_renaming(names: Sequence[str | None], written: Sequence[str]) -> str | None:

@@ -125,8 +125,8 @@ class Column:
 
     def described(self) -> dict[str, str]:
         """`{"name", "type"}`, with `note` where there is one."""
-        told = {"name": self.name, "type": self.type}
-        return told if self.note is None else {**told, "note": self.note}
+        description = {"name": self.name, "type": self.type}
+        return description if self.note is None else {**description, "note": self.note}
 
     def values(self, texts: Sequence[str | None]) -> list[Any]:
         """The values of texts: int, float, Decimal, bool, date, datetime or str; None is None."""
@@ -155,14 +155,14 @@ class Column:
 
     def json_texts(self, texts: Sequence[str | None]) -> list[str]:
         """The values as JSON."""
-        found = self.texts(texts)
+        values = self.texts(texts)
         if self.kind in ("Int64", "Boolean") or (self.kind == "Double" and self.regular):
-            return ["null" if text is None else text for text in found]
+            return ["null" if text is None else text for text in values]
         if self.kind == "Double":
-            return ["null" if text is None else _json_double(text) for text in found]
+            return ["null" if text is None else _json_double(text) for text in values]
         if self.kind == "String":
-            return ["null" if text is None else _quoted(text) for text in found]
-        return ["null" if text is None else f'"{text}"' for text in found]
+            return ["null" if text is None else _quoted(text) for text in values]
+        return ["null" if text is None else f'"{text}"' for text in values]
 
 
 @dataclass(frozen=True)
@@ -191,13 +191,13 @@ class ColumnTypes:
                 f'{{"at": "timestamp"}}, not {types!r}'
             )
         named = {}
-        for name, said in types.items():
-            if {type(name), type(said)} != {str}:
+        for name, type_text in types.items():
+            if {type(name), type(type_text)} != {str}:
                 raise ValueError(
-                    f"must map column names to types (both strings), got {name!r}: {said!r}"
+                    f"must map column names to types (both strings), got {name!r}: {type_text!r}"
                 )
             if name != EVERY_OTHER:
-                named[name] = _named_type(name, said)
+                named[name] = _named_type(name, type_text)
         return cls(_mode(types.get(EVERY_OTHER, "service")), named)
 
     def only(self, names: Iterable[str]) -> ColumnTypes:
@@ -232,12 +232,12 @@ class TypeFinder:
         asked = types.named.get(name)
         self._asked = asked[0] if asked else None
         self._size = asked[1] if asked else None
-        kinds: tuple[Kind, ...] = ()
+        candidates: tuple[Kind, ...] = ()
         if self._asked is not None:
-            kinds = (self._asked,)
+            candidates = (self._asked,)
         elif types.mode != "text":
-            kinds = _LADDERS.get(declared.partition("(")[0].strip().lower(), ())
-        self._kinds = [*(kind for kind in kinds if kind != "String"), *_LAST]
+            candidates = _LADDERS.get(declared.partition("(")[0].strip().lower(), ())
+        self._kinds = [*(kind for kind in candidates if kind != "String"), *_LAST]
         self._may_guess = not declared and self._asked is None and types.mode != "text"
         self._note: str | None = None
         self._facts = _Facts(self._kinds[0], self._size)
@@ -246,9 +246,9 @@ class TypeFinder:
     def guess(self, values: Sequence[Any]) -> None:
         """Start a column without a declared type with that of its first values, if these are JSON
         numbers or booleans. A misfit is not worth a note then: nobody named the type."""
-        found = {*map(type, values)} - {type(None)}
-        if self._may_guess and found and found <= {bool, int, float}:
-            kinds = next((kinds for types, kinds in _GUESSES if found <= types), ())
+        value_types = {*map(type, values)} - {type(None)}
+        if self._may_guess and value_types and value_types <= {bool, int, float}:
+            kinds = next((kinds for types, kinds in _GUESSES if value_types <= types), ())
             self._kinds = [*kinds, *_LAST]
             self._facts = _Facts(self.kind, None)
 
@@ -259,10 +259,10 @@ class TypeFinder:
 
     def texts(self, values: Sequence[Any]) -> list[str | None]:
         """JSON values as texts; a whole number stays whole if the column is one of integers."""
-        kinds = {*map(type, values)}
-        if kinds <= _TEXT_KINDS:
+        value_types = {*map(type, values)}
+        if value_types <= _TEXT_KINDS:
             return list(values)
-        if kinds <= _BOOLEANS:
+        if value_types <= _BOOLEANS:
             return [_BOOLEAN_TEXTS[value] for value in values]
         whole = self.kind == "Int64"
         return [_text_of(value, whole=whole) for value in values]
@@ -279,13 +279,13 @@ class TypeFinder:
 
     def column(self) -> Column:
         """The column, once all of its values are checked."""
-        kind, facts = self.kind, self._facts
-        has_own_name = kind == "String" and self._note is None and self._asked is None
+        chosen, facts = self.kind, self._facts
+        has_own_name = chosen == "String" and self._note is None and self._asked is None
         precision, scale = self._size or facts.decimal_size()
         return Column(
             name=self._name,
-            type=self._declared if has_own_name else kind,
-            kind=kind,
+            type=self._declared if has_own_name else chosen,
+            kind=chosen,
             regular=facts.regular,
             precision=precision,
             scale=scale,
@@ -307,8 +307,8 @@ class TypeFinder:
                     row=row,
                 )
             who = "types asks for" if self._asked else "the service declares"
-            said = self._asked_type() if self._asked else self._declared
-            self._note = f"{who} {said}, but row {row} has {shown!r}"
+            declared = self._asked_type() if self._asked else self._declared
+            self._note = f"{who} {declared}, but row {row} has {shown!r}"
         self._facts = _Facts(self.kind, None)
 
     def _asked_type(self) -> str:
@@ -335,11 +335,11 @@ class _Facts:
         """The index of the first text that does not fit the type, None if all do."""
         if self._kind == "String":
             return None
-        one, many = _patterns(self._kind, self._whole, self._scale)
+        single, many = _patterns(self._kind, self._whole, self._scale)
         if joined is not None and many.fullmatch(joined):
             return None
         for at, text in enumerate(texts):
-            if text is None or one.fullmatch(text):
+            if text is None or single.fullmatch(text):
                 continue
             try:
                 self._add(text)
@@ -387,27 +387,27 @@ def type_finders(
     ]
 
 
-def _mode(said: Any) -> Mode:
+def _mode(text: Any) -> Mode:
     for mode in MODES:
-        if said == mode:
+        if text == mode:
             return mode
-    raise ValueError(f"must be one of {', '.join(MODES)}, not {said!r}")
+    raise ValueError(f"must be one of {', '.join(MODES)}, not {text!r}")
 
 
-def _named_type(name: str, said: str) -> tuple[Kind, tuple[int, int] | None]:
-    word = said.strip().lower()
+def _named_type(name: str, text: str) -> tuple[Kind, tuple[int, int] | None]:
+    word = text.strip().lower()
     sized = _FIXED_DECIMAL.fullmatch(word)
     if sized:
         precision, scale = int(sized[1]), int(sized[2] or 0)
         if 1 <= precision <= LONG_DECIMAL and scale <= precision:
             return "Decimal", (precision, scale)
         raise ValueError(
-            f"gives {name!r} the type {said!r}, but a decimal has a precision of 1 to "
+            f"gives {name!r} the type {text!r}, but a decimal has a precision of 1 to "
             f"{LONG_DECIMAL} and a scale up to its precision"
         )
     if word not in TYPE_WORDS:
         raise ValueError(
-            f"gives {name!r} the unknown type {said!r}; the types are {', '.join(TYPE_WORDS)} and "
+            f"gives {name!r} the unknown type {text!r}; the types are {', '.join(TYPE_WORDS)} and "
             "decimal(precision, scale)"
         )
     return TYPE_WORDS[word], None
@@ -425,8 +425,8 @@ def _patterns(kind: Kind, whole: int, scale: int) -> tuple[re.Pattern[str], re.P
     so many digits before and behind the point."""
     form = _REGULAR.get(kind) or _regular_decimals(whole, scale)
     each = f"(?:{form}|{MISSING})"
-    one = re.compile(form, re.ASCII)
-    return one, re.compile(f"(?:{each}{SEPARATOR})*+{each}", re.ASCII)
+    single = re.compile(form, re.ASCII)
+    return single, re.compile(f"(?:{each}{SEPARATOR})*+{each}", re.ASCII)
 
 
 def _regular_decimals(whole: int, scale: int) -> str:
@@ -492,10 +492,10 @@ def _decimal_text(text: str) -> str:
 
 
 def _boolean(text: str) -> bool:
-    said = text.lower()
-    if said in ("true", "t", "1"):
+    lowered = text.lower()
+    if lowered in ("true", "t", "1"):
         return True
-    if said in ("false", "f", "0"):
+    if lowered in ("false", "f", "0"):
         return False
     raise ValueError
 
@@ -513,10 +513,10 @@ def _timestamp(text: str) -> datetime:
     that names its zone is turned into UTC."""
     if _DAY.fullmatch(text):
         return datetime.fromisoformat(text)
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise ValueError
-    day, time, fraction, zone = found.groups()
+    day, time, fraction, zone = match.groups()
     moment = datetime.fromisoformat(f"{day}T{time}.{(fraction or '0').ljust(6, '0')}{zone or ''}")
     try:
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment

@@ -22,11 +22,11 @@ def short_moments(texts: Sequence[Any]) -> list[str | None] | None:
 
     `2025-01-01T00:00:00.000` becomes `2025-01-01`, `2025-01-01T13:30:00.000` `2025-01-01 13:30`.
     """
-    found = [_MOMENT.fullmatch(text) for text in texts if isinstance(text, str)]
-    if len(found) != sum(text is not None for text in texts) or not found:
+    matches = [_MOMENT.fullmatch(text) for text in texts if isinstance(text, str)]
+    if len(matches) != sum(text is not None for text in texts) or not matches:
         return None
-    parts = [match for match in found if match is not None]
-    if len(parts) != len(found) or len({part[5] for part in parts}) > 1:
+    parts = [match for match in matches if match is not None]
+    if len(parts) != len(matches) or len({part[5] for part in parts}) > 1:
         return None
     zone = parts[0][5]
     suffix = "" if zone in _UTC else zone

@@ -98,18 +98,18 @@ class RowBuffer:
     def pieces(self) -> Iterator[list[Texts]]:
         """The rows, some thousand at a time, each piece as a list of columns."""
         for _, stored in self._pieces:
-            yield [self._load(one) for one in stored]
+            yield [self._load(piece) for piece in stored]
 
     def first_rows(self, columns: Sequence[Column], rows: int) -> list[list[Any]]:
         """The first so many rows as plain JSON."""
-        found: list[list[Any]] = []
+        first: list[list[Any]] = []
         pieces = self.pieces()
-        while (wanted := rows - len(found)) > 0 and (piece := next(pieces, None)) is not None:
+        while (wanted := rows - len(first)) > 0 and (piece := next(pieces, None)) is not None:
             plain = [
                 column.plain(texts[:wanted]) for column, texts in zip(columns, piece, strict=True)
             ]
-            found += map(list, zip(*plain, strict=True))
-        return found
+            first += map(list, zip(*plain, strict=True))
+        return first
 
     def close(self) -> None:
         """Throw the rows away."""
@@ -153,9 +153,9 @@ class RowBuffer:
         """Check the pieces that came before the type was tried."""
         pieces, finder.unchecked, first = finder.unchecked, 0, 1
         for number, (rows, stored) in enumerate(self._pieces[:pieces]):
-            kind = finder.kind
+            kind_before = finder.kind
             finder.check(self._load(stored[at]), None, piece=number, first=first)
-            if finder.kind != kind:
+            if finder.kind != kind_before:
                 # A further type has to see everything, also what comes after these pieces.
                 finder.unchecked = 0 if finder.kind == "String" else len(self._pieces)
                 return
@@ -166,9 +166,9 @@ class RowBuffer:
             self._file.seek(self._end)
             self._file.write(data)
         except OSError as error:
-            said = quote_service(error.strerror or str(error))
+            reason = quote_service(error.strerror or str(error))
             raise ResultWriteError(
-                f"Rows could not be stored in the temporary folder: {said}. A large result needs "
+                f"Rows could not be stored in the temporary folder: {reason}. A large result needs "
                 "disk space there until its file is written. Free space, or set TMPDIR to "
                 "another folder.",
                 where=f"folder {tempfile.gettempdir()}",
@@ -181,8 +181,8 @@ class RowBuffer:
         self._file.seek(stored.start)
         data = self._file.read(stored.length)
         if not stored.joined:
-            found: Texts = marshal.loads(data)  # noqa: S302 - our own, from a file without a name
-            return found
+            loaded: Texts = marshal.loads(data)  # noqa: S302 - our own, from a file without a name
+            return loaded
         texts: Any = data.decode().split(SEPARATOR)
         return [None if text == MISSING else text for text in texts] if stored.missing else texts
 

@@ -33,33 +33,34 @@ def readable_axes(spec: Json, records: Sequence[Json]) -> Json:
     :param records: the rows, by the fields' names
     """
     config = spec.get("config")
-    given: Json = dict(config) if isinstance(config, Mapping) else {}
+    settings_by_name: Json = dict(config) if isinstance(config, Mapping) else {}
     defaults: dict[str, Json] = {
         "axis": {"labelSeparation": _SEPARATION},
         "axisDiscrete": {"labelOverlap": "greedy"},
     }
     for name, settings in defaults.items():
-        own = given.get(name)
-        given[name] = {**settings, **own} if isinstance(own, Mapping) else settings
-    return {**_view(spec, records, None), "config": given}
+        own = settings_by_name.get(name)
+        settings_by_name[name] = {**settings, **own} if isinstance(own, Mapping) else settings
+    return {**_view(spec, records, None), "config": settings_by_name}
 
 
 def _view(view: Mapping[str, Any], records: Sequence[Json], outer: Any) -> Json:
     """The view with its inner views; `outer` is the width of the view that it is a layer of."""
     width = view.get("width", outer)
-    found = dict(view)
+    copied = dict(view)
     encoding = view.get("encoding")
     if isinstance(encoding, Mapping) and isinstance(encoding.get("x"), Mapping):
-        found["encoding"] = {**encoding, "x": _horizontal(encoding["x"], records, width)}
+        copied["encoding"] = {**encoding, "x": _horizontal(encoding["x"], records, width)}
     for key in ("layer", "concat", "hconcat", "vconcat"):
         if isinstance(view.get(key), list):
             inner = width if key == "layer" else None
-            found[key] = [
-                _view(one, records, inner) if isinstance(one, Mapping) else one for one in view[key]
+            copied[key] = [
+                _view(part, records, inner) if isinstance(part, Mapping) else part
+                for part in view[key]
             ]
     if isinstance(view.get("spec"), Mapping):
-        found["spec"] = _view(view["spec"], records, None)
-    return found
+        copied["spec"] = _view(view["spec"], records, None)
+    return copied
 
 
 def _horizontal(channel: Mapping[str, Any], records: Sequence[Json], width: Any) -> Json:

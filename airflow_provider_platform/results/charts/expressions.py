@@ -160,7 +160,7 @@ def check_specification(vega: Mapping[str, Any]) -> None:
 def members_of(text: str, name: str) -> list[list[str]]:
     """The members of a name that an expression reads: `datum.a.b` is `["a", "b"]`, and what follows
     a computed key is left out. Raises ExpressionError."""
-    found: list[list[str]] = []
+    members: list[list[str]] = []
     nodes = [_Parser(text).expression()] if len(text) <= _LONGEST else []
     while nodes:
         node = nodes.pop()
@@ -169,11 +169,11 @@ def members_of(text: str, name: str) -> list[list[str]]:
             if root.kind == "name" and root.value == name:
                 written = path[: path.index(None)] if None in path else path
                 if written:
-                    found.append([str(part) for part in written])
+                    members.append([str(part) for part in written])
                 nodes += keys
                 continue
         nodes += reversed(node.parts)
-    return found
+    return members
 
 
 _NO_ITEM = Node("unary", "!", (Node("member", "item", (Node("name", "event"),)),))
@@ -287,35 +287,35 @@ def _check_call(node: Node) -> None:
     name, arguments = node.value, node.parts
     if name not in FUNCTIONS:
         raise ExpressionError(f"calls {name!r}, which is not an allowed function")
-    kinds = [part.kind for part in arguments]
+    node_kinds = [part.kind for part in arguments]
     match name:
         case "item" | "group":  # only members of theirs, which `_check_member` reads
             fits = False
         case "vlSelectionTest" | "vlSelectionIdTest":
             fits = (
                 _is_store(arguments)
-                and kinds[1:] in (["name"], ["name", "literal"])
+                and node_kinds[1:] in (["name"], ["name", "literal"])
                 and arguments[1].value == "datum"
             )
         case "vlSelectionResolve":
-            fits = _is_store(arguments) and set(kinds) == {"literal"}
+            fits = _is_store(arguments) and set(node_kinds) == {"literal"}
         case "modify":
             fits = _is_store(arguments) and all(map(_is_own_tuple, arguments[1:]))
         case "vlSelectionTuples":
             fits = all(map(_is_plain, arguments))
         case "x" | "y" | "xy":
-            if [part.value for part in arguments] == ["unit"] and kinds == ["name"]:
+            if [part.value for part in arguments] == ["unit"] and node_kinds == ["name"]:
                 return
             fits = True
         case "replace":  # a function in place of the text would be called
-            fits = kinds[2:] == ["literal"]
+            fits = node_kinds[2:] == ["literal"]
         case "pluck":
-            fits = kinds[1:] == ["literal"] and INHERITED.isdisjoint(
+            fits = node_kinds[1:] == ["literal"] and INHERITED.isdisjoint(
                 re.split(r"[.\[\]'\"\\]+", str(arguments[1].value))
             )
         case _:
             fits = name not in _NAMED or (
-                kinds[:1] == ["literal"] and len(arguments) <= _NAMED[name]
+                node_kinds[:1] == ["literal"] and len(arguments) <= _NAMED[name]
             )
     if not fits:
         raise ExpressionError(f"calls {name!r} with arguments that are not allowed")
@@ -376,10 +376,10 @@ class _Parser:
         self._next()
 
     def expression(self) -> Node:
-        found = self._conditional()
+        node = self._conditional()
         if self._kind != "end":
             raise ExpressionError(f"continues with {self._value!r} where it should end")
-        return found
+        return node
 
     def _next(self) -> None:
         while True:
@@ -423,50 +423,50 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Node("conditional", None, tuple(parts))
 
     def _operators(self, least: int) -> Node:
-        found = self._unary()
+        node = self._unary()
         while self._kind == "sign" and (level := _BINARY.get(self._value, 0)) >= least:
-            operators, operands = [], [found]
+            operators, operands = [], [node]
             while self._kind == "sign" and _BINARY.get(self._value, 0) == level:
                 operators.append(self._value)
                 self._next()
                 operands.append(self._operators(level + 1))
-            found = Node("binary", tuple(operators), tuple(operands))
-        return found
+            node = Node("binary", tuple(operators), tuple(operands))
+        return node
 
     def _unary(self) -> Node:
         operators: list[str] = []
         while self._kind == "sign" and self._value in "+-~!":
             operators.append(self._value)
             self._next()
-        found = self._members()
+        node = self._members()
         if len(operators) > _MOST_IN_A_ROW:
             raise ExpressionError("has too many operators one after another")
         for operator in reversed(operators):
-            found = Node("unary", operator, (found,))
-        return found
+            node = Node("unary", operator, (node,))
+        return node
 
     def _members(self) -> Node:
-        found = self._primary()
+        node = self._primary()
         count = 0
         while self._kind == "sign" and self._value in ("(", ".", "["):
             count += 1
             if count > _MOST_IN_A_ROW:
                 raise ExpressionError("reads members too deeply, as in a.b.c.d")
             if self._take("."):
-                found = Node("member", self._member_name(), (found,))
+                node = Node("member", self._member_name(), (node,))
             elif self._take("["):
                 key = self._conditional()
                 self._need("]")
                 if key.kind == "literal" and isinstance(key.value, str):
-                    found = Node("member", _allowed(key.value), (found,))
+                    node = Node("member", _allowed(key.value), (node,))
                 else:
-                    found = Node("member", None, (found, key))
-            elif found.kind == "name":
+                    node = Node("member", None, (node, key))
+            elif node.kind == "name":
                 self._next()
-                found = Node("call", found.value, self._items(")"))
+                node = Node("call", node.value, self._items(")"))
             else:
                 raise ExpressionError("calls something that is not a Vega function")
-        return found
+        return node
 
     def _member_name(self) -> str:
         name = self._value
@@ -476,23 +476,23 @@ class _Parser:
         return _allowed(name)
 
     def _items(self, end: str) -> tuple[Node, ...]:
-        found: list[Node] = []
+        items: list[Node] = []
         while not self._take(end):
-            if found:
+            if items:
                 self._need(",")
-            found.append(self._conditional())
-        return tuple(found)
+            items.append(self._conditional())
+        return tuple(items)
 
     def _primary(self) -> Node:
-        kind, value = self._kind, self._value
-        if kind == "sign" and value == "/":
+        category, value = self._kind, self._value
+        if category == "sign" and value == "/":
             return self._regex()
         self._next()
-        if kind == "number":
+        if category == "number":
             return Node("literal", float(int(value, 16) if value[:2] in ("0x", "0X") else value))
-        if kind == "string":
+        if category == "string":
             return Node("literal", _text_of(value))
-        if kind == "name":
+        if category == "name":
             constants: dict[str, Any] = {"true": True, "false": False, "null": None}
             if value in constants:
                 return Node("literal", constants[value])
@@ -502,9 +502,9 @@ class _Parser:
                 return Node("name", value)  # `toString(…)` is one of Vega's functions
             return Node("name", _allowed(value, "the name"))
         if value == "(":
-            found = self._conditional()
+            node = self._conditional()
             self._need(")")
-            return found
+            return node
         if value == "[":
             return Node("list", None, self._items("]"))
         if value == "{":
@@ -533,9 +533,9 @@ class _Parser:
         return Node("regex", match[0])
 
 
-def _allowed(name: str, what: str = "the member") -> str:
+def _allowed(name: str, role: str = "the member") -> str:
     if name in INHERITED:
-        raise ExpressionError(f"uses {what} {name!r}, which gives access to more than the data")
+        raise ExpressionError(f"uses {role} {name!r}, which gives access to more than the data")
     return name
 
 

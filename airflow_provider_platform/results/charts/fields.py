@@ -90,9 +90,9 @@ def resolve_fields(
     :raises ChartError: a field that neither the result nor a transform has
     """
     reader = _Reader(names, frozenset(structured), frozenset(years), spec)
-    found, _ = reader.view(spec, frozenset(names) or None, {}, top=True)
+    resolved, _ = reader.view(spec, frozenset(names) or None, {}, top=True)
     reader.refuse_missing()
-    return Fields(found, reader.uses, reader.keys, reader.notes)
+    return Fields(resolved, reader.uses, reader.keys, reader.notes)
 
 
 def split_path(path: str) -> list[str]:
@@ -144,19 +144,19 @@ class _Reader:
                 )
         if not self._missing:
             return
-        said = []
+        missing = []
         for name, scope in self._missing.items():
             similar = _similar(name, scope or self._columns)
             hint = f" (did you mean {_quoted(similar)}?)" if similar else ""
             if name in self._columns:
                 hint = " (the result has this column, but a transform of the chart removes it)"
-            said.append(_quoted(name) + hint)
+            missing.append(_quoted(name) + hint)
         columns = [_quoted(name) for name in self._columns[:_SHOWN_COLUMNS]]
         if len(self._columns) > len(columns):
             columns.append(f"… {len(self._columns) - len(columns)} more")
-        which = "a field" if len(said) == 1 else "fields"
+        which = "a field" if len(missing) == 1 else "fields"
         raise ChartError(
-            f"The chart uses {which} that its rows do not have: {', '.join(said[:10])}. The "
+            f"The chart uses {which} that its rows do not have: {', '.join(missing[:10])}. The "
             f"result's columns are: {', '.join(columns)}. Names must match exactly. Ask for the "
             "chart again with these columns."
         )
@@ -172,48 +172,48 @@ class _Reader:
         top: bool = False,
     ) -> tuple[Json, Names]:
         """A copy of a view, and the names that its marks can read."""
-        found: Json = dict(view)
+        copied: Json = dict(view)
         scope = self._own_data(view, scope, top)
         if isinstance(view.get("transform"), list):
-            found["transform"] = []
+            copied["transform"] = []
             for step in view["transform"]:
                 written, scope = self._transform(step, scope)
-                found["transform"].append(written)
+                copied["transform"].append(written)
         if "repeat" in view:
-            found["repeat"], repeats = self._repeat(view["repeat"], scope, repeats)
+            copied["repeat"], repeats = self._repeat(view["repeat"], scope, repeats)
         inner: list[Names] = []
         for name in ("layer", "concat", "hconcat", "vconcat"):
             if isinstance(view.get(name), list):
-                found[name] = []
+                copied[name] = []
                 for child in view[name]:
                     if not isinstance(child, Mapping):
-                        found[name].append(child)
+                        copied[name].append(child)
                         continue
                     written, left = self.view(child, scope, repeats)
                     inner.append(left)
-                    found[name].append(written)
+                    copied[name].append(written)
         if isinstance(view.get("spec"), Mapping):
-            found["spec"], left = self.view(view["spec"], scope, repeats)
+            copied["spec"], left = self.view(view["spec"], scope, repeats)
             inner.append(left)
         own = _union(inner) if inner else scope
         self._dated = set()
         if isinstance(view.get("encoding"), Mapping):
-            found["encoding"] = {
+            copied["encoding"] = {
                 channel: self._channel(channel, item, own, repeats)
                 for channel, item in view["encoding"].items()
             }
         if isinstance(view.get("facet"), Mapping):
             facet = view["facet"]
-            found["facet"] = (
+            copied["facet"] = (
                 self._channel("facet", facet, scope, repeats)
                 if "field" in facet
                 else {key: self._channel(key, facet[key], scope, repeats) for key in facet}
             )
         if self._dated:
-            steps = found.get("transform") if isinstance(found.get("transform"), list) else []
-            found["transform"] = [*(steps or []), *map(self._date_of_year, sorted(self._dated))]
+            steps = copied.get("transform") if isinstance(copied.get("transform"), list) else []
+            copied["transform"] = [*(steps or []), *map(self._date_of_year, sorted(self._dated))]
             self._dated = set()
-        return found, own
+        return copied, own
 
     def _date_of_year(self, name: str) -> Json:
         """A transform that makes the first day of a year."""
@@ -248,10 +248,10 @@ class _Reader:
     ) -> tuple[Any, Mapping[str, list[str]]]:
         """What a view is repeated for, as paths, and the names by `repeat`, `row`, `column`,
         `layer`."""
-        given = repeat if isinstance(repeat, Mapping) else {"repeat": repeat}
+        by_channel = repeat if isinstance(repeat, Mapping) else {"repeat": repeat}
         written: Json = {}
         named = dict(repeats)
-        for key, fields in given.items():
+        for key, fields in by_channel.items():
             if not isinstance(fields, list):
                 written[key] = fields
                 continue
@@ -269,7 +269,7 @@ class _Reader:
     def _transform(self, step: Any, scope: Names) -> tuple[Any, Names]:
         if not isinstance(step, Mapping):
             return step, scope
-        found: Json = dict(step)
+        copied: Json = dict(step)
 
         def path(item: Any, use: set[str] | None = None) -> Any:
             written, name = self._reference(item, scope)
@@ -279,74 +279,77 @@ class _Reader:
 
         def paths(key: str, use: set[str] | None = None) -> list[str]:
             """Write the fields of a list anew; their names."""
-            given = found.get(key)
-            if not isinstance(given, list):
+            named_fields = copied.get(key)
+            if not isinstance(named_fields, list):
                 return []
-            found[key] = [path(item, use) for item in given]
-            return [self._name(item, scope) for item in given if isinstance(item, str)]
+            copied[key] = [path(item, use) for item in named_fields]
+            return [self._name(item, scope) for item in named_fields if isinstance(item, str)]
 
         uses = self.uses
-        if "sort" in found:
-            found["sort"] = self._sort(found["sort"], scope)
+        if "sort" in copied:
+            copied["sort"] = self._sort(copied["sort"], scope)
         groups = paths("groupby", uses.labels)
         made = _made(step)
-        for kind in ("aggregate", "joinaggregate", "window"):
-            if isinstance(step.get(kind), list):
-                found[kind] = [self._operation(item, scope) for item in step[kind]]
-                made = [_made_by(item) for item in step[kind] if isinstance(item, Mapping)]
-                if kind == "aggregate":
-                    return found, frozenset([*groups, *made])
-                return found, _with(scope, made)
+        for operation in ("aggregate", "joinaggregate", "window"):
+            if isinstance(step.get(operation), list):
+                copied[operation] = [self._operation(item, scope) for item in step[operation]]
+                made = [_made_by(item) for item in step[operation] if isinstance(item, Mapping)]
+                if operation == "aggregate":
+                    return copied, frozenset([*groups, *made])
+                return copied, _with(scope, made)
         if "calculate" in step:
             self._expression(step["calculate"], scope)
-            return found, _with(scope, made)
+            return copied, _with(scope, made)
         if "filter" in step:
-            found["filter"] = self._predicate(step["filter"], scope)
-            return found, scope
+            copied["filter"] = self._predicate(step["filter"], scope)
+            return copied, scope
         if "fold" in step:
             paths("fold", uses.computed)
-            return found, _with(scope, made or ["key", "value"])
+            return copied, _with(scope, made or ["key", "value"])
         if "flatten" in step:
-            return found, _with(scope, [*paths("flatten"), *made])
+            return copied, _with(scope, [*paths("flatten"), *made])
         if "lookup" in step:
-            found["lookup"] = path(step["lookup"], uses.compared)
+            copied["lookup"] = path(step["lookup"], uses.compared)
             source = step.get("from")
             fields = source.get("fields") if isinstance(source, Mapping) else None
             named = fields if isinstance(fields, list) else []
             if not made and not named:
-                return found, None
-            return found, _with(scope, made or [str(name) for name in named])
+                return copied, None
+            return copied, _with(scope, made or [str(name) for name in named])
         if "pivot" in step:
-            found["pivot"] = path(step["pivot"], uses.labels)
-            found["value"] = path(step.get("value"), uses.computed)
-            return found, None
-        for kind, defaults in (("density", ["value", "density"]), ("quantile", ["prob", "value"])):
-            if kind in step:
-                found[kind] = path(step[kind], uses.computed)
-                return found, frozenset([*groups, *(made or defaults)])
-        for kind in ("regression", "loess"):
-            if kind in step:
-                found[kind] = path(step[kind], uses.computed)
-                found["on"] = path(step.get("on"), uses.computed)
+            copied["pivot"] = path(step["pivot"], uses.labels)
+            copied["value"] = path(step.get("value"), uses.computed)
+            return copied, None
+        for operation, defaults in (
+            ("density", ["value", "density"]),
+            ("quantile", ["prob", "value"]),
+        ):
+            if operation in step:
+                copied[operation] = path(step[operation], uses.computed)
+                return copied, frozenset([*groups, *(made or defaults)])
+        for operation in ("regression", "loess"):
+            if operation in step:
+                copied[operation] = path(step[operation], uses.computed)
+                copied["on"] = path(step.get("on"), uses.computed)
                 if step.get("params"):
-                    return found, None
-                read = [self._name(step[key], scope) for key in ("on", kind) if key in step]
-                return found, frozenset([*groups, *(made or read)])
+                    return copied, None
+                read = [self._name(step[key], scope) for key in ("on", operation) if key in step]
+                return copied, frozenset([*groups, *(made or read)])
         if "stack" in step:
-            found["stack"] = path(step["stack"], uses.computed)
-            return found, _with(scope, [*made, *(f"{name}_end" for name in made)])
+            copied["stack"] = path(step["stack"], uses.computed)
+            return copied, _with(scope, [*made, *(f"{name}_end" for name in made)])
         if "impute" in step:
-            found["impute"] = path(step["impute"], uses.computed)
-            found["key"] = path(step.get("key"), uses.labels)
-            return found, scope
+            copied["impute"] = path(step["impute"], uses.computed)
+            copied["key"] = path(step.get("key"), uses.labels)
+            return copied, scope
         if "bin" in step or "timeUnit" in step or "extent" in step:
             if "extent" in step:
-                found["extent"] = path(step["extent"], uses.computed)
+                copied["extent"] = path(step["extent"], uses.computed)
             else:
                 use = uses.computed if "bin" in step else uses.times
-                found["field"] = path(step.get("field"), use)
-            return found, _with(scope, [*made, *(f"{name}_end" for name in made)])
-        return found, scope if "sample" in step else None
+                copied["field"] = path(step.get("field"), use)
+            return copied, _with(scope, [*made, *(f"{name}_end" for name in made)])
+        return copied, scope if "sample" in step else None
 
     def _operation(self, item: Any, scope: Names) -> Any:
         """One of the operations of an aggregate or a window."""
@@ -370,16 +373,16 @@ class _Reader:
         if isinstance(test, str):
             self._expression(test, scope)
         elif isinstance(test, Mapping) and depth:
-            found = dict(test)
+            copied = dict(test)
             for key in ("and", "or"):
                 if isinstance(test.get(key), list):
-                    found[key] = [self._predicate(item, scope, depth - 1) for item in test[key]]
+                    copied[key] = [self._predicate(item, scope, depth - 1) for item in test[key]]
             if "not" in test:
-                found["not"] = self._predicate(test["not"], scope, depth - 1)
+                copied["not"] = self._predicate(test["not"], scope, depth - 1)
             if "field" in test:
-                found["field"], name = self._reference(test["field"], scope)
+                copied["field"], name = self._reference(test["field"], scope)
                 self._use(name, self.uses.compared)
-            return found
+            return copied
         return test
 
     def _expression(self, text: Any, scope: Names) -> None:
@@ -412,33 +415,33 @@ class _Reader:
             return [self._channel(channel, part, scope, repeats) for part in item]
         if not isinstance(item, Mapping):
             return item
-        found: Json = dict(item)
-        given, quiet = item.get("field"), channel in _QUIET
+        copied: Json = dict(item)
+        reference, quiet = item.get("field"), channel in _QUIET
         names: list[str] = []
-        if isinstance(given, str):
-            found["field"], name = self._reference(given, scope, quiet=quiet)
+        if isinstance(reference, str):
+            copied["field"], name = self._reference(reference, scope, quiet=quiet)
             if name is not None:
                 names = [name]
                 is_dated = name in self._years and _is_temporal(channel, item)
                 if is_dated:
                     self._dated.add(name)
-                    found["field"] = _dated_key(name)
+                    copied["field"] = _dated_key(name)
                 if (is_dated or _SPECIAL.search(name)) and not _has_title(item):
-                    found["title"] = _title(name, item)
-        elif isinstance(given, Mapping):
-            names = repeats.get(str(given.get("repeat")), [])
+                    copied["title"] = _title(name, item)
+        elif isinstance(reference, Mapping):
+            names = repeats.get(str(reference.get("repeat")), [])
         for name in names:
             self._use_as(name, channel, item)
         aggregate = item.get("aggregate")
         if isinstance(aggregate, Mapping):
-            found["aggregate"] = {
+            copied["aggregate"] = {
                 key: self._reference(value, scope)[0] for key, value in aggregate.items()
             }
         if "sort" in item:
-            found["sort"] = self._sort(item["sort"], scope)
+            copied["sort"] = self._sort(item["sort"], scope)
         if "condition" in item:
-            found["condition"] = self._condition(channel, item["condition"], scope, repeats)
-        return found
+            copied["condition"] = self._condition(channel, item["condition"], scope, repeats)
+        return copied
 
     def _condition(
         self, channel: str, item: Any, scope: Names, repeats: Mapping[str, list[str]]
@@ -447,21 +450,21 @@ class _Reader:
             return [self._condition(channel, part, scope, repeats) for part in item]
         if not isinstance(item, Mapping):
             return item
-        found: Json = self._channel(channel, item, scope, repeats)
+        copied: Json = self._channel(channel, item, scope, repeats)
         if "test" in item:  # which also reads what the encodings have aggregated
-            found["test"] = self._predicate(item["test"], None)
-        return found
+            copied["test"] = self._predicate(item["test"], None)
+        return copied
 
     def _use_as(self, name: str, channel: str, item: Mapping[str, Any]) -> None:
-        kind, aggregate = _type_of(channel, item), item.get("aggregate")
+        measure, aggregate = _type_of(channel, item), item.get("aggregate")
         if isinstance(aggregate, Mapping) or (isinstance(aggregate, str) and aggregate in _COUNTS):
             self._use(name, self.uses.compared)
         elif _is_temporal(channel, item):
             if name not in self._years:
                 self._use(name, self.uses.times)
-        elif kind.startswith("q"):
+        elif measure.startswith("q"):
             self._use(name, self.uses.numbers)
-        elif not kind.startswith("g"):
+        elif not measure.startswith("g"):
             self._use(name, self.uses.labels)
 
     # Names
@@ -518,12 +521,12 @@ def _with(scope: Names, made: Iterable[str]) -> Names:
 
 
 def _union(scopes: list[Names]) -> Names:
-    found: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     for scope in scopes:
         if scope is None:
             return None
-        found |= scope
-    return found
+        names |= scope
+    return names
 
 
 def _made(step: Mapping[str, Any]) -> list[str]:
@@ -586,9 +589,9 @@ def _quoted(name: str) -> str:
 
 
 def _similar(name: str, known: Iterable[str]) -> str | None:
-    plain = {_plain(one): one for one in sorted(known)}
-    found = get_close_matches(_plain(name), list(plain), n=1, cutoff=0.8)
-    return plain[found[0]] if found else None
+    plain = {_plain(candidate): candidate for candidate in sorted(known)}
+    matches = get_close_matches(_plain(name), list(plain), n=1, cutoff=0.8)
+    return plain[matches[0]] if matches else None
 
 
 def _plain(name: str) -> str:

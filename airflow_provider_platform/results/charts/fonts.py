@@ -111,7 +111,11 @@ class FontFolder:
     def lacking(self, characters: str) -> str:
         """Return the characters that no copied font has."""
         copied = [font for font in map(_read, self._copied) if font is not None]
-        return "".join(one for one in characters if not any(font.has(ord(one)) for font in copied))
+        return "".join(
+            character
+            for character in characters
+            if not any(font.has(ord(character)) for font in copied)
+        )
 
     def add(self, characters: str, families: Iterable[str] = ()) -> None:
         """Copy the fonts that have the characters, and those of the families."""
@@ -119,13 +123,13 @@ class FontFolder:
         left = set(map(ord, self.lacking(characters)))
         for place in self._places():
             fonts = [font for font in map(_read, _files(place)) if font is not None]
-            for font in sorted(fonts, key=lambda one: one.rank):
+            for font in sorted(fonts, key=lambda candidate: candidate.rank):
                 if font.families & wanted:
                     self._copy(font.path)
             while left:
                 best = min(
                     fonts,
-                    key=lambda one: (-sum(map(one.has, left)), one.rank),
+                    key=lambda candidate: (-sum(map(candidate.has, left)), candidate.rank),
                     default=None,
                 )
                 if best is None or not any(map(best.has, left)):
@@ -155,8 +159,8 @@ class FontFolder:
 
 
 def _files(folder: Path) -> list[Path]:
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in _ENDINGS)
-    return sorted(path for path, _ in zip(found, range(_MOST_FILES), strict=False))
+    fonts = (path for path in folder.rglob("*") if path.suffix.lower() in _ENDINGS)
+    return sorted(path for path, _ in zip(fonts, range(_MOST_FILES), strict=False))
 
 
 def _read(path: Path) -> Font | None:
@@ -220,8 +224,8 @@ def _families(file: IO[bytes], offset: int, length: int) -> Iterator[str]:
     table = file.read(min(length, 1 << 20))
     _, count, texts = struct.unpack_from(">HHH", table)
     for number in range(count):
-        platform, _, _, kind, size, at = struct.unpack_from(">6H", table, 6 + 12 * number)
-        if kind in (1, 16) and platform in (0, 3):
+        platform, _, _, name_id, size, at = struct.unpack_from(">6H", table, 6 + 12 * number)
+        if name_id in (1, 16) and platform in (0, 3):
             text = table[texts + at : texts + at + size]
             yield text.decode("utf-16-be", "replace").casefold()
 
@@ -234,14 +238,14 @@ def _ranges(file: IO[bytes], offset: int, length: int) -> list[tuple[int, int]]:
     places = {}
     for number in range(count):
         platform, _, at = struct.unpack_from(">HHI", table, 4 + 8 * number)
-        (kind,) = struct.unpack_from(">H", table, at)
-        if platform in (0, 3) and kind in (4, 12):
-            places[kind] = at
+        (table_format,) = struct.unpack_from(">H", table, at)
+        if platform in (0, 3) and table_format in (4, 12):
+            places[table_format] = at
     if 12 in places:
         (groups,) = struct.unpack_from(">I", table, places[12] + 12)
-        found = struct.iter_unpack(">III", table[places[12] + 16 :][: 12 * groups])
+        entries = struct.iter_unpack(">III", table[places[12] + 16 :][: 12 * groups])
         # Glyph 0 is the box for a missing character.
-        exact = ((first + (glyph == 0), last) for first, last, glyph in found)
+        exact = ((first + (glyph == 0), last) for first, last, glyph in entries)
         return [(first, last) for first, last in exact if first <= last]
     if 4 not in places:
         return []

@@ -29,10 +29,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 def packages_folder() -> str:
     """Where vl-convert is installed. Raises ChartError, naming the extra, where it is not."""
-    found = find_spec("vl_convert")
-    if found is None or found.origin is None:
+    spec = find_spec("vl_convert")
+    if spec is None or spec.origin is None:
         raise ChartError(f"Charts need vl-convert-python: install {EXTRA}.")
-    return str(Path(found.origin).parent.parent)
+    return str(Path(spec.origin).parent.parent)
 
 
 class DrawingProcess:
@@ -120,13 +120,13 @@ class DrawingProcess:
         # Base64 and JSON around it.
         most = self._limits.output_bytes * 4 // 3 + (4 << 20)
         with selectors.DefaultSelector() as selector:
-            for pipe, kind in (
+            for pipe, event in (
                 (process.stdin, selectors.EVENT_WRITE),
                 (process.stdout, selectors.EVENT_READ),
             ):
                 os.set_blocking(pipe.fileno(), False)
-                if kind == selectors.EVENT_READ or unsent:
-                    selector.register(pipe, kind)
+                if event == selectors.EVENT_READ or unsent:
+                    selector.register(pipe, event)
             while needed is None or len(received) < 4 + needed:
                 for key, _ in selector.select(_WATCH_SECONDS):
                     if key.fileobj is process.stdin:
@@ -149,8 +149,8 @@ class DrawingProcess:
                             f"{self._limits.output_bytes:,} bytes."
                         )
                 self._watch(process, deadline)
-        found: dict[str, Any] = json.loads(received[4:])
-        return found
+        reply: dict[str, Any] = json.loads(received[4:])
+        return reply
 
     def _watch(self, process: subprocess.Popen[bytes], deadline: float) -> None:
         if time.monotonic() > deadline:
@@ -188,5 +188,5 @@ def _frame(message: dict[str, Any]) -> bytes:
 def _reason(text: str) -> str:
     """What the library says, without the frames of its JavaScript."""
     lines = [line.strip() for line in str(text).splitlines()]
-    told = [line for line in lines if line and not line.startswith("at ")]
-    return quote_service(" ".join(told) or "no reason is given").rstrip(".")
+    reasons = [line for line in lines if line and not line.startswith("at ")]
+    return quote_service(" ".join(reasons) or "no reason is given").rstrip(".")

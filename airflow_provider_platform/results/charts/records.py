@@ -47,11 +47,11 @@ def unique_names(columns: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns' names as files have them: of two that are the same the second is `name_2`."""
     names: list[str] = []
     for number, column in enumerate(columns, start=1):
-        name = given = str(column.get("name") or f"column_{number}")
+        name = wanted = str(column.get("name") or f"column_{number}")
         count = 1
         while name in names:
             count += 1
-            name = f"{given}_{count}"
+            name = f"{wanted}_{count}"
         names.append(name)
     return names
 
@@ -75,14 +75,14 @@ def years(
     read: AbstractSet[str],
 ) -> set[str]:
     """Those of the columns `read` that are numbers, and all of them years."""
-    found = set()
+    year_columns = set()
     for at, (name, column) in enumerate(zip(names, columns, strict=True)):
         if name not in read:
             continue
-        given = [row[at] for row in rows if at < len(row) and row[at] is not None]
-        if given and _is_numeric(column, given) and all(map(_is_year, given)):
-            found.add(name)
-    return found
+        values = [row[at] for row in rows if at < len(row) and row[at] is not None]
+        if values and _is_numeric(column, values) and all(map(_is_year, values)):
+            year_columns.add(name)
+    return year_columns
 
 
 def ranks(values: Sequence[Any]) -> list[int | None] | None:
@@ -102,10 +102,10 @@ def duplicates(
     columns: Sequence[Mapping[str, Any]], names: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> list[str]:
     """A note for each name that columns with different values share."""
-    given = [str(column.get("name") or "") for column in columns]
+    all_names = [str(column.get("name") or "") for column in columns]
     notes = []
-    for name in dict.fromkeys(given):
-        places = [at for at, one in enumerate(given) if one == name]
+    for name in dict.fromkeys(all_names):
+        places = [at for at, other in enumerate(all_names) if other == name]
         if name and len(places) > 1 and any(len({str(row[at]) for at in places}) > 1
                                             for row in rows if max(places) < len(row)):  # fmt: skip
             others = ", ".join(repr(names[at]) for at in places[1:])
@@ -140,9 +140,9 @@ def records_of(
     names, values = [], []
     for at, (name, column) in enumerate(zip(unique_names(columns), columns, strict=True)):
         if read is None or name in read:
-            given = [row[at] if at < len(row) else None for row in rows]
+            cells = [row[at] if at < len(row) else None for row in rows]
             names.append(name)
-            values.append(_column(name, column, given, uses, notes))
+            values.append(_column(name, column, cells, uses, notes))
     records: list[Json] = []
     for row in zip(*values, strict=True) if values else ((),) * len(rows):
         record: Json = dict(zip(names, row, strict=True))
@@ -177,16 +177,18 @@ def _column(
     """The values of one column in the form that its uses need."""
     if name in uses.parsed:
         return [_exact(plain(value)) for value in values]
-    kind = str(column.get("type") or "")
+    declared_type = str(column.get("type") or "")
     declared = _is_numeric(column, values)
     is_number = name in uses.numbers
     if declared or is_number or name in uses.computed:
-        found = _numbers(name, values, uses, declared, notes)
-        if found is not None:
-            return found
-    if kind.lower().startswith("bool"):
+        numbers = _numbers(name, values, uses, declared, notes)
+        if numbers is not None:
+            return numbers
+    if declared_type.lower().startswith("bool"):
         words = {"true": True, "false": False}
-        values = [words.get(one.lower(), one) if isinstance(one, str) else one for one in values]
+        values = [
+            words.get(item.lower(), item) if isinstance(item, str) else item for item in values
+        ]
     if name in uses.times and name not in uses.compared:
         return [_local(plain(value)) for value in values]
     if name in uses.labels and name not in uses.compared:
@@ -220,11 +222,18 @@ def _numbers(
     texts = [value for value in present if isinstance(value, str)]
     if not (declared or is_number) and (misfits or any(map(_is_padded, texts))):
         return None
-    found = [_number(value) for value in values]
-    if name in uses.labels and any(one is not None and abs(one) > EXACT for one in found):
+    parsed = [_number(value) for value in values]
+    if name in uses.labels and any(
+        parsed_value is not None and abs(parsed_value) > EXACT for parsed_value in parsed
+    ):
         return [None if value is None else _digits(value) for value in values]
-    finite = [one if one is None or math.isfinite(one) else None for one in found]
-    lost = sum(one is not None and not math.isfinite(one) for one in found)
+    finite = [
+        parsed_value if parsed_value is None or math.isfinite(parsed_value) else None
+        for parsed_value in parsed
+    ]
+    lost = sum(
+        parsed_value is not None and not math.isfinite(parsed_value) for parsed_value in parsed
+    )
     if is_number and misfits:
         notes.append(
             f"The chart leaves out {len(misfits):,} of {len(values):,} values of "
@@ -237,16 +246,18 @@ def _numbers(
             "because they are infinite or too large."
         )
     return [
-        plain(value) if one is None and value is not None and not _is_infinite(value) else one
-        for value, one in zip(values, _compact(finite), strict=True)
+        plain(value)
+        if parsed_value is None and value is not None and not _is_infinite(value)
+        else parsed_value
+        for value, parsed_value in zip(values, _compact(finite), strict=True)
     ]
 
 
 def _compact(values: Iterable[float | None]) -> list[float | int | None]:
     """Whole numbers as integers, which JSON writes shorter."""
     return [
-        int(one) if one is not None and one.is_integer() and abs(one) <= EXACT else one
-        for one in values
+        int(value) if value is not None and value.is_integer() and abs(value) <= EXACT else value
+        for value in values
     ]
 
 
@@ -257,10 +268,10 @@ def _number(value: Any) -> float | None:
     if isinstance(value, str) and not (_NUMBER.fullmatch(value) or _is_infinite(value)):
         return None
     try:
-        found = float(value)
+        parsed = float(value)
     except OverflowError:
         return math.inf
-    return math.inf if found != found else found
+    return math.inf if parsed != parsed else parsed
 
 
 def _is_infinite(value: Any) -> bool:
@@ -274,8 +285,8 @@ def _is_infinite(value: Any) -> bool:
 
 
 def _is_year(value: Any) -> bool:
-    found = _number(value)
-    return found is not None and 1000 <= found <= 3000 and found.is_integer()
+    parsed = _number(value)
+    return parsed is not None and 1000 <= parsed <= 3000 and parsed.is_integer()
 
 
 def _is_padded(text: str) -> bool:

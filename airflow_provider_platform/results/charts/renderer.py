@@ -112,21 +112,21 @@ class ChartRenderer:
                 f"rows, columns: {_columns(columns)})."
                 + "".join(f" {note}" for note in ready.notes)
             )
-        found = Pictures(
+        drawn_forms = Pictures(
             (name, base64.b64decode(text)) for name, text in answer["pictures"].items()
         )
-        if "svg" in found:
-            check_svg(found["svg"].decode())
+        if "svg" in drawn_forms:
+            check_svg(drawn_forms["svg"].decode())
         if "html" in wanted:
             size = (answer["width"], answer["height"])
             drawn = page(ready.spec, answer["bundle"], title=_title(ready.spec), size=size)
-            found["html"] = drawn.encode()
-        if sum(map(len, found.values())) > self.limits.output_bytes:
+            drawn_forms["html"] = drawn.encode()
+        if sum(map(len, drawn_forms.values())) > self.limits.output_bytes:
             raise ChartError(
                 "The chart's pictures are larger than the limit of "
                 f"{self.limits.output_bytes:,} bytes."
             )
-        pictures = Pictures((name, found[name]) for name in wanted)
+        pictures = Pictures((name, drawn_forms[name]) for name in wanted)
         pictures.notes = (
             *ready.notes,
             *_notes(answer, wanted, self.limits, reads_fonts=self._reads_fonts),

@@ -52,14 +52,14 @@ def check_svg(text: str) -> None:
     except ET.ParseError as error:
         raise ChartError(f"The SVG is not well-formed: {error}.") from error
     for element in root.iter():
-        kind = element.tag.rpartition("}")[2]
-        if kind not in _ELEMENTS or (kind == "style" and element.text):
-            raise ChartError(f"The SVG has an element <{kind}>, which a chart never needs.")
+        tag = element.tag.rpartition("}")[2]
+        if tag not in _ELEMENTS or (tag == "style" and element.text):
+            raise ChartError(f"The SVG has an element <{tag}>, which a chart never needs.")
         for name, value in element.attrib.items():
             local = name.rpartition("}")[2].lower()
             if local.startswith("on"):
                 raise ChartError(f"The SVG has a script in its attribute {local!r}.")
-            if kind == "image" and local == "href" and value:
+            if tag == "image" and local == "href" and value:
                 raise ChartError("The SVG would load an image.")
             if local == "href" and not re.match(r"https://|#|$", value):
                 raise ChartError("The SVG has a link that is not an https address.")

@@ -123,7 +123,7 @@ class _Cleaner:
                 "without inline data: the chart uses the rows of the result."
             )
         if isinstance(value, Mapping):
-            found = {}
+            cleaned = {}
             for key, item in value.items():
                 self._left -= len(str(key)) + 2
                 if key in _DROPPED:
@@ -132,14 +132,14 @@ class _Cleaner:
                 if key == "href":
                     link = safe_link(item)
                     if link is not None:
-                        found[key] = link
+                        cleaned[key] = link
                     else:
                         self._say(
                             "The chart leaves out links that do not have a fixed https address."
                         )
                     continue
-                found[str(key)] = self.clean(item, depth - 1)
-            return found
+                cleaned[str(key)] = self.clean(item, depth - 1)
+            return cleaned
         if isinstance(value, (list, tuple)):
             return [self.clean(item, depth - 1) for item in value]
         if isinstance(value, str) and _SELECTION_CALL.search(value):
@@ -195,15 +195,15 @@ def _named(spec: Json, names: Sequence[str]) -> set[str]:
 def _rank(records: list[Json], labels: Iterable[str], keys: Mapping[str, str]) -> dict[str, str]:
     """Add the order of whole numbers that are texts to the rows; return its key by that of the
     texts."""
-    found = {}
+    names = {}
     for name in sorted(labels):
         key = keys.get(name, name)
         places = ranks([record.get(key) for record in records])
         if places is not None:
-            found[key] = f"{_UNSAFE.sub('_', key)}_rank"
+            names[key] = f"{_UNSAFE.sub('_', key)}_rank"
             for record, place in zip(records, places, strict=True):
-                record[found[key]] = place
-    return found
+                record[names[key]] = place
+    return names
 
 
 def _ordered(value: Any, ranked: Mapping[str, str]) -> Any:
@@ -214,16 +214,16 @@ def _ordered(value: Any, ranked: Mapping[str, str]) -> Any:
         return [_ordered(item, ranked) for item in value]
     if not isinstance(value, Mapping):
         return value
-    found = {}
+    ordered = {}
     for name, item in value.items():
-        found[name] = _ordered(item, ranked)
+        ordered[name] = _ordered(item, ranked)
         if name != "encoding" or not isinstance(item, Mapping) or value.get("transform"):
             continue
-        for channel, part in found[name].items():
+        for channel, part in ordered[name].items():
             if channel in _SORTED and isinstance(part, Mapping) and part.get("field") in ranked:
                 by = {"field": ranked[str(part["field"])], "op": "min"}
-                found[name][channel] = {"sort": by, **part}
-    return found
+                ordered[name][channel] = {"sort": by, **part}
+    return ordered
 
 
 def _replaced(spec: Json, notes: list[str]) -> None:
@@ -245,7 +245,7 @@ def _replaced(spec: Json, notes: list[str]) -> None:
 
 def _without_rows(spec: Json) -> Json:
     """The chart's title, and that there are no rows."""
-    found: Json = {
+    view: Json = {
         "$schema": SCHEMA,
         "data": {"values": [{}]},
         "width": 300,
@@ -253,7 +253,7 @@ def _without_rows(spec: Json) -> Json:
         "mark": {"type": "text", "fontSize": 14, "color": "#666666"},
         "encoding": {"text": {"value": "No rows"}},
     }
-    return {**found, "title": spec["title"]} if "title" in spec else found
+    return {**view, "title": spec["title"]} if "title" in spec else view
 
 
 def safe_link(value: Any) -> Any:
@@ -275,8 +275,8 @@ def with_rows(spec: Json, records: list[Json]) -> Json:
     """
     top = spec.get("data")
     data: Json = dict(top) if isinstance(top, Mapping) else {}
-    given = spec.get("datasets")
-    datasets: Json = dict(given) if isinstance(given, Mapping) else {}
+    own = spec.get("datasets")
+    datasets: Json = dict(own) if isinstance(own, Mapping) else {}
     drawn = {key: item for key, item in spec.items() if key not in ("data", "datasets")}
     inner = {key: _inner(item) for key, item in drawn.items()}
     names = {name for name in _names(inner) if not datasets.get(name)}
@@ -306,16 +306,16 @@ def _inner(value: Any) -> Any:
         return [_inner(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    found = {}
+    inner = {}
     for key, item in value.items():
         if key == "data" and isinstance(item, Mapping):
             if any(name in item for name in ("name", "values", *GENERATORS)):
-                found[key] = dict(item)
+                inner[key] = dict(item)
             elif "key" in value:  # the source of a lookup, which must have one
-                found[key] = {"values": []}
+                inner[key] = {"values": []}
             continue
-        found[key] = _inner(item)
-    return found
+        inner[key] = _inner(item)
+    return inner
 
 
 def _names(value: Any) -> Iterator[str]:

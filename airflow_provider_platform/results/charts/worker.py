@@ -64,8 +64,8 @@ def main() -> None:
     frames = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     signal.alarm(int(settings["seconds"]) + 5)
-    for kind, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
-        resource.setrlimit(kind, (most, most))
+    for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
+        resource.setrlimit(limit, (most, most))
     sys.path.append(settings["packages"])
     try:
         import vl_convert
@@ -129,10 +129,14 @@ class Glyphs:
 
     def lacking(self, characters: str) -> str:
         """The characters that look like one that no font has."""
-        new = [one for one in characters[:_MOST_CHARACTERS] if one not in self._known]
+        new = [
+            character for character in characters[:_MOST_CHARACTERS] if character not in self._known
+        ]
         missing = self._picture(_UNASSIGNED) if new else b""
-        self._known.update((one, self._picture(one) != missing) for one in new)
-        return "".join(one for one in characters if not self._known.get(one, True))
+        self._known.update((character, self._picture(character) != missing) for character in new)
+        return "".join(
+            character for character in characters if not self._known.get(character, True)
+        )
 
     def _picture(self, character: str) -> bytes:
         picture: bytes = self._library.svg_to_png(
@@ -154,18 +158,18 @@ def draw(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
     svg = library.vega_to_svg(checked, allowed_base_urls=[])
     size = _SIZE.search(svg)
     width, height = (float(size[1]), float(size[2])) if size else (0.0, 0.0)
-    found: dict[str, Any] = {"pictures": {}, "width": width, "height": height}
+    answer: dict[str, Any] = {"pictures": {}, "width": width, "height": height}
     scale = fitting_scale(width, height, request)
     if scale is None:
-        return {**found, "too_large": True}
-    shapes = [(kind, shape) for kind, shape in _MARKS.findall(svg)]
-    found["scale"] = scale
-    found["drawn"] = any(_SHAPE.search(shape) for _, shape in shapes)
-    lines = [shape for kind, shape in shapes if kind in ("line", "area")]
-    has_dots = any(kind == "symbol" for kind, _ in shapes)
-    found["points"] = 0 if has_dots else sum(len(_POINT.findall(shape)) for shape in lines)
+        return {**answer, "too_large": True}
+    shapes = [(mark, shape) for mark, shape in _MARKS.findall(svg)]
+    answer["scale"] = scale
+    answer["drawn"] = any(_SHAPE.search(shape) for _, shape in shapes)
+    lines = [shape for mark, shape in shapes if mark in ("line", "area")]
+    has_dots = any(mark == "symbol" for mark, _ in shapes)
+    answer["points"] = 0 if has_dots else sum(len(_POINT.findall(shape)) for shape in lines)
     shown = set("".join(_TEXT.findall(svg)))
-    found["lacking"] = "".join(one for one in request["lacking"] if one in shown)
+    answer["lacking"] = "".join(character for character in request["lacking"] if character in shown)
     for name in request["formats"]:
         if name == "svg":
             picture = svg.encode()
@@ -177,10 +181,10 @@ def draw(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
                 else library.svg_to_png(svg, scale=scale)
             )
         else:
-            found["bundle"] = bundle(library, version)
+            answer["bundle"] = bundle(library, version)
             continue
-        found["pictures"][name] = base64.b64encode(picture).decode()
-    return found
+        answer["pictures"][name] = base64.b64encode(picture).decode()
+    return answer
 
 
 def fitting_scale(width: float, height: float, request: dict[str, Any]) -> float | None:
@@ -198,22 +202,23 @@ def bundle(library: Any, version: str) -> str:
     The library asks where its stack ends. For the first thread the answer is in a file of `/proc`,
     which is closed; another thread knows it.
     """
-    found: list[str] = []
+    bundles: list[str] = []
     thread = threading.Thread(
-        target=lambda: found.append(library.javascript_bundle(vl_version=version))
+        target=lambda: bundles.append(library.javascript_bundle(vl_version=version))
     )
     thread.start()
     thread.join()
-    if not found:
+    if not bundles:
         raise ValueError("the JavaScript of the HTML page cannot be built")
-    return found[0]
+    return bundles[0]
 
 
 def newest_version(versions: list[str]) -> str:
     """The newest Vega-Lite 5, which is what specifications are written for."""
-    fives = [one for one in versions if one.lstrip("v").split(".")[0] == "5"]
+    newest = [version for version in versions if version.lstrip("v").split(".")[0] == "5"]
     return max(
-        fives or versions, key=lambda one: [int(part) for part in one.lstrip("v").split(".")]
+        newest or versions,
+        key=lambda version: [int(part) for part in version.lstrip("v").split(".")],
     )
 
 

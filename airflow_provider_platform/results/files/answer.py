@@ -109,30 +109,30 @@ def write_answer(
     """
     result = _rectangular(result)
     left = _take_manifest_away(wanted.folder)
-    queries, told = [], []
+    queries, described = [], []
     with ChartRenderer(fonts=wanted.chart_fonts) as renderer:
         for number, query in enumerate(result["queries"], start=1):
             written = _write_query(number, query, wanted, renderer)
             queries.append(_with_files(query, written, wanted))
-            told.append(_described(number, query, written, wanted))
+            described.append(_described(number, query, written, wanted))
     _warn_of_unknown_names([query["columns"] for query in queries], wanted.types, wanted.warn)
     title = quote_service(about.get("question") or "Answer")
     message = message_of({**result, "queries": queries}, title=title)
-    pictures = [_picture(query["charts"]) for query in told]
+    pictures = [_picture(query["charts"]) for query in described]
     beside = {position: name for position, name in enumerate(pictures) if name is not None}
     answer = to_markdown(message, beside).encode("utf-8", "replace")
-    found = {**result, "queries": [_cut(query, wanted.max_rows) for query in queries]}
+    cut_result = {**result, "queries": [_cut(query, wanted.max_rows) for query in queries]}
     manifest = {
         **about,
         **{name: result[name] for name in ("chat_id", "message_id", "answer", "usage")},
         "answer_file": _facts(ANSWER, wanted.folder / ANSWER, "md", answer),
-        "queries": told,
+        "queries": described,
     }
     document = json.dumps(manifest, ensure_ascii=False, indent=2).encode("utf-8", "replace")
     path = wanted.folder / MANIFEST
     write_whole(path, document + b"\n")
     _remove_others(wanted.folder, left, manifest)
-    return {**found, "manifest": str(path)}, manifest
+    return {**cut_result, "manifest": str(path)}, manifest
 
 
 def _write_query(
@@ -152,9 +152,9 @@ def _write_query(
             f"returned {written.saved.row_count}. The file has the rows of the data API. The data "
             "may have changed since the chat."
         )
-    for said in (written.why_truncated, written.saved.renaming):
-        if said is not None:
-            wanted.warn(f"Query {number}: {said}")
+    for message in (written.why_truncated, written.saved.renaming):
+        if message is not None:
+            wanted.warn(f"Query {number}: {message}")
     if wanted.charts and query["chart"] is not None:
         _draw(number, query, written, wanted, renderer)
     written.chart_error = query.get("chart_error") or written.chart_error
@@ -201,7 +201,9 @@ def _types_of(columns: list[dict[str, str]], types: ColumnTypes) -> ColumnTypes:
 def _warn_of_unknown_names(
     queries: list[list[dict[str, str]]], types: ColumnTypes, warn: Callable[[str], None]
 ) -> None:
-    known = {name for one in queries for name in file_names([column["name"] for column in one])}
+    known = {
+        name for columns in queries for name in file_names([column["name"] for column in columns])
+    }
     for name in types.named:
         if name not in known:
             warn(f"types contains the column {name!r}, which no query of the answer has.")
@@ -226,8 +228,8 @@ def _rectangular(result: dict[str, Any]) -> dict[str, Any]:
 def _named_as(columns: list[dict[str, str]], saved: SavedRows) -> list[dict[str, str]]:
     """The columns by the service's names, with the types that their values have."""
     return [
-        {**found, "name": column["name"]}
-        for column, found in zip(columns, saved.columns, strict=True)
+        {**typed, "name": column["name"]}
+        for column, typed in zip(columns, saved.columns, strict=True)
     ]
 
 
@@ -264,16 +266,16 @@ def _draw(
         written.charts.append(_facts(name, wanted.folder / name, ending, data))
 
 
-def _facts(name: str, path: Any, kind: str, data: bytes) -> dict[str, Any]:
+def _facts(name: str, path: Any, file_format: str, data: bytes) -> dict[str, Any]:
     """Write a file, and tell of it."""
-    return _file(name, path, kind, write_whole(path, data))
+    return _file(name, path, file_format, write_whole(path, data))
 
 
-def _file(name: str, path: Any, kind: str, file: OutputFile | SavedRows) -> dict[str, Any]:
+def _file(name: str, path: Any, file_format: str, file: OutputFile | SavedRows) -> dict[str, Any]:
     return {
         "name": name,
         "path": str(path),
-        "format": kind,
+        "format": file_format,
         "bytes": file.bytes,
         "sha256": file.sha256,
     }
@@ -336,14 +338,14 @@ def _take_manifest_away(folder: Any) -> set[str]:
     path = folder / MANIFEST
     with writing(path):
         try:
-            told = json.loads(path.read_bytes())
+            manifest = json.loads(path.read_bytes())
         except (FileNotFoundError, PermissionError):  # who may not list is not told more
             return set()
         except ValueError:
-            told = {}
+            manifest = {}
         path.unlink()
     try:
-        return _names(told)
+        return _names(manifest)
     except (KeyError, TypeError):
         return set()
 
@@ -359,8 +361,8 @@ def _remove_others(folder: Any, earlier: set[str], manifest: dict[str, Any]) -> 
 
 def _names(manifest: dict[str, Any]) -> set[str]:
     """Names of a manifest's files, those that are names of files in its folder."""
-    found = [manifest["answer_file"]]
+    files = [manifest["answer_file"]]
     for query in manifest["queries"]:
-        found += [file for file in (query["file"], *query["charts"]) if file]
-    names = {str(file["name"]) for file in found}
+        files += [file for file in (query["file"], *query["charts"]) if file]
+    names = {str(file["name"]) for file in files}
     return {name for name in names if "/" not in name and name.startswith(("query-", ANSWER))}

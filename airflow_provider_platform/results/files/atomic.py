@@ -194,10 +194,13 @@ def _name_problem(path: Path, above: Path) -> str | None:
     if not hasattr(os, "pathconf"):
         return None
     longest = max(path.parts, key=lambda part: len(os.fsencode(part)))
-    for what, name, kind in (("a name", longest, "PC_NAME_MAX"), ("a path", path, "PC_PATH_MAX")):
-        length, limit = len(os.fsencode(name)), os.pathconf(above, kind)
+    for subject, name, limit_name in (
+        ("a name", longest, "PC_NAME_MAX"),
+        ("a path", path, "PC_PATH_MAX"),
+    ):
+        length, limit = len(os.fsencode(name)), os.pathconf(above, limit_name)
         if 0 <= limit < length:
-            return f"File name too long: {what} has {length} bytes, and the limit is {limit}"
+            return f"File name too long: {subject} has {length} bytes, and the limit is {limit}"
     return None
 
 

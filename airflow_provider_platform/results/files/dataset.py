@@ -99,7 +99,7 @@ def data_files(folder: Any) -> list[str]:
     pass over, because a part of their path begins with `_` or `.`. Raises what a storage raises."""
     if is_local(folder):
         root = Path(getattr(folder, "path", folder))
-        found = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+        names = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
     else:
         forget_listings([folder])
         root = folder.path.rstrip("/") + "/"
@@ -107,14 +107,14 @@ def data_files(folder: Any) -> list[str]:
             listed = map(str, folder.fs.find(folder.path))
         except FileNotFoundError:
             return []
-        found = [path.removeprefix(root) for path in listed if path.startswith(root)]
-    return [path for path in found if not any(part[:1] in "_." for part in path.split("/"))]
+        names = [path.removeprefix(root) for path in listed if path.startswith(root)]
+    return [path for path in names if not any(part[:1] in "_." for part in path.split("/"))]
 
 
 def writer_of(path: str) -> str | None:
     """The digest of the task run that has written a file of a dataset, None for another file."""
-    found = _NAME.fullmatch(path.rpartition("/")[2])
-    return found and found["writer"]
+    match = _NAME.fullmatch(path.rpartition("/")[2])
+    return match and match["writer"]
 
 
 def write_dataset(
@@ -142,14 +142,14 @@ def write_dataset(
         folders = partitions.folders() or ([] if at else [("", ())])
         stage = _LocalStage(folder, writer) if is_local(folder) else _StoreStage(folder, writer)
         with stage.open():
-            found: list[DatasetFile] = []
+            files: list[DatasetFile] = []
             for name, key in folders:
                 values = dict(zip(layout.partition_by, key, strict=True))
                 parts = _Parts(stage, name, f"part-{writer}", ending, layout)
                 rows = partitions.pieces(key)
-                found += parts.write(kept, rows, values, new_writer)
-            stage.replace({file.path for file in found}, {name for name, _ in folders})
-    return sorted(found, key=lambda file: file.path)
+                files += parts.write(kept, rows, values, new_writer)
+            stage.replace({file.path for file in files}, {name for name, _ in folders})
+    return sorted(files, key=lambda file: file.path)
 
 
 class _Partitions:
@@ -254,10 +254,10 @@ class _Parts:
         new_writer: NewWriter,
     ) -> list[DatasetFile]:
         """Write rows; without any, one file of none."""
-        found: list[DatasetFile] = []
+        files: list[DatasetFile] = []
         rest = next(pieces, None)
-        while rest is not None or not found:
-            path = f"{self._path}-{len(found) + 1:05d}.{self._ending}"
+        while rest is not None or not files:
+            path = f"{self._path}-{len(files) + 1:05d}.{self._ending}"
             rows = 0
             with self._stage.file(path) as file:
                 writer = new_writer(file, columns)
@@ -269,8 +269,8 @@ class _Parts:
                     if not rest[0]:
                         rest = next(pieces, None)
                 writer.finish()
-            found.append(DatasetFile(path, rows, file.bytes, file.sha256, partition))
-        return found
+            files.append(DatasetFile(path, rows, file.bytes, file.sha256, partition))
+        return files
 
     def _slice(self, rows: int, waiting: int) -> int:
         """So many rows are written before the size is looked at."""
@@ -310,7 +310,7 @@ def _escaped(text: str) -> str:
     """A text as a part of a folder's name, as Hive escapes it: `%` and two digits for each ASCII
     character that could be misunderstood; letters of all scripts stay."""
     whole = text.encode("utf-8", "replace").decode()
-    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", whole)
+    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", whole)
 
 
 class _Stage(ABC):
@@ -350,8 +350,8 @@ class _Stage(ABC):
 
     def names(self) -> dict[str, str]:
         """The files in the folder that this package has written: their paths and writers."""
-        found = {path: writer_of(path) for path in data_files(self.folder)}
-        return {path: writer for path, writer in found.items() if writer is not None}
+        writers = {path: writer_of(path) for path in data_files(self.folder)}
+        return {path: writer for path, writer in writers.items() if writer is not None}
 
     @abstractmethod
     def prepare(self) -> None:

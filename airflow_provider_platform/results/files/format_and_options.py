@@ -141,10 +141,10 @@ _LAYOUT_OPTIONS = ("partition_by", "max_partitions", "max_rows_per_file", "targe
 _CSV_OPTIONS = ("delimiter", "quoting", "header", "encoding", "line_end", "csv_safe")
 
 
-def output_options(given: Mapping[str, Any] | None) -> OutputOptions:
+def output_options(values: Mapping[str, Any] | None) -> OutputOptions:
     """Return the checked options. None, "" and "None" count as absent. Raises
     PlatformInputError."""
-    present = {name: value for name, value in (given or {}).items() if not _is_absent(value)}
+    present = {name: value for name, value in (values or {}).items() if not _is_absent(value)}
     known = OutputOptions.model_fields
     unknown = [str(name) for name in present if name not in known]
     if unknown:
@@ -252,18 +252,20 @@ def plan_output(
     chosen = options or OutputOptions()
     layout = _layout(chosen)
     ending = _Ending() if path is None else _ending_of(path, format, layout)
-    kind = ending.format or format or "parquet"
-    if format is not None and kind != format:
+    file_format = ending.format or format or "parquet"
+    if format is not None and file_format != format:
         raise ValueError(
             f"output_path ends in {ending.text}, but output_format is {format}. Use the file "
             "ending of the format, or leave output_format out"
         )
-    _check_compression(kind, ending, chosen.compression)
-    if kind != "csv" and (unfit := chosen.given(*_CSV_OPTIONS)):
-        raise ValueError(f"output_options: {unfit[0]} is an option of csv, but the file is {kind}")
-    if kind != "parquet" and chosen.row_group_size is not None:
+    _check_compression(file_format, ending, chosen.compression)
+    if file_format != "csv" and (unfit := chosen.given(*_CSV_OPTIONS)):
         raise ValueError(
-            f"output_options: row_group_size is an option of parquet, but the file is {kind}"
+            f"output_options: {unfit[0]} is an option of csv, but the file is {file_format}"
+        )
+    if file_format != "parquet" and chosen.row_group_size is not None:
+        raise ValueError(
+            f"output_options: row_group_size is an option of parquet, but the file is {file_format}"
         )
     if ending.tabs and chosen.delimiter not in (None, "\t"):
         raise ValueError(
@@ -279,7 +281,7 @@ def plan_output(
     if layout and layout.target_file_bytes and chosen.row_group_size is None:
         style["row_group_size"] = SPLIT_ROW_GROUP
     return Output(
-        kind,  # type: ignore[arg-type]  # one of FORMATS
+        file_format,  # type: ignore[arg-type]  # one of FORMATS
         FileStyle(**style),
         layout,
         chosen.on_existing or "overwrite",
@@ -290,12 +292,14 @@ def plan_output(
 
 
 def _layout(chosen: OutputOptions) -> Layout | None:
-    given: dict[str, Any] = {name: getattr(chosen, name) for name in chosen.given(*_LAYOUT_OPTIONS)}
-    if "max_partitions" in given and "partition_by" not in given:
+    options: dict[str, Any] = {
+        name: getattr(chosen, name) for name in chosen.given(*_LAYOUT_OPTIONS)
+    }
+    if "max_partitions" in options and "partition_by" not in options:
         raise ValueError("output_options: max_partitions needs partition_by")
-    if "partition_by" in given:
-        given["partition_by"] = tuple(given["partition_by"])
-    return Layout(**given) if given else None
+    if "partition_by" in options:
+        options["partition_by"] = tuple(options["partition_by"])
+    return Layout(**options) if options else None
 
 
 def check_engine(output: Output) -> None:
@@ -315,8 +319,8 @@ def check_engine(output: Output) -> None:
     )
 
 
-def _check_compression(kind: str, ending: _Ending, chosen: Compression | None) -> None:
-    if kind == "parquet":
+def _check_compression(file_format: str, ending: _Ending, chosen: Compression | None) -> None:
+    if file_format == "parquet":
         if ending.compression is not None:
             raise ValueError(
                 f"output_path ends in {ending.text}, but a Parquet file contains its own "
@@ -327,14 +331,15 @@ def _check_compression(kind: str, ending: _Ending, chosen: Compression | None) -
     if chosen is not None and chosen not in _ENDINGS:
         raise ValueError(
             f"output_options: compression {chosen} exists only for parquet, but the file is "
-            f"{kind}. Use none, gzip or zstd"
+            f"{file_format}. Use none, gzip or zstd"
         )
     # A name without a format's ending says nothing of a compression either.
-    said = ending.compression or ("none" if ending.format else None)
-    if chosen is not None and said is not None and chosen != said:
+    of_ending = ending.compression or ("none" if ending.format else None)
+    if chosen is not None and of_ending is not None and chosen != of_ending:
         raise ValueError(
             f"output_path ends in {ending.text}, but the compression in output_options is "
-            f"{chosen}. Use the file ending .{kind}{_ENDINGS[chosen]}, or leave compression out"
+            f"{chosen}. Use the file ending .{file_format}{_ENDINGS[chosen]}, or leave "
+            "compression out"
         )
 
 
@@ -364,9 +369,9 @@ def _read_ending(path: str, format: str | None) -> _Ending:
     if compression is not None:
         last = parts.pop() if parts else ""
         text = f".{last}{text}" if last in _FORMATS else text
-    kind = _FORMATS.get(last)
-    if kind is not None:
-        return _Ending(text, kind, compression, tabs=last == "tsv")
+    file_format = _FORMATS.get(last)
+    if file_format is not None:
+        return _Ending(text, file_format, compression, tabs=last == "tsv")
     if last in _NOT_WRITTEN:
         raise ValueError(
             f"output_path ends in .{last}, which is not a supported compression. Use .gz or .zst"

@@ -41,21 +41,21 @@ def read_manifest(path: Any) -> dict[str, Any] | None:
             # From 0, S3's library asks for the object and not for its size first: whoever may write
             # may not be allowed to look.
             data = path.read_bytes() if is_local(path) else path.fs.cat_file(path.path, start=0)
-            found = json.loads(data)
+            content = json.loads(data)
         except (FileNotFoundError, PermissionError):  # who may not list is not told more
             return None
         except ValueError:
             return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def take_manifest_away(path: Any) -> dict[str, Any] | None:
     """`read_manifest`, and remove it."""
-    found = read_manifest(path)
-    if found is not None:
+    content = read_manifest(path)
+    if content is not None:
         with writing(path):
             path.unlink()
-    return found
+    return content
 
 
 def is_there(path: Any) -> bool:

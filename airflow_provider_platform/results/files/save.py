@@ -98,10 +98,10 @@ def save_rows(
             columns=[db_safe(column.described()) for column in typed],
             row_count=buffer.row_count,
             first_rows=db_safe(buffer.first_rows(typed, max_rows)),
-            warnings=db_safe([one.warning for one in typed if one.warning is not None]),
+            warnings=db_safe([item.warning for item in typed if item.warning is not None]),
         )
         names = [column.name for column in typed]
-        saved.renaming = describe_renaming([one.get("name") for one in columns], names)
+        saved.renaming = describe_renaming([item.get("name") for item in columns], names)
         if path is None:
             return saved
         if not saved.row_count and output.on_empty == "fail":
@@ -133,8 +133,8 @@ def find_existing(
     if output.layout is None:
         if not is_there(path):
             return None
-        found = read_manifest(file_manifest(path)) or {}
-        return None if found.get("written_by") == dict(written_by) else found
+        manifest = read_manifest(file_manifest(path)) or {}
+        return None if manifest.get("written_by") == dict(written_by) else manifest
     with writing(path):
         writers = {writer_of(name) for name in data_files(path)}
     others = writers - {writer}

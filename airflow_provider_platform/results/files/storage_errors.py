@@ -126,9 +126,9 @@ class StorageFailure:
     def __str__(self) -> str:
         """A printable line: what the storage said, and what to do."""
         facts = [self.operation, self.code, f"status {self.status}" if self.status else None]
-        said = ", ".join(fact for fact in facts if fact)
+        details = ", ".join(fact for fact in facts if fact)
         words = self.words.removesuffix(".")
-        line = f"{words} ({said})." if said else f"{words}."
+        line = f"{words} ({details})." if details else f"{words}."
         return f"{line} {self.advice}" if self.advice else line
 
 
@@ -136,18 +136,18 @@ def read_failure(error: BaseException) -> StorageFailure:
     """What an error of a storage says, also where it is hidden in the causes of the error. Neither
     credentials nor the query of an address are repeated."""
     chain = list(_chain(error))
-    answers = (one for one in chain if _code_of(one))
-    told = next(answers, None)
-    if told is None:
+    answers = (cause for cause in chain if _code_of(cause))
+    answered = next(answers, None)
+    if answered is None:
         return StorageFailure(_words(error), advice=_advice(chain, None, None))
-    code, status = _code_of(told), _status_of(told)
-    response = getattr(told, "response", None)
+    code, status = _code_of(answered), _status_of(answered)
+    response = getattr(answered, "response", None)
     words = response["Error"].get("Message") if isinstance(response, dict) else None
     return StorageFailure(
         _scrubbed(words) if words else _words(error),
         code,
         status,
-        getattr(told, "operation_name", None),
+        getattr(answered, "operation_name", None),
         _advice(chain, code, status),
     )
 
@@ -155,11 +155,11 @@ def read_failure(error: BaseException) -> StorageFailure:
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """The error, and those that it came of; each once."""
     seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        yield found
-        found = found.__cause__ or found.__context__
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
 
 
 def _code_of(error: BaseException) -> str | None:
@@ -189,13 +189,13 @@ def _advice(chain: list[BaseException], code: str | None, status: int | None) ->
     for known in (code, str(status) if status else None):
         if known in _ADVICE:
             return _ADVICE[known]
-    names = {base.__name__ for one in chain for base in type(one).__mro__}
+    names = {base.__name__ for cause in chain for base in type(cause).__mro__}
     if names & _CREDENTIAL_CLASSES:
         return _CREDENTIALS
     if names & _NETWORK_CLASSES:
         return _NETWORK
-    numbers = (getattr(one, "errno", None) for one in chain)
-    return next((_ERRNO_ADVICE[one] for one in numbers if one in _ERRNO_ADVICE), None)
+    numbers = (getattr(cause, "errno", None) for cause in chain)
+    return next((_ERRNO_ADVICE[number] for number in numbers if number in _ERRNO_ADVICE), None)
 
 
 def _words(error: BaseException) -> str:

@@ -103,13 +103,17 @@ def _compressed(file: OutputFile, style: FileStyle) -> ByteStream:
     return file
 
 
-def _cells_writer(kind: Kind, style: FileStyle) -> Callable[[Sequence[str | None]], Iterable[str]]:
+def _cells_writer(
+    column_kind: Kind, style: FileStyle
+) -> Callable[[Sequence[str | None]], Iterable[str]]:
     """What makes cells of the texts of values of this kind. In nearly every column no text needs
     quotes, and that is quicker to see for all texts together than for each."""
     delimiter = style.delimiter
-    is_safe = not style.csv_safe or kind != "String"
-    always = style.quoting == "all" or (style.quoting == "nonnumeric" and kind not in _NUMBERS)
-    never = kind != "String" and delimiter in _NEVER_IN_VALUES
+    is_safe = not style.csv_safe or column_kind != "String"
+    always = style.quoting == "all" or (
+        style.quoting == "nonnumeric" and column_kind not in _NUMBERS
+    )
+    never = column_kind != "String" and delimiter in _NEVER_IN_VALUES
 
     def cell(text: str | None) -> str:
         if text is None:

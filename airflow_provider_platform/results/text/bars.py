@@ -137,15 +137,17 @@ def _plan(
         if not is_plain:
             continue
         for channel in _by_type(encoding):
-            found = _of_channel(channel, encoding, names, numeric)
-            if found is not None:
-                return found
+            plan = _of_channel(channel, encoding, names, numeric)
+            if plan is not None:
+                return plan
     if reads_fields:
         return None
-    value_at = next((at for at, one in enumerate(numeric) if one), None)
+    value_at = next((at for at, is_numeric in enumerate(numeric) if is_numeric), None)
     if value_at is None:
         return None
-    return _Plan(next((at for at, one in enumerate(numeric) if not one), None), value_at, None)
+    return _Plan(
+        next((at for at, is_numeric in enumerate(numeric) if not is_numeric), None), value_at, None
+    )
 
 
 def _of_channel(
@@ -206,8 +208,8 @@ def _encodings(
         yield encoding, is_plain
     for name in _INNER:
         inner = spec.get(name)
-        for one in inner if isinstance(inner, list) else [inner]:
-            yield from _encodings(one, is_plain, depth - 1)
+        for part in inner if isinstance(inner, list) else [inner]:
+            yield from _encodings(part, is_plain, depth - 1)
 
 
 def _position(channel: Any, names: list[str]) -> int | None:
@@ -215,4 +217,4 @@ def _position(channel: Any, names: list[str]) -> int | None:
     if not isinstance(field, str):
         return None
     unescaped = re.sub(r"\\(.)", r"\1", field.removeprefix("['").removesuffix("']"))
-    return next((names.index(one) for one in (field, unescaped) if one in names), None)
+    return next((names.index(name) for name in (field, unescaped) if name in names), None)

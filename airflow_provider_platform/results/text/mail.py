@@ -40,8 +40,8 @@ def to_html(message: Message, pictures: Mapping[int, str] | None = None) -> str:
         a chart that has none is drawn as bars
     """
     parts = [f'<h2 style="font-size:18px">{escape(message.title)}</h2>']
-    if told := lines(message.text):
-        parts.append(f"<p>{'<br>'.join(map(html.escape, told))}</p>")
+    if text_lines := lines(message.text):
+        parts.append(f"<p>{'<br>'.join(map(html.escape, text_lines))}</p>")
     for position, section in enumerate(message.sections):
         parts.append(_section(section, message.max_rows, (pictures or {}).get(position)))
     facts = [f"{escape(name)}: {escape(value)}" for name, value in message.facts]

@@ -58,9 +58,9 @@ _MENTION = re.compile(r"(?<!\w)@(?=\w)|@(?=everyone|here|channel|all)", re.IGNOR
 def escape(text: str) -> str:
     """A line of text that Markdown shows as it is: no markup, link, HTML or mention."""
     shown = line(text).strip()
-    alone = {found.start() for found in _ALONE.finditer(shown)}
+    alone = {match.start() for match in _ALONE.finditer(shown)}
     escaped = _ANYWHERE.sub(
-        lambda found: found[0] if found.start() in alone else _escaped(found[0]), shown
+        lambda match: match[0] if match.start() in alone else _escaped(match[0]), shown
     )
     escaped = _NUMBERED.sub(r"\1\\\2", escaped, count=1) if _NUMBERED.match(escaped) else escaped
     escaped = _CLOSING.sub(r"\\#", escaped)
@@ -83,7 +83,7 @@ def code(text: str) -> str:
 
 def _escaped(marks: str) -> str:
     """Marks with a backslash before each; a place without any gets one before what follows."""
-    return "".join(f"\\{one}" for one in marks) or "\\"
+    return "".join(f"\\{mark}" for mark in marks) or "\\"
 
 
 def to_markdown(message: Message, pictures: Mapping[int, str] | None = None) -> str:
@@ -105,9 +105,9 @@ def to_markdown(message: Message, pictures: Mapping[int, str] | None = None) -> 
 def escape_lines(text: str) -> str:
     """Paragraphs and lines of a text, as they are."""
     paragraphs: list[list[str]] = [[]]
-    for one in lines(text):
-        if one.strip():
-            paragraphs[-1].append(escape(one))
+    for text_line in lines(text):
+        if text_line.strip():
+            paragraphs[-1].append(escape(text_line))
         else:
             paragraphs.append([])
     return "\n\n".join("  \n".join(paragraph) for paragraph in paragraphs if paragraph)
@@ -147,7 +147,7 @@ def _cell(value: Any, most: int = 200) -> str:
 
 def fenced(drawn: list[str]) -> str:
     """Lines as a block of code that none of them can end."""
-    longest = max((len(run) for one in drawn for run in re.findall(r"`+", one)), default=0)
+    longest = max((len(run) for line in drawn for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
-    inner = [_MENTION.sub(f"@{ZERO_WIDTH}", one) for one in drawn]
+    inner = [_MENTION.sub(f"@{ZERO_WIDTH}", line) for line in drawn]
     return "\n".join([fence, *inner, fence])

@@ -72,12 +72,12 @@ def message_of(
 
     :param text: said in the place of the answer
     """
-    found = result if isinstance(result, Mapping) else {}
-    queries = found.get("queries")
-    if not isinstance(queries, Sequence) and "columns" in found and "rows" in found:
-        queries = [found]  # of a query operator
-    answer = text if text is not None else found.get("answer")
-    if answer is None and result is not None and not found:
+    fields = result if isinstance(result, Mapping) else {}
+    queries = fields.get("queries")
+    if not isinstance(queries, Sequence) and "columns" in fields and "rows" in fields:
+        queries = [fields]  # of a query operator
+    answer = text if text is not None else fields.get("answer")
+    if answer is None and result is not None and not fields:
         answer = result
     link = link if link and link.startswith(("https://", "http://")) else None
     return Message(
@@ -121,16 +121,16 @@ def to_plain(message: Message) -> str:
 
 def section_lines(section: Section, max_rows: int, max_width: int = 100) -> list[str]:
     """A query's title, its error or its first rows, its chart as bars and where its files are."""
-    found = [line(section.title or "Query")]
+    shown = [line(section.title or "Query")]
     if section.error is not None:
-        return [*found, f"failed: {line(section.error)}"]
-    found[0] += f" ({section.counted(max_rows)})"
-    found += section.table(max_rows, max_width)
+        return [*shown, f"failed: {line(section.error)}"]
+    shown[0] += f" ({section.counted(max_rows)})"
+    shown += section.table(max_rows, max_width)
     if bars := section.bars(min(max_width, 72)):
-        found += ["", *bars]
-    found += [f"Rows: {line(section.path)}"] if section.path else []
-    found += [f"Chart: {line(path)}" for path in section.chart_paths]
-    return found
+        shown += ["", *bars]
+    shown += [f"Rows: {line(section.path)}"] if section.path else []
+    shown += [f"Chart: {line(path)}" for path in section.chart_paths]
+    return shown
 
 
 def lines(text: str) -> list[str]:

@@ -61,32 +61,32 @@ def _query(section: Section, max_rows: int) -> list[Block]:
     title = line(section.title) or "Query"
     if section.error is not None:
         return [_section(_plain(_cut(f"{title} failed: {line(section.error)}", MAX_SECTION)))]
-    found = [_section(_plain(_cut(f"{title} ({section.counted(max_rows)})", MAX_SECTION)))]
-    found += [_section(code) for code in _code(section.table(max_rows, _WIDTH))]
-    found += [_section(code) for code in _code(section.bars(_WIDTH))]
+    blocks = [_section(_plain(_cut(f"{title} ({section.counted(max_rows)})", MAX_SECTION)))]
+    blocks += [_section(code) for code in _code(section.table(max_rows, _WIDTH))]
+    blocks += [_section(code) for code in _code(section.bars(_WIDTH))]
     files = [f"Rows: {line(section.path)}"] if section.path else []
     files += [f"Chart: {line(path)}" for path in section.chart_paths]
     if files:
-        found.append(_context(files))
-    return found
+        blocks.append(_context(files))
+    return blocks
 
 
 def _closing(message: Message) -> list[Block]:
     facts = [f"{line(name)}: {line(value)}" for name, value in message.facts]
-    found = [_context(facts)] if facts else []
+    blocks = [_context(facts)] if facts else []
     if message.link:
         address = escape(message.link).replace(ZERO_WIDTH, "").replace("|", "%7C")
         text = {"type": "mrkdwn", "text": f"<{address}|Open in Airflow>"}
         if len(address) < MAX_SECTION - 30:
-            found.append({"type": "context", "elements": [text]})
-    return found
+            blocks.append({"type": "context", "elements": [text]})
+    return blocks
 
 
-def _pieces(told: Sequence[str]) -> list[str]:
+def _pieces(text_lines: Sequence[str]) -> list[str]:
     """Lines in pieces that a section holds, cut where there are too many of them."""
     pieces: list[str] = []
-    for one in told:
-        rest = one
+    for text_line in text_lines:
+        rest = text_line
         while True:
             joined = f"{pieces[-1]}\n{rest}" if pieces else rest
             if pieces and len(escape(joined)) <= MAX_SECTION:
@@ -109,11 +109,11 @@ def _code(drawn: list[str]) -> list[dict[str, Any]]:
         return []
     room = MAX_SECTION - 2 * len(_FENCE) - 2 - len(CUT) - 1
     kept: list[str] = []
-    for one in map(escape, drawn):
-        if sum(map(len, kept)) + len(kept) + len(one) > room:
+    for text_line in map(escape, drawn):
+        if sum(map(len, kept)) + len(kept) + len(text_line) > room:
             kept.append(CUT)
             break
-        kept.append(one)
+        kept.append(text_line)
     return [{"type": "mrkdwn", "text": "\n".join([_FENCE, *kept, _FENCE])}]
 
 

@@ -47,8 +47,8 @@ def aligned_table(
         max(width(name), *(width(row[at]) for row in body), 0) for at, name in enumerate(names)
     ]
     kept, used = 0, 0
-    for one in widths:
-        used += one + (len(GAP) if kept else 0)
+    for column_width in widths:
+        used += column_width + (len(GAP) if kept else 0)
         if kept and used > max_width:
             break
         kept += 1
@@ -109,7 +109,7 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     try:
-        found = float(value)
+        parsed = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if abs(found) != float("inf") and found == found else None
+    return parsed if abs(parsed) != float("inf") and parsed == parsed else None
