@@ -12,7 +12,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,10 +101,25 @@ def airflow_server(browser: Browser) -> Iterator[AirflowServer]:
 
 
 @pytest.fixture(scope="session")
-def demo_ui(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoUi]:
+def _starting_demo(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Future[DemoUi]]:
+    """The demo and its UI, which start beside the tests that do without them."""
+    folder = tmp_path_factory.mktemp("demo")
+    with ExitStack() as running_ui, ThreadPoolExecutor(1) as beside:
+        yield beside.submit(lambda: running_ui.enter_context(demo_and_ui(folder)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _demo_starts_early(request: pytest.FixtureRequest) -> None:
+    if any("demo_ui" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        request.getfixturevalue("_starting_demo")
+
+
+@pytest.fixture(scope="session")
+def demo_ui(_starting_demo: Future[DemoUi]) -> DemoUi:
     """Airflow's UI over a demo, for all tests that look at it."""
-    with demo_and_ui(tmp_path_factory.mktemp("demo")) as ui:
-        yield ui
+    return _starting_demo.result()
 
 
 @contextmanager
