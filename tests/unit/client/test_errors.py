@@ -119,7 +119,16 @@ def made_errors() -> list[tuple[str, ast.Call]]:
 def test_no_error_of_the_package_begins_with_a_value_other_than_what_failed() -> None:
     """Log viewers show one line: ids, paths and addresses before the reason would hide it."""
     actions = {"name.action", "self._name.action", "self.description", "self._start.description"}
-    reasons = {"reason", "error.reason", "cause.reason", "begin", "subject", "lost", "times"}
+    reasons = {
+        "reason",
+        "error.reason",
+        "lost.reason",
+        "cause.reason",
+        "begin",
+        "subject",
+        "lost",
+        "times",
+    }
     settings = {"field", "type(self).__name__"}
     for file, call in made_errors():
         first = call.args[0] if call.args else None
