@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 from pydantic import AliasChoices, Field
 from pydantic.alias_generators import to_snake
 
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.models import (
     NEVER_NULL,
     EmptiableResponse,
@@ -278,3 +279,8 @@ def merge_to_default(
     *, body: MergeToDefaultBranchRequest, deployment_id: DeploymentId = None
 ) -> MergeResponse:
     """Merge a branch straight into the production branch."""
+
+
+def name_branch(deployment_id: int, branch_name: str) -> str:
+    """Return the name of a branch that ends the message of an error."""
+    return f"branch {quote_service(branch_name)}, deployment {deployment_id}"

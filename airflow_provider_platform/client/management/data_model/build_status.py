@@ -36,6 +36,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.branch_errors import NO_SUCH_BRANCH, NOT_ACTIVE
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.management.data_model.branches import name_branch
 from airflow_provider_platform.client.management.deployments.deployments import (
     BuildStatusQuery,
     BuildStatusResponse,
@@ -95,7 +96,7 @@ class BuildWanted:
     @property
     def where(self) -> str:
         """The branch and the deployment, for the end of an error message about this build."""
-        return f"branch {quote_service(self.branch_name)}, deployment {self.deployment_id}"
+        return name_branch(self.deployment_id, self.branch_name)
 
     @property
     def operation(self) -> Operation[BuildStatusResponse]:

@@ -54,6 +54,7 @@ from airflow_provider_platform.client.management.data_model.branches import (
     list_branches,
     merge_to_default,
     merge_to_parent,
+    name_branch,
 )
 from airflow_provider_platform.client.management.data_model.build_status import (
     ACTIVATION_GRACE,
@@ -119,7 +120,7 @@ class Merge:
     @property
     def where(self) -> str:
         """The branch and the deployment, for the end of an error message about this merge."""
-        return _where(self.deployment_id, self.branch_name)
+        return name_branch(self.deployment_id, self.branch_name)
 
     @property
     def is_held(self) -> bool:
@@ -148,7 +149,7 @@ def plan_merge(
     parent); BranchUnsupportedError if the tenant's release lacks the operations; and the errors of
     requests.
     """
-    where = _where(deployment_id, branch_name)
+    where = name_branch(deployment_id, branch_name)
     settings = yield from _settings(deployment_id, where, deadline)
     production = settings.deploy_branch_name
     if not production:
@@ -470,10 +471,6 @@ def _branches(deployment_id: int, deadline: float | None) -> Program[dict[str, B
     """Return the branches by name."""
     rows = yield from all_rows(list_branches(deployment_id=deployment_id), deadline)
     return {branch.name: branch for branch in rows if branch.name}
-
-
-def _where(deployment_id: int, branch_name: str) -> str:
-    return f"branch {quote_service(branch_name)}, deployment {deployment_id}"
 
 
 def _shown(commit: str | None) -> str:

@@ -42,6 +42,7 @@ from airflow_provider_platform.client.management.data_model.branches import (
     SetBranchStagingEnvironmentRequest,
     StartDevModeRequest,
     list_branches,
+    name_branch,
     remove_branch,
     set_branch_staging_environment,
     start_dev_mode,
@@ -256,7 +257,7 @@ def find_branch_address(
         raise PlatformProtocolError(
             "The service did not return the deployment's data API address. Set Data API address "
             "(data_api_url) in the connection.",
-            where=f"branch {quote_service(branch_name)}, deployment {deployment_id}",
+            where=name_branch(deployment_id, branch_name),
         )
     base = data_address(deployment.deployment_url, field="deploymentUrl", allow_http=allow_http)
     return _branch_address(base, branch_name)
@@ -311,7 +312,7 @@ class _Where:
     deadline: float | None
 
     def __str__(self) -> str:
-        return f"branch {quote_service(self.branch_name)}, deployment {self.deployment_id}"
+        return name_branch(self.deployment_id, self.branch_name)
 
 
 def _switch_staging_on(where: _Where) -> Program[OpenedBranch]:
