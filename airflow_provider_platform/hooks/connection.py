@@ -8,7 +8,6 @@ of a URI are strings. This module reads the same values from all of them.
 
 from __future__ import annotations
 
-import json
 import logging
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -21,6 +20,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.formats.input_values import read_json_string
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.settings.connection_fields import (
     EXTRA_NAMES,
@@ -100,8 +100,8 @@ def read_extras(connection: AirflowConnection) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        extras = json.loads(text)
-    except (ValueError, RecursionError):
+        extras = read_json_string(text)
+    except ValueError:
         extras = None
     if not isinstance(extras, dict):
         raise PlatformConfigError(

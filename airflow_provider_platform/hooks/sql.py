@@ -17,6 +17,7 @@ from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.rules import choice, refuse, within
 from airflow_provider_platform.client.settings.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.hooks._dbapi import SqlConnection, check_query
 from airflow_provider_platform.hooks.connection import read_extras
@@ -224,13 +225,13 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         """Return the checked keywords `types` and `on_truncated`. Raises PlatformInputError."""
         params = self._checked_params()
         types: Types = params.get("types", "service")
-        try:
-            ColumnTypes.parse(types)
-        except ValueError as error:
-            raise _bad_param("types", str(error)) from None
         on_truncated: OnTruncated = params.get("on_truncated", "warn")
-        if on_truncated not in get_args(OnTruncated):
-            raise _bad_param("on_truncated", f"must be one of {', '.join(get_args(OnTruncated))}")
+        with within("hook_params"):
+            try:
+                ColumnTypes.parse(types)
+            except ValueError as error:
+                raise refuse("types", str(error)) from None
+            choice("on_truncated", on_truncated, get_args(OnTruncated))
         return types, on_truncated
 
     def _checked_params(self) -> dict[str, Any]:
@@ -257,11 +258,7 @@ _NO_SQLALCHEMY = (
 
 
 def _refused(name: str, reason: str) -> PlatformInputError:
-    return PlatformInputError(f"Nothing was sent: {name} is not supported: {reason}.", field=name)
-
-
-def _bad_param(name: str, rule: str) -> PlatformInputError:
-    return PlatformInputError(f"Nothing was sent: hook_params: {name} {rule}.", field=name)
+    return refuse(name, f"is not supported: {reason}")
 
 
 def _frame_arguments(df_type: str, named: dict[str, Any], *known: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
 )
+from airflow_provider_platform.client.formats.input_values import read_json_string
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._lists import MAX_ITEMS, log_length
@@ -31,8 +32,9 @@ _QUOTED = "quoted in a text"
 
 
 def _method(name: str, value: Any) -> str:
-    method = arguments.text(name, value).strip().upper()
-    return arguments.choice(name, method, get_args(Method))
+    text = arguments.text(name, value).strip().upper()
+    method: str = arguments.choice(name, text, get_args(Method))
+    return method
 
 
 def _path(name: str, value: Any) -> str:
@@ -43,15 +45,10 @@ def _path(name: str, value: Any) -> str:
 
 def _body(name: str, value: Any) -> Any:
     """Return a JSON value; a string is parsed as JSON. Raises PlatformInputError."""
-    present = arguments.optional(value)
-    if not isinstance(present, str):
-        return present
     try:
-        return json.loads(present)
+        return read_json_string(arguments.optional(value))
     except ValueError:
-        raise PlatformInputError(
-            f"Nothing was sent: {name} must be plain JSON values, or JSON as a string.", field=name
-        ) from None
+        raise arguments.refuse(name, "must be plain JSON values, or JSON as a string") from None
 
 
 def _only_lists_are_paged(paginate: bool, method: str, body: Any) -> None:

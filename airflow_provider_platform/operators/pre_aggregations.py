@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from airflow_provider_platform.client.choices import IfStartLost
 from airflow_provider_platform.client.defaults import MISSING_GRACE
-from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
@@ -33,25 +32,19 @@ def _names(name: str, value: Any) -> list[str] | None:
     present = arguments.optional(value)
     if isinstance(present, str) and not present.lstrip().startswith("["):
         present = [present]
-    names = arguments.sequence(name, present)
-    if names is not None and not all(isinstance(item, str) and item.strip() for item in names):
-        raise PlatformInputError(f"Nothing was sent: {name} must be a list of names.", field=name)
-    return names or None
+    return arguments.names(name, present)
 
 
 def _contexts(name: str, value: Any) -> list[Any]:
     """Return the security contexts in the service's form. Raises PlatformInputError."""
     contexts = arguments.sequence(name, value)
     if not contexts:
-        raise PlatformInputError(
-            f"Nothing was sent: {name} must have at least one security context. To build without "
-            f"one, use {name}=[{{}}].",
-            field=name,
+        raise arguments.refuse(
+            name,
+            f"must have at least one security context. To build without one, use {name}=[{{}}]",
         )
     if not all(isinstance(context, dict) for context in contexts):
-        raise PlatformInputError(
-            f"Nothing was sent: {name} must be a list of objects (dicts).", field=name
-        )
+        raise arguments.refuse(name, "must be a list of objects (dicts)")
     return contexts
 
 
@@ -60,9 +53,7 @@ def _timezones(name: str, value: Any) -> list[str]:
 
     zones = _names(name, value)
     if zones is None:
-        raise PlatformInputError(
-            f"Nothing was sent: {name} must have at least one time zone.", field=name
-        )
+        raise arguments.refuse(name, "must have at least one time zone")
     for zone in zones:
         arguments.by_rule(check_timezone, name, zone)
     return zones
@@ -88,7 +79,7 @@ def _date_range(name: str, value: Any) -> list[str] | None:
     try:
         return [*zoneless_range(texts)]
     except ValueError as error:
-        raise PlatformInputError(f"Nothing was sent: {name} {error}.", field=name) from None
+        raise arguments.refuse(name, str(error)) from None
 
 
 def _is_waited_for(verify_sql: str | None, wait_for_completion: bool) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from airflow_provider_platform.client.choices import CacheMode, OnTruncated
 from airflow_provider_platform.client.defaults import MAX_ROWS, QUERY_TIMEOUT
 from airflow_provider_platform.client.errors import (
-    PlatformInputError,
     ResultTruncatedError,
     from_payload,
 )
@@ -60,9 +59,7 @@ def one_query(name: str, value: Any) -> str:
     query = arguments.text(name, value)
     problem = why_not_a_query(query)
     if problem:
-        raise PlatformInputError(
-            f"Nothing was sent: {name} must be one query; {problem}.", field=name
-        )
+        raise arguments.refuse(name, f"must be one query; {problem}")
     return query
 
 
@@ -74,16 +71,6 @@ def sql_parameters(name: str, value: Any) -> Any:
         read = arguments.sequence if parsed.lstrip().startswith("[") else arguments.mapping
         return read(name, parsed)
     return parsed
-
-
-def column_names(name: str, value: Any) -> list[str] | None:
-    """Return names of columns, or None. Raises PlatformInputError."""
-    names = arguments.sequence(name, value)
-    if names is not None and not all(isinstance(item, str) and item.strip() for item in names):
-        raise PlatformInputError(
-            f"Nothing was sent: {name} must be a list of column names.", field=name
-        )
-    return names or None
 
 
 def can_be_paged(page_by: list[str] | None, sql: str) -> None:
@@ -177,7 +164,7 @@ class PlatformQueryOperator(DeploymentOperator):
         "on_truncated": partial(arguments.choice, choices=get_args(OnTruncated)),
         "default_row_limit": arguments.optional_id,
         "max_row_limit": arguments.optional_id,
-        "page_by": column_names,
+        "page_by": arguments.names,
         "page_rows": partial(arguments.or_none(arguments.whole_number), minimum=2),
         "branch_name": arguments.optional_text,
         "timezone": arguments.optional_text,

@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.operations.paths import check_deployment_id
+from airflow_provider_platform.client.operations.rules import refuse
 
 M = TypeVar("M", bound=InputModel)
 
@@ -121,7 +122,7 @@ class Arguments:
         )
 
     def _refuse_id(self, name: str, problem: str) -> NoReturn:
-        raise PlatformInputError(f"Nothing was sent: {name} of {self._name} {problem}.", field=name)
+        raise refuse(name, f"of {self._name} {problem}")
 
     def _refuse_model(self, place: str, model: type[InputModel], got: str) -> NoReturn:
         raise PlatformInputError(

@@ -30,7 +30,6 @@ from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.choices import Method
 from airflow_provider_platform.client.errors import (
-    PlatformInputError,
     PlatformProtocolError,
     RequestName,
 )
@@ -46,6 +45,7 @@ from airflow_provider_platform.client.operations.paths import (
     placeholders,
     subject_of,
 )
+from airflow_provider_platform.client.operations.rules import choice
 from airflow_provider_platform.client.operations.secret_names import secrets_in
 
 P = ParamSpec("P")
@@ -340,11 +340,7 @@ def raw_operation(
     PlatformInputError for an unknown method, an absolute URL, a query inside the path, another
     placeholder, and empty or relative steps.
     """
-    upper = str(method).strip().upper()
-    if upper not in METHODS:
-        raise PlatformInputError(
-            f"Nothing was sent: method must be one of {', '.join(METHODS)}.", field="method"
-        )
+    upper = choice("method", str(method).strip().upper(), METHODS)
     api, below = api_of(check_path(path))
     return Operation(
         operation_id=f"{upper} {path}",

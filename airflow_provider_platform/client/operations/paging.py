@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.formats.input_values import read_digits
 from airflow_provider_platform.client.operations.models import QueryModel, ResponseModel
 from airflow_provider_platform.client.operations.operation import (
     PAGING,
@@ -34,6 +35,7 @@ from airflow_provider_platform.client.operations.operation import (
     raw_operation,
 )
 from airflow_provider_platform.client.operations.program import Program, call
+from airflow_provider_platform.client.operations.rules import refuse
 
 T = TypeVar("T")
 
@@ -192,19 +194,15 @@ def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operati
             "limit needs offset (0 for the first page), or use the argument first instead of limit"
         )
     for name in (numbered | {"first"}) & set(parameters):
-        parameters[name] = _whole_number(name, parameters[name])
+        try:
+            parameters[name] = read_digits(parameters[name])
+        except ValueError as error:
+            raise refuse(name, str(error)) from None
         if parameters[name] == 0 and name in ("first", "limit"):
-            _refuse(f"{name} must be at least 1", field=name)
+            raise refuse(name, "must be at least 1")
     way = numbered | {"limit"} if numbered else BY_CURSOR
     listing = replace(operation, answer=Page[Any], query=parameters, paging=frozenset(way))
     return cast("Operation[Page[Any]]", listing)
-
-
-def _whole_number(name: str, value: object) -> int:
-    text = str(value).strip()
-    if isinstance(value, bool) or not text.isascii() or not text.isdigit():
-        _refuse(f"{name} must be a whole number", field=name)
-    return int(text)
 
 
 def _refuse(problem: str, *, field: str = "query") -> NoReturn:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal
 from urllib.parse import quote
 
-from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.addresses import has_relative_steps
+from airflow_provider_platform.client.formats.input_values import read_digits
+from airflow_provider_platform.client.operations.rules import refuse
 
 Api = Literal["management", "build"]
 """The two APIs of the management host; the build API is about the data model."""
@@ -51,17 +53,11 @@ def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | N
             return match.group(0)
         text = str(parameters.get(name) if parameters.get(name) is not None else "").strip()
         if not text or text in (".", ".."):
-            raise PlatformInputError(
-                f"Nothing was sent: {name} must be given and must be the id of one resource.",
-                field=name,
-            )
+            raise refuse(name, "must be given and must be the id of one resource")
         try:
             return quote(text, safe="")
         except UnicodeEncodeError:
-            raise PlatformInputError(
-                f"Nothing was sent: {name} contains characters that cannot be part of a URL.",
-                field=name,
-            ) from None
+            raise refuse(name, "contains characters that cannot be part of a URL") from None
 
     return _PARAMETER.sub(segment, template)
 
@@ -70,13 +66,10 @@ def check_deployment_id(value: object) -> int | None:
     """Return a deployment's id as a number; None if it is not given. Raises PlatformInputError."""
     if value is None or value == "":
         return None
-    text = str(value).strip()
-    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise PlatformInputError(
-            f"Nothing was sent: deployment_id must be a positive whole number, not {text[:40]!r}.",
-            field="deployment_id",
-        )
-    return int(text)
+    with suppress(ValueError):
+        if number := read_digits(value):
+            return number
+    raise refuse("deployment_id", "must be a positive whole number", value)
 
 
 def check_path(path: str) -> str:
@@ -86,9 +79,7 @@ def check_path(path: str) -> str:
     PlatformInputError.
     """
     if not isinstance(path, str):
-        raise PlatformInputError(
-            f"Nothing was sent: path must be text, not of type {type(path).__name__}.", field="path"
-        )
+        raise refuse("path", f"must be text, not of type {type(path).__name__}")
     text = path.strip()
     unknown = [name for name in placeholders(text) if name != DEPLOYMENT]
     if "://" in text or text.startswith("//"):
@@ -108,7 +99,7 @@ def check_path(path: str) -> str:
         if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
             return "/" + text.removeprefix("/")
         problem = "must not contain empty or relative segments"
-    raise PlatformInputError(f"Nothing was sent: path {problem}.", field="path")
+    raise refuse("path", problem)
 
 
 def subject_of(parameters: Mapping[str, object]) -> str:

@@ -1,29 +1,36 @@
 """Rules of arguments: the allowed values, and which arguments exclude each other or belong
 together.
 
-These are the rules of arguments that are not fields of a model: arguments of operators, sensors and
-the hook's methods. A rule of one value gets the argument's name and value, and returns the
-converted value or raises PlatformInputError. A template may render a number as a string and an
-absent value as "" or "None", so the rules parse strings. A rule of several arguments gets the
-values by name, None for an absent value, and raises ValueError. Models and operators declare these
-rules in `rules`. This module needs only the standard library, so that arguments can be checked
-while a DAG file is parsed.
+These are the rules of arguments that are not fields of a model: arguments of operators, sensors,
+hook methods and calls of operations. Bodies, queries and the connection have models, and pydantic
+checks these. Both parse strings with `formats.input_values`.
+
+A rule of one value gets the argument's name and value, and returns the converted value or raises
+PlatformInputError. A template may render a number as a string and an absent value as "" or "None",
+so the rules parse strings. A rule of several arguments gets the values by name, None for an absent
+value, and raises ValueError. Models and operators declare these rules in `rules`. This module needs
+only the standard library, so that arguments can be checked while a DAG file is parsed.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.formats.input_values import in_seconds, read_boolean
+from airflow_provider_platform.client.formats.input_values import (
+    in_seconds,
+    is_absent,
+    read_boolean,
+    read_json_string,
+)
 from airflow_provider_platform.client.known_secrets import CUT, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+C = TypeVar("C", bound=str)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -38,9 +45,7 @@ _UNSAID = object()
 
 def optional(value: Any) -> Any:
     """Return the value, or None if it rendered to nothing."""
-    if isinstance(value, str) and value.strip() in ("", "None"):
-        return None
-    return value
+    return None if is_absent(value) else value
 
 
 def or_none(
@@ -125,11 +130,12 @@ def seconds(name: str, value: Any) -> float:
     return parsed
 
 
-def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+def choice(name: str, value: Any, choices: tuple[C, ...]) -> C:
     """Return one of the choices. Raises PlatformInputError."""
-    if str(value) not in choices:
-        raise refuse(name, f"must be one of {', '.join(choices)}", value)
-    return str(value)
+    for known in choices:
+        if known == str(value):
+            return known
+    raise refuse(name, f"must be one of {', '.join(choices)}", value)
 
 
 def identifier(name: str, value: Any) -> int:
@@ -183,6 +189,15 @@ def sequence(name: str, value: Any) -> list[Any] | None:
     """Return a list, also from a JSON string; None counts as absent. Raises PlatformInputError."""
     plain = list(value) if isinstance(value, tuple | set) else value
     return from_json(name, plain, list, "must be a list, or a JSON list as a string")
+
+
+def names(name: str, value: Any) -> list[str] | None:
+    """Return a list of names, also from a JSON string; None for an empty list. Raises
+    PlatformInputError."""
+    items = sequence(name, value)
+    if items is not None and not all(isinstance(item, str) and item.strip() for item in items):
+        raise refuse(name, "must be a list of names")
+    return items or None
 
 
 def moment(name: str, value: Any) -> str | None:
@@ -271,12 +286,10 @@ def refuse(name: str, rule: str, value: Any = _UNSAID) -> PlatformInputError:
 
 def from_json(name: str, value: Any, type_: type[T], rule: str) -> T | None:
     """Return a value of a type, also from a JSON string; None if it rendered to nothing."""
-    parsed = optional(value)
-    if isinstance(parsed, str):
-        try:
-            parsed = json.loads(parsed)
-        except (ValueError, RecursionError):
-            raise refuse(name, f"{rule}; the string is not valid JSON") from None
+    try:
+        parsed = read_json_string(optional(value))
+    except ValueError:
+        raise refuse(name, f"{rule}; the string is not valid JSON") from None
     if parsed is not None and not isinstance(parsed, type_):
         raise refuse(name, f"{rule}; got {type(parsed).__name__}")
     return parsed

@@ -8,7 +8,6 @@ list the providers, so only the standard library is imported here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
@@ -19,7 +18,11 @@ from airflow_provider_platform.client.formats.addresses import (
     management_address,
     split_address,
 )
-from airflow_provider_platform.client.formats.input_values import in_seconds, read_boolean
+from airflow_provider_platform.client.formats.input_values import (
+    in_seconds,
+    read_boolean,
+    read_json_string,
+)
 from airflow_provider_platform.client.formats.link_patterns import check_patterns
 
 if TYPE_CHECKING:
@@ -229,11 +232,9 @@ def _web_links(value: Any) -> dict[str, str] | None:
 
 def _from_json(value: Any) -> Any:
     """The value, read from its JSON where it is text; None where that is no JSON."""
-    if not isinstance(value, str):
-        return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return read_json_string(value)
+    except ValueError:
         return None
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.formats.input_values import check_timezone, read_boolean
+from airflow_provider_platform.client.formats.input_values import (
+    check_timezone,
+    is_absent,
+    read_boolean,
+    read_json_string,
+)
 from airflow_provider_platform.client.operations.models import InputModel
 
 TimeZone = Annotated[str, AfterValidator(check_timezone)]
@@ -81,11 +85,9 @@ class SessionSettings(InputModel):
     )
     @classmethod
     def _container_may_be_json_text(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            return read_json_string(value)
+        except ValueError:
             raise ValueError(
                 "must be a list or an object, or the same as JSON text (in a template, add | "
                 "tojson)"
@@ -113,12 +115,7 @@ class SessionSettings(InputModel):
 def session_settings(values: dict[str, Any]) -> SessionSettings:
     """Return the checked settings. None, "", "None" and {} count as absent, an empty list does
     not. Raises PlatformInputError."""
-    present = {name: value for name, value in values.items() if not _is_absent(value)}
+    present = {
+        name: value for name, value in values.items() if not is_absent(value) and value != {}
+    }
     return SessionSettings.build(**present)
-
-
-def _is_absent(value: Any) -> bool:
-    """Whether the value is what a form, or a template without a value, leaves of a setting."""
-    if isinstance(value, str):
-        return value.strip() in ("", "None")
-    return value is None or value == {}

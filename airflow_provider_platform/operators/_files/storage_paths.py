@@ -40,9 +40,7 @@ def output_path(name: str, value: Any) -> Any:
     """Return the path of a file, checked as by `output_place`. Raises PlatformInputError."""
     path = output_place(name, value)
     if isinstance(path, str) and path.endswith(("/", os.sep)):
-        raise PlatformInputError(
-            f"Nothing was sent: {name} must be a file, not a folder.", field=name
-        )
+        raise arguments.refuse(name, "must be a file, not a folder")
     return path
 
 
@@ -126,10 +124,10 @@ def _check_characters(name: str, text: str) -> None:
         problem = "begins or ends with a space"
     else:
         return
-    raise PlatformInputError(
-        f"Nothing was sent: {name} {problem}. A template may have added this character: "
-        "{{ value | trim }} removes line ends and spaces around a value.",
-        field=name,
+    raise arguments.refuse(
+        name,
+        f"{problem}. A template may have added this character: "
+        "{{ value | trim }} removes line ends and spaces around a value",
     )
 
 

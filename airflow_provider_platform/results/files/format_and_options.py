@@ -12,7 +12,6 @@ those.
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from airflow_provider_platform.client.choices import RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.formats.input_values import read_boolean
+from airflow_provider_platform.client.formats.input_values import read_boolean, read_json_string
 from airflow_provider_platform.client.operations.models import InputModel
 
 if TYPE_CHECKING:
@@ -65,14 +64,7 @@ _ENDING = re.compile(r"[a-z][a-z0-9]{0,7}")
 """What counts as the ending of a name: not the rest of `run_2026-07-20T00:00:00.000`."""
 
 
-def _whole(value: Any) -> Any:
-    """Booleans are not numbers."""
-    if isinstance(value, bool):
-        raise ValueError("must be a whole number")
-    return value
-
-
-Rows = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**31 - 1)]
+Rows = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Flag = Annotated[bool, BeforeValidator(read_boolean)]
 
 
@@ -104,9 +96,8 @@ class OutputOptions(InputModel):
     @field_validator("partition_by", mode="before")
     @classmethod
     def _list_may_be_text(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            with suppress(ValueError, RecursionError):
-                value = json.loads(value)
+        with suppress(ValueError):
+            value = read_json_string(value)
         if isinstance(value, str):
             return [value]
         return list(value) if isinstance(value, tuple) else value
@@ -157,6 +148,7 @@ def output_options(values: Mapping[str, Any] | None) -> OutputOptions:
 
 
 def _is_absent(value: Any) -> bool:
+    """A delimiter can be a space, so white space is a value here (unlike in `is_absent`)."""
     return value is None or (isinstance(value, str) and value in ("", "None"))
 
 

@@ -307,7 +307,7 @@ def test_setting_missing_for_a_call_names_the_connection(
         hook.config.require_chat_url()
     with pytest.raises(PlatformInputError, match=r"\(deployment_id\) in connection 'nightly'"):
         hook.resolve_deployment_id()
-    with pytest.raises(PlatformInputError, match="whole number, not 'seven'"):
+    with pytest.raises(PlatformInputError, match="whole number, got 'seven'"):
         hook.resolve_deployment_id("seven")
     with pytest.raises(PlatformInputError, match=r"\(session_settings\) of connection 'nightly'"):
         hook.config.resolve_session_settings(None)

@@ -993,7 +993,7 @@ def test_both_modes_give_equal_results_and_files(platform_sandbox: Sandbox, tmp_
         ({"on_truncated": "ignore"}, "must be one of warn, fail"),
         ({"max_row_limit": 0}, "max_row_limit must be at least 1"),
         ({"page_by": "id"}, "page_by must be a list"),
-        ({"page_by": [5]}, "page_by must be a list of column names"),
+        ({"page_by": [5]}, "page_by must be a list of names"),
         (
             {"sql": "SELECT id FROM t", "page_by": ["other"]},
             "other is not a named column of the result",
