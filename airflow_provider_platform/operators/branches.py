@@ -1,5 +1,9 @@
 """Operators for branches of the data model: open a branch, merge, close and delete it; and
-`branch_gate`, a group of tasks that does all of this around the checks of a branch."""
+`branch_gate`, a group of tasks that does all of this around the checks of a branch.
+
+How a task waits for a build, and what is logged about it, is in runs/branches.py (open) and
+runs/merges.py (merge).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`PlatformChatOperator`: ask the platform's AI agent, and return its answer and query results."""
+"""`PlatformChatOperator`: ask the platform's AI agent, and return its answer and query results.
+
+How the run is asked, followed and stopped, and what is logged about it, is in runs/chat.py.
+"""
 
 from __future__ import annotations
 

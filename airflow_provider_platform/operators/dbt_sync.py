@@ -1,4 +1,7 @@
-"""`PlatformDbtSyncOperator`: start a dbt sync once, and wait if the tenant reports its status."""
+"""`PlatformDbtSyncOperator`: start a dbt sync once, and wait if the tenant reports its status.
+
+How the sync is started and followed, and what is logged about it, is in runs/dbt_sync.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Operators that run a report delivery or a scheduled task now, and pause or resume a delivery."""
+"""Operators that run a report delivery or a scheduled task now, and pause or resume a delivery.
+
+How a run is started and followed, and what is logged about it, is in runs/deliveries.py.
+"""
 
 from __future__ import annotations
 

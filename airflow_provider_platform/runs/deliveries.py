@@ -2,7 +2,7 @@
 
 The ids of such a run have `run_id`, whether this task `started` it or follows a run that was
 already active, whether the task waits for the end (`waits`), and what was known before the start:
-the `known` runs and the last success (`success_before`). Nothing stops a run. It continues after a
+`ids_before` and the last success (`success_before`). Nothing stops a run. It continues after a
 deadline and after the end of its task, and the next try continues to follow it.
 """
 

@@ -5,6 +5,7 @@ error that another error came of. This module reads them without importing any o
 botocore's `response` (S3), `error_code` and `status_code` (Azure), `code` (Google), `errno` (local
 files), and the names of their classes. Whether a retry follows is decided elsewhere:
 `ResultWriteError.retryable` in client/errors.py, raised by `writing` in results/files/atomic.py.
+A path whose storage needs another package is refused before, in operators/_files/storage_paths.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Both have one lifecycle. A call starts a run, a list shows the newest runs, and 
 A start is never repeated blindly: each start writes a sheet again, or asks the agent again. If the
 response to a start is lost, the list decides. Only one property of a run is documented: `status`,
 with the value `running`. The others are inferred, so each may be missing. A run without an id
-cannot be followed.
+cannot be followed. What a task logs about a run is in runs/deliveries.py.
 """
 
 from __future__ import annotations
