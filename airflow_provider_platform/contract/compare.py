@@ -214,7 +214,9 @@ def _value(
     missing = our_types - their_types if sent else their_types - our_types
     if missing and our_types != ANY_TYPE:
         names = ", ".join(sorted(missing))
-        problem = f"{names} not in the document" if sent else f"{names} not readable here"
+        problem = (
+            f"{names} not in the document" if sent else f"{names} not readable in this provider"
+        )
         yield place, problem, Severity.BREAK
         return
     yield from _enum(place, ours, theirs, sent=sent)
@@ -229,9 +231,9 @@ def _enum(place: str, ours: Shape, theirs: Shape, *, sent: bool) -> Iterator[_Fi
         return
     if ours.enum is None or theirs.enum is None:
         if ours.enum is None:
-            yield place, "any text here, an enum there", Severity.BREAK
+            yield place, "any string in this provider, an enum in the document", Severity.BREAK
         else:
-            yield place, "an enum here only", Severity.ADDITION
+            yield place, "an enum in this provider only", Severity.ADDITION
         return
     for value in sorted(ours.enum - theirs.enum):
         yield place, f"value {value} not in the document", Severity.BREAK

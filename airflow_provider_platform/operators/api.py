@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
 
-_QUOTED = "quoted in a text"
+_QUOTED = "inside a longer string"
 
 
 def _method(name: str, value: Any) -> str:

@@ -212,17 +212,17 @@ class PlatformChatOperator(RemoteRunOperator):
                     self.log.warning("The query that failed: %s", quote_service(query["sql"]))
             raise
         self.log.info("Answer: %s", quote_service(outcome["answer"]))
-        for query in queries:
-            title = quote_service(query["title"] or "without a title")
+        for number, query in enumerate(queries, start=1):
+            name = _query_name(number, query)
             if query["truncated"] and not self.all_rows:
-                self.log.warning("%s", self._cut(query, title, attempt.client.config))
+                self.log.warning("%s", self._cut(query, name, attempt.client.config))
             if query["chart"] is not None:
                 self.log.info(
-                    "Query %r has a chart. Its specification is in the result, under 'chart'",
-                    title,
+                    "Query %s has a chart. Its specification is in the result, under 'chart'",
+                    name,
                 )
             if query["chart_error"] is not None:
-                self.log.warning("Query %r has no chart. %s", title, query["chart_error"])
+                self.log.warning("Query %s has no chart. %s", name, query["chart_error"])
         if link := self.link_line():
             self.log.info("%s", link)
         output = AnswerOutput.of(self)
@@ -247,14 +247,15 @@ class PlatformChatOperator(RemoteRunOperator):
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
         queries = fit_queries(result["queries"], most)
-        for query, before in zip(queries, result["queries"], strict=True):
+        pairs = zip(queries, result["queries"], strict=True)
+        for number, (query, before) in enumerate(pairs, start=1):
             if query is not before:
                 self.log.warning(
-                    "XCom has only the first %s of %s rows of query %r, because the limit for "
+                    "XCom has only the first %s of %s rows of query %s, because the limit for "
                     "the rows of all queries is %s bytes (max_xcom_bytes).",
                     len(query["rows"]),
                     query["total_rows"],
-                    quote_service(query["title"] or "without a title"),
+                    _query_name(number, query),
                     most,
                 )
         return {**result, "queries": queries}
@@ -271,16 +272,20 @@ class PlatformChatOperator(RemoteRunOperator):
         prompt = str(self.prompt)
         return prompt if input_digest(prompt) == ids["input_sha256"] else None
 
-    def _cut(self, query: dict[str, Any], title: str, config: PlatformConfig) -> str:
+    def _cut(self, query: dict[str, Any], name: str, config: PlatformConfig) -> str:
         """Return the log line about a query with missing rows: how to get all rows with this
         connection."""
         place = "result" if self.output_path is None else "file"
-        kept = (
-            f"The {place} has {len(query['rows'])} of {query['total_rows']} rows of query {title!r}"
-        )
+        kept = f"The {place} has {len(query['rows'])} of {query['total_rows']} rows of query {name}"
         fewer = len(query["rows"]) < query["sent_rows"]
         more = f" Or raise max_rows: the chat sent {query['sent_rows']} rows." if fewer else ""
         return f"{kept}. {_way_to_all_rows(config)}{more}"
+
+
+def _query_name(number: int, query: dict[str, Any]) -> str:
+    """Return the title of a query in quotation marks, or its number (from 1) if it has no title."""
+    title = query["title"]
+    return repr(quote_service(title)) if title else f"{number} (no title)"
 
 
 def _way_to_all_rows(config: PlatformConfig) -> str:

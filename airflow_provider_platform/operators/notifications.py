@@ -446,11 +446,11 @@ class PlatformCreateNotificationOperator(
             settings = " and ".join(self._body().unclear_settings(first))
             raise PlatformConflictError(
                 f"Nothing was created: notification {_with_silence(first)} of this dashboard may "
-                "be the same. It has the same times, time zone and format. The tenant does not "
-                f"report its {settings}, so the task cannot compare these settings. Look at the "
-                "notification in the platform. If you want to use it, update it by its id "
-                "(PlatformUpdateNotificationOperator). If nobody needs it, delete it and run this "
-                "task again."
+                "already be the one that this task would create. It has the same times, time "
+                f"zone and format. The tenant does not report its {settings}, so the task cannot "
+                "compare these settings. Look at the notification in the platform. If you want to "
+                "use it, update it by its id (PlatformUpdateNotificationOperator). If nobody needs "
+                "it, delete it and run this task again."
             )
 
     def _warn_of_differences(self, created: Notification) -> None:

@@ -164,7 +164,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             )
             yield warn(
                 f"{reason[0].upper() + reason[1:]}. The task starts the sync and does not wait "
-                "for it, so its result has no status and no result of the "
+                "for it, so the task's result contains neither the status nor the outcome of the "
                 f"sync.{closed if self.open_branch else ''}"
             )
         return _only_started(run)

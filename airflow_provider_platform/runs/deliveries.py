@@ -96,15 +96,15 @@ class RunNowKind(RunKind[RunNowOutcome]):
             return None
         if self.wait_for_completion is True:
             raise PlatformError(
-                f"The run of the {service.noun} was started, but this tenant does not report how "
-                "it goes. See in the platform how it ends. To end the task after the start, set "
+                f"The run of the {service.noun} was started, but this tenant does not report its "
+                "status. Check the outcome in the platform. To end the task after the start, set "
                 "wait_for_completion to 'if_supported' or False.",
                 where=f"run {run_to_follow.run_id or 'without an id'}, {service}",
             )
         if self.wait_for_completion is not False:
             yield warn(
-                f"This tenant does not report how a run of a {service.noun} goes. The task starts "
-                "the run and does not wait for it, so its result has no status."
+                f"This tenant does not report the status of a run of a {service.noun}. The task "
+                "starts the run and does not wait for it, so its result has no status."
             )
         return RunNowOutcome(run_to_follow.run_id)
 

@@ -224,6 +224,6 @@ def _about(merge: Merge) -> str:
     built = (
         ""
         if merge.production
-        else "; the task does not wait for a build, because a merge builds only production"
+        else "; the task does not wait for a build, because only a merge into production starts one"
     )
     return f"Merged {merge.branch_name} into {merge.target}{deleted}{built}"

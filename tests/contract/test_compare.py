@@ -72,8 +72,13 @@ def test_changes_of_a_schema_are_found(
         ("ThingInput", "size", {"type": "string"}, ("body.size", "number not in the document")),
         ("Thing", "weight", {"type": "number"}, ("answer.weight", "not declared")),
         ("Thing", "secret", None, ("answer.secret", "not in the document")),
-        ("Thing", "id", {"type": "object"}, ("answer.id", "object not readable here")),
-        ("Child", "name", {"type": "array"}, ("answer.children[].name", "array not readable here")),
+        ("Thing", "id", {"type": "object"}, ("answer.id", "object not readable in this provider")),
+        (
+            "Child",
+            "name",
+            {"type": "array"},
+            ("answer.children[].name", "array not readable in this provider"),
+        ),
         ("Child", "age", {"type": "integer"}, ("answer.children[].age", "not declared")),
     ],
 )

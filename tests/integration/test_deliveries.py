@@ -68,7 +68,7 @@ def test_delivery_result_is_the_same_in_both_modes(
         ({"deliveries_activated": False}, {}, "AirflowFailException", "not activated"),
         ({"release": "0.2.1"}, {}, "AirflowFailException", "v0.17.0 or later"),
         ({}, {"delivery_id": 999}, "AirflowFailException", "No report delivery has this id"),
-        ({"delivery_seconds": 600}, {"timeout": 0.5}, "PlatformDeadlineError", "it goes on"),
+        ({"delivery_seconds": 600}, {"timeout": 0.5}, "PlatformDeadlineError", "the run continues"),
     ],
 )
 def test_failures_are_the_same_in_both_modes(

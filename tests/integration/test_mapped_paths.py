@@ -47,7 +47,8 @@ def test_second_index_with_the_same_path_is_refused_before_its_query_runs(
     run = run_dag(dag)
     written, refused = one_of_each(run)
     error = str(refused.error)
-    assert f"map index {written.map_index} of this task has the same output_path" in error
+    indexes = f"map index {refused.map_index} and map index {written.map_index} of this task"
+    assert f"{indexes} have the same output_path" in error
     assert "same_path.csv" in error
     assert "{{ ti.map_index }}" in error
     names = ["one\n1\n", "two\n2\n"]
@@ -166,7 +167,7 @@ def test_exports_of_a_mapped_task_need_paths_of_their_own(
             poll_interval=0.05,
         ).expand(format=["pdf", "png"])
     written, refused = one_of_each(run_dag(dag))
-    assert f"map index {written.map_index} of this task has the same" in str(refused.error)
+    assert f"map index {written.map_index} of this task have the same" in str(refused.error)
     beginning = [b"%PDF", b"\x89PNG"][written.map_index]
     assert (tmp_path / "dashboard").read_bytes().startswith(beginning)
 

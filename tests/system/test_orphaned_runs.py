@@ -36,4 +36,4 @@ def test_next_dag_run_stops_an_orphaned_run_in_a_given_thread(
     state = sandbox.state()
     assert [run.status for run in state.runs] == ["finished", "aborted", "finished"]
     assert after.result["message_id"] == state.runs[-1].message_id
-    assert "the agent may still be answering" in after.log(1)
+    assert "The agent may still be answering" in after.log(1)

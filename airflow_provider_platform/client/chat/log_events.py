@@ -57,7 +57,8 @@ class StagesNotShown:
     count: int
 
     def __str__(self) -> str:
-        return f"The log leaves out further changes of the agent's stage: {self.count:,}"
+        changes = "change of the agent is" if self.count == 1 else "changes of the agent are"
+        return f"{self.count:,} more stage {changes} not logged"
 
 
 @dataclass(frozen=True)

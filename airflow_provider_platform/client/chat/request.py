@@ -86,7 +86,9 @@ class ChatRequest(InputModel):
         if value is not None and not is_message_id(value):
             raise ValueError("must be a Unix time in milliseconds (13 digits or more) + '-message'")
         if value is not None and not _fits_64_bits(value):
-            raise ValueError("must have a number before '-message' that fits 64 bits")
+            raise ValueError(
+                "must be a number that fits a signed 64-bit integer, followed by '-message'"
+            )
         return value
 
     @classmethod

@@ -480,16 +480,17 @@ class BuildProgress:
                 f"The build of {_count(len(failed), 'table')} failed: {_named(failed)}."
             )
         if missing:
+            verb = "is" if len(missing) == 1 else "are"
             sentences.append(
-                f"{_count(len(missing), 'table').capitalize()} did not appear: {_named(missing)}. "
-                f"No build has made progress for {self.missing_grace:g} seconds. Either the builds "
-                "of the missing tables failed and the service lost their errors, or the data model "
+                f"{_count(len(missing), 'table')} {verb} still missing: {_named(missing)}. No "
+                f"build has made progress for {self.missing_grace:g} seconds. Either the builds of "
+                "the missing tables failed and the service lost their errors, or the data model "
                 "changed."
             )
         done = len(self.tokens) - len(failed) - len(missing)
         sentences.append(
-            f"{done} of {count_tables(len(self.tokens))} are done. The deployment's page of "
-            "pre-aggregations shows the error of each build; a retry builds all tables again."
+            f"{done} of {count_tables(len(self.tokens))} are done. For the errors that the service "
+            "kept, see the deployment's pre-aggregations page. A retry builds all tables again."
         )
         return PreAggregationBuildFailedError(" ".join(sentences), where=where)
 

@@ -104,7 +104,7 @@ def _read_again(text: str | bytes) -> Any:
         except UnicodeDecodeError as error:
             cut = error.reason == "unexpected end of data"
             raise (CutStringError if cut else ValueError)(
-                f"is not UTF-8 at byte {error.start}"
+                f"is not valid UTF-8 (error at byte {error.start})"
             ) from None
     try:
         value = _DECODER.decode(text)
@@ -112,7 +112,9 @@ def _read_again(text: str | bytes) -> Any:
         in_string = error.msg.startswith(_INSIDE_STRINGS)
         beginning = CutStringError if in_string else CutJsonError
         error_class = beginning if _is_beginning(text, error) else ValueError
-        raise error_class(f"is not JSON at character {error.pos} ({error.msg})") from None
+        raise error_class(
+            f"is not valid JSON (error at character {error.pos}: {error.msg})"
+        ) from None
     except ValueError:
         raise ValueError("contains a number with too many digits") from None
     except RecursionError:

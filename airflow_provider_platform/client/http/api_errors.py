@@ -95,7 +95,7 @@ def management_error(
     if status == 403:
         step = "The token is valid, but it is not allowed to do this."
         if operation.permission:
-            step += f" It probably lacks this permission: {operation.permission}."
+            step += f" The operation requires: {operation.permission}."
     if status >= 500:
         step = "The service failed. A retry may succeed."
     code = _code(body)

@@ -208,9 +208,10 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
         return PlatformAddressError(
             f"{name.action}: the service returned {got} instead of JSON. The service does this if "
             "a path does not exist. Check the path. The address already ends in /api, so "
-            "write /v1/deployments, not /api/v1/deployments. Write a path of the build API in "
-            "full, with /build/api at its beginning. If the path is right, check the address in "
-            "the connection.",
+            "write /v1/deployments, not /api/v1/deployments. There is one exception: a path of the "
+            "build API must begin with /build/api, for example "
+            "/build/api/v1/deployments/{deploymentId}/branches. If the path is right, check the "
+            "address in the connection.",
             where=name.where,
         )
     return PlatformAddressError(

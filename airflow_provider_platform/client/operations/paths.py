@@ -90,8 +90,8 @@ def check_path(path: str) -> str:
         problem = "must not be empty"
     elif unknown:
         problem = (
-            f"has the placeholder {{{unknown[0]}}}: write the id there; only {{{DEPLOYMENT}}} is "
-            "filled in, with the connection's deployment"
+            f"has the placeholder {{{unknown[0]}}}. Replace it with the id. The task fills in "
+            f"only {{{DEPLOYMENT}}}, from the connection"
         )
     elif text.removeprefix("/").startswith("api/"):
         problem = "must not begin with /api, because the management address already ends in /api"

@@ -141,7 +141,7 @@ def _bare_secret(value: Any) -> str:
             raise ValueError(f"must be the bare secret, without the word {scheme.strip()!r}")
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError(
-            "contains white space or characters that cannot stand in a header: it was probably "
+            "contains white space or characters that a header cannot contain: it was probably "
             "pasted with something else"
         )
     return text

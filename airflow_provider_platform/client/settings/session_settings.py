@@ -89,8 +89,8 @@ class SessionSettings(InputModel):
             return read_json_string(value)
         except ValueError:
             raise ValueError(
-                "must be a list or an object, or the same as JSON text (in a template, add | "
-                "tojson)"
+                "must be a list, an object, or a JSON string of one of these (in a template, add "
+                "| tojson)"
             ) from None
 
     @model_validator(mode="after")

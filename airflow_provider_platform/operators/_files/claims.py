@@ -93,9 +93,9 @@ def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
         return
     ti.xcom_push(key=CLAIM_KEY, value=asdict(PathClaim(ti.map_index, None, clears)))
     raise PlatformInputError(
-        f"Nothing was sent: map index {owner.map_index} of this task has the same {name} as this "
-        "map index, so each would replace the file of the other. Give each index its own path, for "
-        "example with {{ ti.map_index }} in the name.",
+        f"Nothing was sent: map index {ti.map_index} and map index {owner.map_index} of this task "
+        f"have the same {name}, so they would overwrite each other's files. Give each index its "
+        "own path, for example with {{ ti.map_index }} in the name.",
         where=quote_service(path),
         field=name,
     )

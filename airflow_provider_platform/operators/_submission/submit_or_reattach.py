@@ -247,8 +247,8 @@ class RemoteRunOperator(PlatformOperator):
         orphaned = find_orphaned_run(ti, chat_id) if self.cancel_on_kill else None
         if orphaned is not None:
             self.log.warning(
-                "This task has ended in DAG run %s, but the agent may still be answering the "
-                "message of that DAG run in this thread (message %s). Stopping that answer.",
+                "The agent may still be answering a message that this task sent to this thread in "
+                "DAG run %s (message %s). Stopping that answer.",
                 orphaned["run_id"],
                 orphaned["message_id"],
             )
@@ -298,7 +298,7 @@ class RemoteRunOperator(PlatformOperator):
         known = attempt.known
         if known is None or self._kill.leaves_run or not attempt.is_last_try(error):
             return
-        self.log.warning("No later try of this task waits for the run. Stopping the run.")
+        self.log.warning("No retry will wait for this run. Stopping the run.")
         self._kill.stop_quietly(attempt, known)
 
     def _start(self, attempt: Attempt) -> Any:
@@ -470,7 +470,7 @@ class RemoteRunOperator(PlatformOperator):
         if disposition.stop and self._kill.leaves_run:
             return  # the record says that the run is active; the retry follows or stops it
         if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
-            self.log.warning("No later try of this task waits for the run. Stopping the run.")
+            self.log.warning("No retry will wait for this run. Stopping the run.")
             self._kill.stop_quietly(attempt, known)
         if disposition.phase is not None:
             attempt.submission.note(disposition.phase, known or {})

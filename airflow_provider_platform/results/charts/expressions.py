@@ -242,8 +242,8 @@ def _check_member(node: Node) -> None:
     if root.kind == "name" and root.value == "event":
         if path not in _EVENT_READ:
             raise ExpressionError(
-                "reads a property of the event that is not allowed; allowed are for example type, "
-                "key, button and clientX"
+                "reads a property of the event that is not allowed; for example, type, key, button "
+                "and clientX are allowed"
             )
         return
     if root.kind == "call" and root.value in _SELECTIONS_READ:
@@ -364,6 +364,12 @@ def _is_number(node: Node) -> bool:
 # The grammar
 
 
+def _unexpected(value: str, expected: str) -> ExpressionError:
+    """Return the error of a token in the wrong place; an empty one is the end of the text."""
+    token = f"has {value!r}" if value else "ends"
+    return ExpressionError(f"{token} where {expected} should be")
+
+
 class _Parser:
     """Reads one expression. Whatever it does not know is an error."""
 
@@ -408,7 +414,7 @@ class _Parser:
 
     def _need(self, sign: str) -> None:
         if not self._take(sign):
-            raise ExpressionError(f"has {self._value or 'its end'!r} where {sign!r} should be")
+            raise _unexpected(self._value, f"{sign!r}")
 
     def _conditional(self) -> Node:
         self._depth += 1
@@ -471,7 +477,7 @@ class _Parser:
     def _member_name(self) -> str:
         name = self._value
         if self._kind != "name":
-            raise ExpressionError(f"has {name!r} where the name of a member should be")
+            raise _unexpected(name, "the name of a member")
         self._next()
         return _allowed(name)
 
@@ -509,7 +515,7 @@ class _Parser:
             return Node("list", None, self._items("]"))
         if value == "{":
             return self._object()
-        raise ExpressionError(f"has {value or 'its end'!r} where a value should be")
+        raise _unexpected(value, "a value")
 
     def _object(self) -> Node:
         values: list[Node] = []
@@ -517,7 +523,7 @@ class _Parser:
             if values:
                 self._need(",")
             if self._kind not in ("name", "string", "number"):
-                raise ExpressionError(f"has {self._value!r} where a key should be")
+                raise _unexpected(self._value, "a key")
             _allowed(_text_of(self._value) if self._kind == "string" else self._value)
             self._next()
             self._need(":")

@@ -239,7 +239,7 @@ class TestChat:
             ([b"", None], "cut off before it reported the state"),
             ([b"<html>\n"], "returned HTML instead of JSON"),
             ([b"<!doctype html><html>", b""], "returned HTML instead of JSON"),
-            ([b"Bad gateway\n"], "is not JSON"),
+            ([b"Bad gateway\n"], "is not valid JSON"),
             ([None], "no answer within 20 seconds"),
         ],
     )

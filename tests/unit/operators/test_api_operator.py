@@ -199,5 +199,5 @@ def test_call_in_another_deployment_is_sent_again() -> None:
 
 
 def test_placeholder_that_nothing_fills_is_refused_while_the_dag_is_parsed() -> None:
-    with pytest.raises(PlatformInputError, match=r"has the placeholder \{reportId\}: write the id"):
+    with pytest.raises(PlatformInputError, match=r"has the placeholder \{reportId\}\. Replace it"):
         PlatformApiOperator(task_id="x", path="/v1/deployments/{deploymentId}/reports/{reportId}")

@@ -342,6 +342,15 @@ def test_long_chart_specification_is_left_out_of_xcom_and_reported(
     assert "the limit is 100" in manifest_of(written)["queries"][0]["chart_error"]
 
 
+@pytest.mark.parametrize(
+    ("title", "name"), [("Revenue", "'Revenue'"), (None, "2 (no title)"), ("", "2 (no title)")]
+)
+def test_log_names_a_query_by_its_title_or_its_number(title: str | None, name: str) -> None:
+    from airflow_provider_platform.operators.chat import _query_name
+
+    assert _query_name(2, {"title": title}) == name
+
+
 def test_long_chart_specification_fails_a_task_that_needs_the_chart(
     platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -590,7 +599,7 @@ def test_rows_of_a_chat_have_the_types_of_their_columns(
         "paid_at": "String",
         "settled": "Boolean",
     }
-    assert query["columns"][3]["note"].startswith("types asks for Date, but row 1 has")
+    assert query["columns"][3]["note"].startswith("the argument types says Date, but row 1 has")
     assert query["rows"][0] == [1, "1", 11.21, "2025-01-26T01:30:00.000", True]
     if folder:
         lines = Path(query["path"]).read_text().splitlines()

@@ -118,7 +118,7 @@ def test_delivery_fails_if_it_ends_with_an_error_or_without_a_new_success(
     control.set(delivery_outcome="failed")
     with pytest.raises(ReportDeliveryFailedError, match="overwrite filled cells") as caught:
         deliver().execute(TaskTries().context())
-    assert "Clear the cells" in str(caught.value)
+    assert "Clear these cells" in str(caught.value)
 
 
 def test_delivery_that_ends_without_error_and_without_success_fails(
@@ -127,7 +127,7 @@ def test_delivery_that_ends_without_error_and_without_success_fails(
     deliver().execute(TaskTries().context())
     control.advance(5)
     control.set(delivery_outcome="unreported")
-    with pytest.raises(ReportDeliveryFailedError, match="no success since its start"):
+    with pytest.raises(ReportDeliveryFailedError, match="no successful run since this run started"):
         deliver().execute(TaskTries().context())
 
 
@@ -386,7 +386,7 @@ def test_a_tenant_that_reports_no_status_ends_the_task_after_the_start(
     control.set(task_run_status="none")
     result = run_task().execute(TaskTries().context())
     assert (result["status"], result["started"]) == (None, True)
-    assert "does not report how a run of a scheduled task goes" in "\n".join(capture.lines())
+    assert "does not report the status of a run of a scheduled task" in "\n".join(capture.lines())
     with pytest.raises(AirflowFailException, match="was started, but this tenant does not report"):
         run_task(wait_for_completion=True).execute(TaskTries().context())
 

@@ -128,7 +128,7 @@ def test_deploy_mode_cli_is_reported_and_nothing_is_merged(
     [
         ({"merge_outcome": "nothing"}, "answered that it merged nothing"),
         ({"merge_outcome": "conflict"}, "conflicts with main"),
-        ({"token_lacks": ("SchemaUpdate",)}, "lacks this permission: SchemaUpdate"),
+        ({"token_lacks": ("SchemaUpdate",)}, "The operation requires: SchemaUpdate"),
         ({"dev_branches_only": True}, "SchemaUpdateDevBranches is not enough"),
         ({"deploy_branch_merge_allowed": False}, "deployBranchMergeAllowed"),
         ({"release": "0.3.0"}, "release before v0.4.0"),

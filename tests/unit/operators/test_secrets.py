@@ -178,7 +178,7 @@ class TestAnyCall:
         """No field of the answer is named like a credential, and one of its texts holds one."""
         token, tries = platform_sandbox.management_token, TaskTries()
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
-        with pytest.raises(AirflowFailException, match="quoted in a text"):
+        with pytest.raises(AirflowFailException, match="inside a longer string"):
             self.call(tries, **arguments)
         assert token not in json.dumps(tries.store)
 
@@ -187,7 +187,7 @@ class TestAnyCall:
     ) -> None:
         token, tries = platform_sandbox.management_token, TaskTries()
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
-        with pytest.raises(AirflowFailException, match="quoted in a text"):
+        with pytest.raises(AirflowFailException, match="inside a longer string"):
             self.call(tries, **arguments, response_filter=lambda answer: answer["name"])
         assert token not in json.dumps(tries.store)
 

@@ -430,8 +430,8 @@ def _in_doubt(merge: Merge, error: PlatformError) -> PlatformError:
     (yet)."""
     payload = error.to_payload()
     doubt = (
-        f" The merge into {merge.target} may have been made, or may still be made. A retry "
-        "compares the commits before it merges."
+        f" The service may have merged the branch into {merge.target}, or may still merge it. A "
+        "retry compares the commits before it merges."
     )
     return from_payload({**payload, "message": f"{error.reason}{doubt}", "where": merge.where})
 

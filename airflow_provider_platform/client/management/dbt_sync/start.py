@@ -240,8 +240,9 @@ def find_started(
             history = yield from _read_newest_or_none(deployment_id, deadline=deadline)
         if history is None or ids_before is None:
             raise PlatformOutcomeUnknownError(
-                f"{lost}this tenant keeps no history of syncs. A sync may be running. Look at the "
-                "deployment's branches. If the sync wrote its branch, mark this task as "
+                f"{lost}the task could not read the history of syncs. The tenant may have no "
+                "history, or the token may not be allowed to read it. A sync may be running. Look "
+                "at the deployment's branches. If the sync wrote its branch, mark this task as "
                 "successful. If it did not, clear the task to start a sync.",
                 where=where,
             )
@@ -266,11 +267,16 @@ def find_started(
             yield Sleep(2.0)
     unclear = [sync_job_id for sync_job_id, is_own in own.items() if is_own is None]
     if unclear or left_out:
-        which = ", ".join(map(quote_service, unclear)) or "one that cannot be read"
+        problem = (
+            f"the history has new syncs ({', '.join(map(quote_service, unclear))}), but does not "
+            "show whether this task started one of them. Look at these syncs."
+            if unclear
+            else "some entries of the history of syncs cannot be read, so the history does not "
+            "show whether this task started a sync. Look at the syncs in the platform."
+        )
         raise PlatformOutcomeUnknownError(
-            f"{lost}the history has new syncs ({which}), but does not show whether this task "
-            "started one of them. Look at these syncs. If one of them did the work of this task, "
-            "mark this task as successful. If none did, clear the task to start another sync.",
+            f"{lost}{problem} If one of them did the work of this task, mark this task as "
+            "successful. If none did, clear the task to start another sync.",
             where=where,
         )
     return None

@@ -45,7 +45,11 @@ from airflow_provider_platform.client.operations.program import Program, call
 _STEPS = (
     ("reconnect", "The delivery's owner must connect Google again in the platform."),
     ("access", "Give the delivery's owner access to the sheet in Google."),
-    ("overwrit", "Nothing was written. Clear the cells, or give the delivery another place."),
+    (
+        "overwrit",
+        "Nothing was written, because cells would be overwritten. Clear these cells, or change the "
+        "destination of the delivery in the platform.",
+    ),
     ("column", "Change the delivery's columns in the platform, or change the report."),
 )
 """What to do about a failure, by a word in the service's reason, whose texts are not documented."""

@@ -215,8 +215,8 @@ class RunsNow(ABC):
             f"its status is {quote_service(run.word)}, without a reason. Look at the run in the "
             "platform"
             if run.says_failure
-            else f"its status is {quote_service(run.word)}, and the service reports no success "
-            "since its start. Look at the run in the platform"
+            else f"its status is {quote_service(run.word)}, and the service has reported no "
+            "successful run since this run started. Look at the run in the platform"
         )
         return self.failure(
             f"The run of the {self.noun} failed: {reason}.{self._advice(reason)}",
@@ -280,7 +280,7 @@ def start_once(
         if running is not None:
             return already_running(service, running, if_running)
     raise AlreadyRunningError(
-        f"{cause.reason} The list of runs shows no run that is going on. A retry starts a run.",
+        f"{cause.reason} The list of runs shows no active run. A retry starts a run.",
         where=service,
     ) from cause
 
@@ -300,7 +300,7 @@ def already_running(service: RunsNow, run: RunNow, if_running: IfRunning) -> Fou
         "skip": "The task is skipped (if_running='skip').",
     }[if_running]
     raise AlreadyRunningError(
-        f"Nothing was started: a run of the {service.noun} is going on ({named}). {step}",
+        f"Nothing was started: a run of the {service.noun} is active ({named}). {step}",
         where=service,
     )
 
@@ -380,7 +380,7 @@ def wait_for_run(
         raise PlatformDeadlineError(
             f"The run of the {service.noun} did not end before its deadline. Its last status was "
             f"{quote_service(watch.status or 'unknown')}. The service has no operation that stops "
-            "it: it goes on, and a retry follows it.",
+            "it, so the run continues, and a retry follows it.",
             where=f"run {quote_service(run_id)}, {service}",
         )
     return outcome

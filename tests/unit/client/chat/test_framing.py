@@ -95,7 +95,9 @@ def test_error_cut_between_its_lines_counts_as_a_broken_connection() -> None:
     ids=["a record", "inside a text", "a record after it", "not JSON", "lines", "bytes"],
 )
 def test_other_records_on_several_lines_break_the_protocol_and_name_the_first(junk: bytes) -> None:
-    with pytest.raises(PlatformProtocolError, match=r"Line 3 of the stream is not JSON at char"):
+    with pytest.raises(
+        PlatformProtocolError, match=r"Line 3 of the stream is not valid JSON .error at char"
+    ):
         feed(new_run(), encode(cutoff(), echo()), junk)
 
 

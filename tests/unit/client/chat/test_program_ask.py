@@ -333,7 +333,7 @@ def test_message_id_of_64_bits_is_sent(number: str) -> None:
 
 @pytest.mark.parametrize("number", [str(2**63), "1" * 25, "9" * 5000])
 def test_message_id_of_more_than_64_bits_is_refused(number: str) -> None:
-    with pytest.raises(PlatformInputError, match="fits 64 bits"):
+    with pytest.raises(PlatformInputError, match="fits a signed 64-bit integer"):
         ChatRequest.ask(PROMPT, message_id=f"{number}-message")
 
 

@@ -182,8 +182,10 @@ def test_changes_of_stage_are_bounded_and_counted_at_the_end(more: int) -> None:
     assert stages_of(service) == (SHOWN_STAGES, [more] if more else [])
     last = [one for one in service.notices if isinstance(one, StageChanged | StagesNotShown)][-1]
     assert isinstance(last, StagesNotShown) == (more > 0)
-    if more:
-        assert str(last) == f"The log leaves out further changes of the agent's stage: {more:,}"
+    if more == 1:
+        assert str(last) == "1 more stage change of the agent is not logged"
+    elif more:
+        assert str(last) == f"{more:,} more stage changes of the agent are not logged"
 
 
 def test_changes_of_stage_are_bounded_through_broken_connections() -> None:

@@ -356,7 +356,7 @@ def test_missing_table_is_tolerated_while_another_build_is_in_progress() -> None
 def test_a_missing_table_fails_after_the_grace_time_and_is_named() -> None:
     with pytest.raises(PreAggregationBuildFailedError) as caught:
         wait(jobs(a="missing_partition", b="done"), grace=60)
-    assert "1 table did not appear: t_a (missing_partition)" in str(caught.value)
+    assert "1 table is still missing: t_a (missing_partition)" in str(caught.value)
     assert "No build has made progress for 60 seconds" in str(caught.value)
 
 

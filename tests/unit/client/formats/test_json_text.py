@@ -84,7 +84,7 @@ def test_db_safe_replaces_lone_surrogates_and_null_characters(value: Any) -> Non
 def test_cut_json_is_distinguished_from_other_text(value: Any, escaped: bool, data: Any) -> None:
     """Wherever it was cut: inside a word, a number, an escape or a character too."""
     text = json.dumps(value, ensure_ascii=escaped).encode("utf-8", "replace")
-    with pytest.raises(CutJsonError, match=r"is not (JSON|UTF-8)"):
+    with pytest.raises(CutJsonError, match=r"is not valid (JSON|UTF-8)"):
         read_json(text[: data.draw(st.integers(1, len(text) - 1))])
 
 
@@ -93,7 +93,7 @@ def test_cut_json_is_distinguished_from_other_text(value: Any, escaped: bool, da
     ["", "<html>", "plain words", "t", '{"a": 1}{', "{broken}", '{"a": tru}', '["\\u12x"]', "[1.]"],
 )
 def test_complete_texts_do_not_look_like_cut_json(text: str) -> None:
-    with pytest.raises(ValueError, match="is not JSON") as caught:
+    with pytest.raises(ValueError, match="is not valid JSON") as caught:
         read_json(text)
     assert not isinstance(caught.value, CutJsonError)
 

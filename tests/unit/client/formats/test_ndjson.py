@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from contextlib import nullcontext
 from typing import Any
 
@@ -146,19 +147,19 @@ def lines(reader: LineReader, data: bytes, size: int) -> list[tuple[bytes, int]]
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"a": }', "Line 7 of the stream is not JSON at character 6"),
-        (b'{"a": 1}{', "is not JSON at character 8"),
-        (b"\xff{}", "is not UTF-8 at byte 0"),
-        (b'{"a": "\xc3"}', "is not UTF-8 at byte 7"),
+        (b'{"a": }', "Line 7 of the stream is not valid JSON (error at character 6"),
+        (b'{"a": 1}{', "is not valid JSON (error at character 8"),
+        (b"\xff{}", "is not valid UTF-8 (error at byte 0)"),
+        (b'{"a": "\xc3"}', "is not valid UTF-8 (error at byte 7)"),
         (b"[" * 100_000, "is nested too deeply"),
         (b"[" * (MAX_DEPTH + 2) + b"]" * (MAX_DEPTH + 2), "is nested too deeply"),
         (b"1" * 5000, "contains a number with too many digits"),
-        (b"\x00", "is not JSON"),
+        (b"\x00", "is not valid JSON"),
         (b"plain words", "The line begins with 'plain words'"),
     ],
 )
 def test_error_names_line_and_position_of_invalid_json(line: bytes, problem: str) -> None:
-    with pytest.raises(PlatformProtocolError, match=problem.replace("(", r"\(")) as caught:
+    with pytest.raises(PlatformProtocolError, match=re.escape(problem)) as caught:
         parse_line(line, 7)
     assert "\n" not in caught.value.message
     assert len(caught.value.message) < 300

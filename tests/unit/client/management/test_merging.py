@@ -213,7 +213,7 @@ class TestLostAnswer:
         played = tenant(lost=True, faults={"mergeToDefaultBranch": [NO_ANSWER]})
         merge = planned(played)
         played.faults["listBranches"] = [REFUSED]
-        with pytest.raises(PlatformTransportError, match="may have been made") as raised:
+        with pytest.raises(PlatformTransportError, match="may have merged the branch") as raised:
             sent(played, merge)
         assert raised.value.processed is None
 

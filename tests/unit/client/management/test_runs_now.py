@@ -189,7 +189,7 @@ def test_runs_without_ids_leave_a_lost_start_unknown(known: list[str] | None) ->
 
 def test_start_refused_for_an_invisible_run_is_sent_three_times() -> None:
     service = PlayedService(["busy unseen"])
-    with pytest.raises(AlreadyRunningError, match="shows no run that is going on"):
+    with pytest.raises(AlreadyRunningError, match="shows no active run"):
         start(service)
     assert service.posts == MAX_ATTEMPTS
 
@@ -270,7 +270,7 @@ def test_success_must_be_newer_than_the_previous_one_and_the_start(
         assert wait_for(*answers, before=before).last_success_at == success
         return
     both = {**ended, "lastSuccessAt": success}
-    with pytest.raises(ReportDeliveryFailedError, match="no success since its start"):
+    with pytest.raises(ReportDeliveryFailedError, match="no successful run since this run started"):
         wait_for(both, before=before)
 
 
@@ -289,7 +289,7 @@ def test_a_success_may_be_reported_later_than_the_end() -> None:
 
 
 def test_run_without_a_status_continues_until_the_deadline() -> None:
-    with pytest.raises(PlatformDeadlineError, match="goes on, and a retry follows it"):
+    with pytest.raises(PlatformDeadlineError, match="the run continues, and a retry follows it"):
         wait_for({"runId": "r1"})
 
 

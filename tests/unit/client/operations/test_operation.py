@@ -330,7 +330,9 @@ def test_deployment_in_a_raw_path_is_the_one_of_the_configuration() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/x/{id}", "/v1/deployments/{deploymentId}/x/{reportId}"])
 def test_other_placeholders_in_a_raw_path_are_refused(path: str) -> None:
-    error = refused(lambda: raw_operation("GET", path), "has the placeholder {", "write the id")
+    error = refused(
+        lambda: raw_operation("GET", path), "has the placeholder {", "Replace it with the id"
+    )
     assert error.field == "path"
 
 

@@ -195,6 +195,21 @@ def test_an_expression_that_may_reach_more_is_refused(text: str) -> None:
         check_expression(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("f(1 2", r"has '2' where ',' should be"),
+        ("(1", r"ends where '\)' should be"),
+        ("datum[", "ends where a value should be"),
+        ("datum.", "ends where the name of a member should be"),
+        ("{a: 1,", "ends where a key should be"),
+    ],
+)
+def test_error_shows_what_is_in_place_of_the_missing_part(text: str, problem: str) -> None:
+    with pytest.raises(ExpressionError, match=problem):
+        check_expression(text)
+
+
 _PIECES = st.sampled_from(
     ["datum", ".", "[", "]", "(", ")", "'a'", '"constructor"', "constructor", "__proto__", "+", "?",
      ":", ",", "{", "}", "1", "length", "data", " ", "'", "x", "!", "=", '["constructor"]']
