@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _POLL = 0.5
 _ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
-PATIENCE = 90.0
+PATIENCE = 240.0
 """Seconds until a condition that should come soon counts as one that does not come."""
 
 
