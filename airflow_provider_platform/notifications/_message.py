@@ -206,15 +206,16 @@ class Answer:
         self._folder = Path(tempfile.mkdtemp(prefix="platform-answer-"))
         with ChartRenderer(fonts=self._chart_fonts) as renderer:
             for position, section in wanted:
+                query = repr(section.title) if section.title else f"{position + 1} (no title)"
                 try:
                     content = _stored(section)
                     if content is None and section.complete:
                         drawn = renderer.render(section.chart or {}, section.columns, section.rows)
                         content = drawn["png"]
                         for note in drawn.notes:
-                            self._log.warning("The chart of %r: %s", section.title, note)
+                            self._log.warning("The chart of query %s: %s", query, note)
                 except (ChartError, OSError) as error:
-                    self._log.warning("The chart of query %r is left out: %s", section.title, error)
+                    self._log.warning("The chart of query %s is left out: %s", query, error)
                     continue
                 if content is not None:
                     path = self._folder / f"chart-{position + 1}.png"
