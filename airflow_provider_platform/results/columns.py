@@ -306,7 +306,7 @@ class TypeFinder:
                     column=self._name,
                     row=row,
                 )
-            who = "the argument types says" if self._asked else "the service declares"
+            who = "types= asks for" if self._asked else "the service declares"
             declared = self._asked_type() if self._asked else self._declared
             self._note = f"{who} {declared}, but row {row} has {shown!r}"
         self._facts = _Facts(self.kind, None)

@@ -97,8 +97,8 @@ class RunNowKind(RunKind[RunNowOutcome]):
         if self.wait_for_completion is True:
             raise PlatformError(
                 f"The run of the {service.noun} was started, but this tenant does not report its "
-                "status. Check the outcome in the platform. To end the task after the start, set "
-                "wait_for_completion to 'if_supported' or False.",
+                "status. Check the outcome in the platform. To let the task succeed without "
+                "waiting, set wait_for_completion to 'if_supported' or False.",
                 where=f"run {run_to_follow.run_id or 'without an id'}, {service}",
             )
         if self.wait_for_completion is not False:

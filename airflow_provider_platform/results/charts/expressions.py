@@ -242,8 +242,8 @@ def _check_member(node: Node) -> None:
     if root.kind == "name" and root.value == "event":
         if path not in _EVENT_READ:
             raise ExpressionError(
-                "reads a property of the event that is not allowed; for example, type, key, button "
-                "and clientX are allowed"
+                "reads a property of the event that is not allowed (allowed are, for example, "
+                "type, key, button and clientX)"
             )
         return
     if root.kind == "call" and root.value in _SELECTIONS_READ:

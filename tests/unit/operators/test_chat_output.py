@@ -599,7 +599,7 @@ def test_rows_of_a_chat_have_the_types_of_their_columns(
         "paid_at": "String",
         "settled": "Boolean",
     }
-    assert query["columns"][3]["note"].startswith("the argument types says Date, but row 1 has")
+    assert query["columns"][3]["note"].startswith("types= asks for Date, but row 1 has")
     assert query["rows"][0] == [1, "1", 11.21, "2025-01-26T01:30:00.000", True]
     if folder:
         lines = Path(query["path"]).read_text().splitlines()

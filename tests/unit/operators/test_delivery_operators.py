@@ -127,7 +127,7 @@ def test_delivery_that_ends_without_error_and_without_success_fails(
     deliver().execute(TaskTries().context())
     control.advance(5)
     control.set(delivery_outcome="unreported")
-    with pytest.raises(ReportDeliveryFailedError, match="no successful run since this run started"):
+    with pytest.raises(ReportDeliveryFailedError, match="no success since it started"):
         deliver().execute(TaskTries().context())
 
 

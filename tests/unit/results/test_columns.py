@@ -280,7 +280,7 @@ def test_value_that_does_not_fit_the_requested_type_keeps_the_column_text(
     [column], values, _ = read(columns, [[value]], {"a": said})
     assert (column.kind, values) == ("String", [[value]])
     assert column.note is not None
-    assert column.note.startswith("the argument types says ")
+    assert column.note.startswith("types= asks for ")
     with pytest.raises(ResultValueError, match="row 1, column 'a'"):
         read(columns, [[value]], {"a": said, "*": "strict"})
 

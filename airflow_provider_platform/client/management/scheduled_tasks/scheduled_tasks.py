@@ -26,7 +26,7 @@ class ScheduledTask(ResponseModel):
 
 _TASKS = "/v1/deployments/{deploymentId}/scheduled-tasks"
 _TASK = _TASKS + "/{taskId}"
-_LOOK = "access to the deployment (the account must have scheduled tasks)"
+_LOOK = "access to the deployment (the feature scheduled tasks must be enabled for the account)"
 
 
 @endpoint("GET", _TASKS, operation_id="listScheduledTasks", permission=_LOOK)
@@ -46,7 +46,7 @@ def get_scheduled_task(*, task_id: int | str, deployment_id: DeploymentId = None
     "POST",
     f"{_TASK}/run",
     operation_id="runScheduledTask",
-    permission="creator of the scheduled task, or administrator",
+    permission="a token of the task's creator or of an administrator",
 )
 def run_scheduled_task(*, task_id: int | str, deployment_id: DeploymentId = None) -> StartedRunNow:
     """Run a scheduled task now. The run acts as the task's creator and writes a new chat thread.

@@ -216,7 +216,7 @@ class RunsNow(ABC):
             "platform"
             if run.says_failure
             else f"its status is {quote_service(run.word)}, and the service has reported no "
-            "successful run since this run started. Look at the run in the platform"
+            "success since it started. Look at the run in the platform"
         )
         return self.failure(
             f"The run of the {self.noun} failed: {reason}.{self._advice(reason)}",

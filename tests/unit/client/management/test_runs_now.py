@@ -270,7 +270,7 @@ def test_success_must_be_newer_than_the_previous_one_and_the_start(
         assert wait_for(*answers, before=before).last_success_at == success
         return
     both = {**ended, "lastSuccessAt": success}
-    with pytest.raises(ReportDeliveryFailedError, match="no successful run since this run started"):
+    with pytest.raises(ReportDeliveryFailedError, match="no success since it started"):
         wait_for(both, before=before)
 
 
