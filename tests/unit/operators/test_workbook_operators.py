@@ -176,7 +176,7 @@ class TestPublish:
 
     def test_refused_permission_to_publish_is_named(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(token_lacks=["WorkbookManage"])
-        with pytest.raises(AirflowFailException, match=r"403.*lacks.*: WorkbookManage"):
+        with pytest.raises(AirflowFailException, match=r"403.*requires: WorkbookManage"):
             run(PlatformPublishWorkbookOperator, on_review_required="skip")
 
     def test_first_publication_needs_no_review(self, platform_sandbox: Sandbox) -> None:
