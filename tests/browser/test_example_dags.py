@@ -12,7 +12,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE
+from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE, PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,21 +22,6 @@ if TYPE_CHECKING:
 
     from tests.browser.demo_ui import DemoUi
 
-REQUIRED: dict[str, dict[str, Any]] = {
-    "model_to_production": {"delivery_id": 501, "workbook_id": 301, "dashboard_id": 501},
-    "nightly_pipeline": {"report_id": 101},
-    "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
-    "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
-    "reports_and_workbooks": {
-        "report": "Revenue by country",
-        "external_workbook_id": "monthly-sheet",
-        "workbook_id": 301,
-        "widget_id": "ai-1",
-    },
-    "sync_gate_publish": {"workbook_id": 301},
-    "waits_and_exports": {"dashboard_id": 501, "integration_id": 3, "consent_status": "active"},
-}
-"""Parameters without a default, since they name somebody's own resources."""
 CHANGED: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"question": "top 5 products", "channel": "#other"},
     "deliveries": {"delivery_id": 501, "scheduled_task_id": 602},
@@ -134,7 +119,7 @@ class Runs:
     def _start(self, page: Page, dag_id: str, parameters: str) -> str:
         dialog = opened_form(page, self._ui, dag_id)
         if parameters == "defaults":
-            for name, value in REQUIRED.get(dag_id, {}).items():
+            for name, value in PARAMETERS.get(dag_id, {}).items():
                 words = re.compile(rf"In the sandbox.* {re.escape(str(value))}\.")
                 expect(dialog.get_by_text(words).first).to_be_visible()
                 fill(page, dialog, name, value)
@@ -199,7 +184,7 @@ def test_form_starts_a_run_with_the_parameters_that_it_shows(
 ) -> None:
     run_id = runs.started(dag_id, parameters)
     received = demo_ui.run(dag_id, run_id)["conf"]
-    entered = (REQUIRED if parameters == "defaults" else CHANGED).get(dag_id, {})
+    entered = (PARAMETERS if parameters == "defaults" else CHANGED).get(dag_id, {})
     assert set(received) >= set(entered)
 
 
