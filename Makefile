@@ -1,12 +1,12 @@
 # Start with `make demo` and `make test`; `make help` lists all commands.
 # Everything runs in .venv, which .ci/environment.py creates (with another Python: make PYTHON=python3.12 ...). Most
-# commands also run on an older Airflow, in a separate environment: make test RELEASE=3.0 (.ci/airflow-releases.txt lists
+# commands also run on another Airflow, in a separate environment: make test RELEASE=3.0 (.ci/airflow-releases.txt lists
 # the releases).
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 ROOT := $(CURDIR)
-OLDER := $(shell awk '/^[0-9]/ {print $$1}' .ci/airflow-releases.txt | sed '$$d')
+OTHERS := $(shell awk '/^[0-9]/ {print $$1}' .ci/airflow-releases.txt | sed '$$d')
 RELEASE ?=
 PYTHONS := $(shell awk -v one=$(RELEASE) '/^[0-9]/ && (one == "" || one == $$1) {$$1 = $$2 = $$3 = ""; found = $$0} END {print found}' .ci/airflow-releases.txt)
 ENVIRONMENT ?= .venv$(RELEASE:%=-%)
@@ -54,8 +54,8 @@ test-all: $(ENVIRONMENT) ## run the quick tests and the tests that `make test` l
 test-rest: $(ENVIRONMENT) ## run only the tests that `make test` leaves out
 	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) -m exhaustive $(ARGS)
 
-.PHONY: $(OLDER:%=test-%)
-$(OLDER:%=test-%): test-%:
+.PHONY: $(OTHERS:%=test-%)
+$(OTHERS:%=test-%): test-%:
 	@$(MAKE) --no-print-directory test-all RELEASE=$*
 
 .PHONY: test-matrix
@@ -83,7 +83,7 @@ pictures: .venv ## take the documentation's pictures again, in a browser
 
 .PHONY: charts
 charts: .venv ## draw the documentation's charts and their contact sheet docs/charts.md again
-	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.unit.results.charts.pictures
+	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.unit.charts.pictures
 
 .PHONY: test-cluster
 test-cluster: .venv-cluster ## run the tests on a cluster of Celery, Redis and PostgreSQL (ARGS="--rounds=10" runs them ten times)

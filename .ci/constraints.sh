@@ -20,9 +20,9 @@ resolve() { # resolve FILE ARGUMENTS...: reads the fixed versions from standard 
 }
 
 grep -v '^#' .ci/airflow-releases.txt | while read -r release airflow day _; do
-  if [ "$day" = any ]; then # the newest release, on which the package is developed
+  if [ "$day" = any ]; then # the release on which the package is developed
     echo "apache-airflow==$airflow" | resolve constraints.txt --extra dev --universal
-  else # an older release runs only with the packages of its time
+  else # another release runs only with the packages of its time
     echo "apache-airflow==$airflow" | resolve "constraints-$release.txt" --extra test --exclude-newer "$day"
   fi
 done

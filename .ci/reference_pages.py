@@ -32,10 +32,10 @@ LINE = 100
 """Characters of a line of code."""
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
-    "branches": ("Branch", "Build", "DevMode", "MergedBuild"),
+    "branches": ("Branch", "Build", "MergedBuild"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
     "dbt_sync": ("DbtSync", "AlreadyRunning", "Branch", "Build"),
-    "deliveries": ("AlreadyRunning", "FeatureNotActivated", "ReportDelivery", "ScheduledTask"),
+    "deliveries": ("AlreadyRunning", "FeatureNotActivated", "ReportDelivery"),
     "exports": ("DashboardExport", "ResultWrite"),
     "query": ("Data", "Result"),
 }

@@ -6,12 +6,16 @@ loaded already; what only running tasks need is reached through functions.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, TaskGroup
 from airflow.sdk import __version__ as _sdk_version
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
+from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
 if TYPE_CHECKING:
     from airflow.sdk import (
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
         Context,
         ObjectStoragePath,
         PokeReturnValue,
+        Variable,
         conf,
     )
     from airflow.sdk.bases.decorator import TaskDecorator, determine_kwargs
@@ -48,6 +53,7 @@ _PLACES = {
     "PokeReturnValue": ("airflow.sdk",),
     "TaskDecorator": ("airflow.sdk.bases.decorator",),
     "TriggerEvent": ("airflow.triggers.base",),
+    "Variable": ("airflow.sdk",),
     "conf": ("airflow.sdk", "airflow.configuration"),
     "determine_kwargs": ("airflow.sdk.bases.decorator", "airflow.utils.operator_helpers"),
 }
@@ -70,10 +76,12 @@ __all__ = [
     "Context",
     "DecoratedOperator",
     "ObjectStoragePath",
+    "PlainXComArg",
     "PokeReturnValue",
     "TaskDecorator",
     "TaskGroup",
     "TriggerEvent",
+    "Variable",
     "conf",
     "determine_kwargs",
     "task_decorator_factory",
@@ -138,15 +146,6 @@ def get_run_xcom(*, dag_id: str, run_id: str, task_id: str, key: str) -> Any:
     return XCom.get_one(dag_id=dag_id, run_id=run_id, task_id=task_id, key=key)
 
 
-def get_mapped_xcoms(ti: Any, key: str) -> list[Any]:
-    """The values that all indexes of a mapped task have stored in this run; not for an event
-    loop."""
-    from airflow.sdk.execution_time.xcom import XCom
-
-    xcoms = XCom.get_all(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, key=key)
-    return list(xcoms or ())
-
-
 def redacted(text: str) -> str:
     """The text with `***` for every secret that this process has had masked."""
     from importlib import import_module
@@ -167,21 +166,44 @@ def resumes(context: Context) -> bool:
     return bool(getattr(server_context, "next_method", None))
 
 
-def retry_policy_fails(task: Any, error: BaseException, context: Context) -> bool:
-    """Whether the task's retry policy (Airflow 3.3+) answers FAIL to this error, so that no retry
-    follows. Airflow asks the policy again itself; a policy that raises counts as no answer there
-    and here."""
+def retry_policy_action(task: Any, error: BaseException, context: Context) -> str | None:
+    """What the task's retry policy (Airflow 3.3+) answers to this error, as "fail" (no retry
+    follows) or "reschedule" (Airflow 3.4+: the same try goes on later, also without a retry left);
+    None without a policy. Airflow asks the policy again itself; a policy that raises counts as no
+    answer there and here."""
     policy = getattr(task, "retry_policy", None)
     ti: Any = context.get("ti")
     if policy is None or ti is None:
-        return False
+        return None
     try:
         decision = policy.evaluate(
             exception=error, try_number=ti.try_number, max_tries=ti.max_tries, context=context
         )
     except Exception:  # noqa: BLE001 - as Airflow does, which then retries as usual
-        return False
-    return str(getattr(decision.action, "value", decision.action)) == "fail"
+        return None
+    action = str(getattr(decision.action, "value", decision.action))
+    if action == "reschedule" and _was_rescheduled_enough(ti, decision, context):
+        return "default"
+    return action
+
+
+def _was_rescheduled_enough(ti: Any, decision: Any, context: Context) -> bool:
+    """Whether this try has reached a bound of the decision. Airflow then retries as usual."""
+    count: Any = context.get("task_reschedule_count") or 0
+    if decision.max_reschedules is not None and count >= decision.max_reschedules:
+        return True
+    first = ti.get_first_reschedule_date(context) if decision.reschedule_timeout else None
+    return first is not None and datetime.now(UTC) - first >= decision.reschedule_timeout
+
+
+def loop_pass(ti: Any) -> str | None:
+    """The pass of a task loop (Airflow 3.4+) that a task instance belongs to, as `loop-1a2b3c4d-0`:
+    a digest of the loop's region, then the number of the pass, or in a mapped task its index. None
+    outside a loop. All passes have one DAG, run, task and map index."""
+    region = getattr(ti, "region_id", None)
+    if not isinstance(region, UUID) or region.int == 0:  # 0: not in a region
+        return None
+    return f"loop-{sha256(region.bytes).hexdigest()[:8]}-{ti.region_index}"
 
 
 def get_task_states(ti: Any) -> str | None:

@@ -6,10 +6,8 @@ Airflow stores it again when the task ends. A link whose address is not known is
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseOperatorLink
@@ -113,25 +111,7 @@ class FileLink(_ResourceLink):
         path = str(ids.get("path") or "")
         if path.startswith(("https://", "http://")):
             return path
-        if path and "{sha256}" in (config.web_links or {}).get(self.kind, ""):
-            # Of several files in a folder the manifest is shown, which lists them.
-            ids = {**ids, **(_local_file(path) or _local_file(str(ids.get("manifest") or "")))}
         return super().address(config, ids)
-
-
-def _local_file(path: str) -> dict[str, str]:
-    """The whole path and the SHA-256 of a file on this machine; nothing of any other."""
-    if "://" in path.removeprefix("file://"):
-        return {}
-    file = Path(path.removeprefix("file://")).absolute()
-    digest = hashlib.sha256()
-    try:
-        with file.open("rb") as content:
-            while piece := content.read(1 << 20):
-                digest.update(piece)
-    except OSError:
-        return {}
-    return {"path": str(file), "sha256": digest.hexdigest()}
 
 
 class Links:

@@ -36,7 +36,7 @@ with DAG(
     doc_md=__doc__,
     schedule=None,
     catchup=False,
-    max_active_runs=1,  # in dev mode a credential has one open branch
+    max_active_runs=1,
     tags=["analytics platform", "recipe"],
     default_args={"retries": 2},
 ) as dag:
@@ -48,19 +48,17 @@ with DAG(
     open_branch = PlatformOpenBranchOperator(
         task_id="open_branch",
         branch_name=sync.output["branch_name"],
-        environment="if_supported",
         deferrable=True,
     )
     on_branch = PlatformQueryOperator(
         task_id="count_on_branch", sql=COUNT, branch_name=open_branch.output["branch_name"]
     )
     close_branch = PlatformCloseBranchOperator(
-        task_id="close_branch", branch_name=sync.output["branch_name"]
+        task_id="close_branch", branch_name=open_branch.output["opened_branch"]
     )
     delete_branch = PlatformDeleteBranchOperator(
         task_id="delete_branch",
         branch_name=sync.output["branch_name"],
-        fork=open_branch.output["branch_name"],
     )
 
     # During a build, for example after a merge, production still counts with the old model.

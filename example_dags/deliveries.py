@@ -3,10 +3,9 @@
 The delivery has a schedule of its own for readers, and this DAG delivers after each load. While the
 DAG runs, the schedule is paused, so that no run reads half of the data. A run that began before the
 pause may have read older data: the task does not follow it (`if_running="fail"`), and its retry
-starts a new run. In the end a scheduled task lets the agent write its summary; nobody waits for it.
+starts a new run.
 
-The platform's support activates deliveries (release v0.17.0 or later) and scheduled tasks (v0.15.0
-or later) for an account.
+The platform's support activates deliveries (release v0.17.0 or later) for an account.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from airflow_provider_platform.operators.deliveries import (
     PlatformPauseDeliveryOperator,
     PlatformResumeDeliveryOperator,
     PlatformRunDeliveryOperator,
-    PlatformRunScheduledTaskOperator,
 )
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 with DAG(
     dag_id="deliveries",
-    description="A report delivery run after a check, and a scheduled task",
+    description="A report delivery run after a check",
     doc_md=__doc__,
     schedule=None,
     catchup=False,
@@ -37,12 +35,6 @@ with DAG(
             type="integer",
             title="Delivery",
             description="The id of the report delivery to run. In the sandbox: 502.",
-        ),
-        "scheduled_task_id": Param(
-            None,
-            type="integer",
-            title="Scheduled task",
-            description="The id of the scheduled task to run. In the sandbox: 601.",
         ),
     },
 ):
@@ -66,14 +58,11 @@ with DAG(
         retry_delay=timedelta(minutes=10),
     )
     resume = PlatformResumeDeliveryOperator(
-        task_id="resume", delivery_id="{{ params.delivery_id }}"
+        task_id="resume",
+        delivery_id="{{ params.delivery_id }}",
+        was_paused=pause.output["was_paused"],  # a delivery that was paused before stays so
     ).as_teardown(setups=[pause])
-    summary = PlatformRunScheduledTaskOperator(
-        task_id="summary",
-        scheduled_task_id="{{ params.scheduled_task_id }}",
-        wait_for_completion=False,
-    )
 
     checked = check(count.output)  # type: ignore[arg-type]
     pause >> count
-    checked >> deliver >> [resume, summary]
+    checked >> deliver >> resume

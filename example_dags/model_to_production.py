@@ -160,30 +160,33 @@ with DAG(
         answer_agrees(ask.output["queries"], gate.branch_name)
 
     # For production, which has the new model now. A build that is done can be empty, so SQL must
-    # find orders.
+    # find a value of a measure that this pre-aggregation has.
     build = PlatformBuildPreAggregationsOperator(
         task_id="build_pre_aggregations",
         pre_aggregations=["{{ params.pre_aggregation }}"],
-        verify_sql=COUNT,
+        verify_sql=REVENUE,
         deferrable=True,
     )
 
     # A run that began before the merge delivers the old model. So the task does not follow such a
-    # run, and its retry starts a new one.
+    # run, and its retry starts a new one. Where deliveries are not activated, it is skipped.
     deliver = PlatformRunDeliveryOperator(
         task_id="deliver_report",
         delivery_id="{{ params.delivery_id }}",
         if_running="fail",
+        on_not_activated="skip",
         deferrable=True,
         retries=3,
         retry_delay=timedelta(minutes=10),
     )
 
-    # If the dashboard requires review, only a person can publish it. The task is then skipped.
+    # If the dashboard requires review, only a person can publish it. The task is then skipped. It
+    # runs also if the delivery was skipped.
     publish = PlatformPublishWorkbookOperator(
         task_id="publish_workbook",
         workbook_id="{{ params.workbook_id }}",
         on_review_required="skip",
+        trigger_rule="none_failed",
     )
 
     # Also if publishing was skipped: the published dashboard shows the new model's numbers.

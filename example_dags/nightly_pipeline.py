@@ -29,7 +29,7 @@ with DAG(
     doc_md=__doc__,
     schedule=None,  # "0 3 * * *" for every night at three
     catchup=False,
-    max_active_runs=1,  # in dev mode a credential has one open branch
+    max_active_runs=1,
     tags=["analytics platform"],
     params={
         "question": Param(
@@ -93,7 +93,6 @@ with DAG(
     open_branch = PlatformOpenBranchOperator(
         task_id="open_branch",
         branch_name=sync.output["branch_name"],
-        environment="if_supported",
         poll_interval=1,
     )
 
@@ -111,14 +110,13 @@ with DAG(
 
     # Closes the branch in any case, also if the question failed or the branch was not opened.
     close_branch = PlatformCloseBranchOperator(
-        task_id="close_branch", branch_name=sync.output["branch_name"]
+        task_id="close_branch", branch_name=open_branch.output["opened_branch"]
     )
 
     # Deletes the branch only if everything succeeded. After a failure you can inspect it.
     delete_branch = PlatformDeleteBranchOperator(
         task_id="delete_branch",
         branch_name=sync.output["branch_name"],
-        fork=open_branch.output["branch_name"],
     )
 
     # Reports to the platform which cell of the spreadsheet holds the report.

@@ -1,10 +1,11 @@
 """A weekly dashboard by mail: create the schedule, add a recipient, and check that it is on.
 
 A schedule has no name. So this DAG cannot distinguish its own schedule from a colleague's schedule
-with the same times, format and filters. If such a schedule exists, the DAG fails and does not
-change it. If you know that the schedule is this DAG's own, run the DAG with `if_exists` `skip`: it
-adds the recipient and creates no second schedule. Notifications need an administrator's token in
-the connection `platform_default`.
+with the same format and filters. If such a schedule exists, the DAG fails and does not change it.
+If you know that the schedule is this DAG's own, run the DAG with `if_exists` `update`: it keeps the
+schedule as the DAG says, adds the recipient and creates no second schedule. In a DAG of your own,
+give the schedule a `key` instead. Notifications need an administrator's token in the connection
+`platform_default`.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ with DAG(
         ),
         "if_exists": Param(
             "fail",
-            enum=["fail", "skip"],
+            enum=["fail", "update"],
             title="If such a schedule exists",
-            description="skip only if it is this DAG's own: the recipient is added to it.",
+            description="update only if it is this DAG's own: its times are changed.",
         ),
     },
     default_args={"retries": 2},
@@ -63,13 +64,13 @@ with DAG(
 
     recipients = PlatformNotificationRecipientsOperator(
         task_id="add_recipients",
-        notification_id="{{ ti.xcom_pull(task_ids='create_weekly_mail')['id'] }}",
+        notification_id=create.output["id"],
         add=[{"type": "USER", "email": "{{ params.email }}"}],
     )
 
     enabled = PlatformNotificationSensor(
         task_id="is_enabled",
-        notification_id="{{ ti.xcom_pull(task_ids='create_weekly_mail')['id'] }}",
+        notification_id=create.output["id"],
         is_enabled=True,
         poke_interval=5,
         timeout=60,

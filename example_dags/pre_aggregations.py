@@ -2,8 +2,9 @@
 
 Run it after the task that loads the data, so that the first reader of a dashboard does not wait for
 the build. A build that is "done" can leave an empty table, which hides the rows that were there
-before. So the task does not end before the query finds orders of the month. On your deployment, use
-a query that this pre-aggregation answers.
+before. So the task does not end before the query finds revenue of the month. The query must ask for
+a measure of this pre-aggregation: the service answers any other query from the source tables, and
+would not show that the pre-aggregation is empty.
 
 The deployment must give its data tokens the API scope `jobs`, which is off by default.
 """
@@ -55,7 +56,7 @@ with DAG(
         pre_aggregations=["{{ params.pre_aggregation }}"],
         date_range=["{{ params.month }}-01", "{{ last_day(params.month) }}"],
         timezones=["UTC"],
-        verify_sql="SELECT COUNT(*) FROM orders WHERE month = '{{ params.month }}'",
+        verify_sql="SELECT SUM(amount) FROM orders WHERE month = '{{ params.month }}'",
         deferrable=True,
         timeout=7200,
         retries=2,

@@ -6,7 +6,11 @@ from airflow.sdk import DAG, Param
 
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
+from airflow_provider_platform.operators.reports import (
+    PlatformConnectReportOperator,
+    PlatformDisconnectReportOperator,
+    PlatformRefreshReportOperator,
+)
 from airflow_provider_platform.operators.workbooks import (
     PlatformAttachAiWidgetThreadOperator,
     PlatformDuplicateWorkbookOperator,
@@ -36,7 +40,7 @@ with DAG(
             minLength=1,
             title="Spreadsheet",
             description="The id of your spreadsheet that shows the report; the report lists it "
-            "from then on. In the sandbox any name, such as monthly-sheet.",
+            "until the last task. In the sandbox any name, such as monthly-sheet.",
         ),
         "workbook_id": Param(
             type="integer",
@@ -65,6 +69,22 @@ with DAG(
         external_workbook_id="{{ params.external_workbook_id }}",
         result_location="Revenue!A1",
         end_result_cell="C20",
+        sheet_name="Revenue",
+    )
+
+    # After your own code has written the rows again.
+    refresh = PlatformRefreshReportOperator(
+        task_id="refresh_report",
+        report_id=connect.output["id"],
+        external_workbook_id="{{ params.external_workbook_id }}",
+        result_location="Revenue!A1",
+    )
+
+    disconnect = PlatformDisconnectReportOperator(
+        task_id="disconnect_report",
+        report_id=connect.output["id"],
+        external_workbook_id="{{ params.external_workbook_id }}",
+        result_location="Revenue!A1",
     )
 
     # Cloned once: a retry takes the clone that an earlier try has made.
@@ -101,5 +121,5 @@ with DAG(
         max_items=20,
     )
 
-    wait >> connect
+    wait >> connect >> refresh >> disconnect
     clone >> rename >> publish >> attach >> workspace

@@ -4,7 +4,7 @@
 when it is complete. A retry replaces it.
 
 `folder` is a path, or a URL of a storage that Airflow supports, such as
-`s3://my_conn@bucket/orders`. Install that storage's provider. Parquet needs the `parquet` extra.
+`s3://my_conn@bucket/orders`. Install that storage's provider. Files need the `files` extra.
 """
 
 from __future__ import annotations

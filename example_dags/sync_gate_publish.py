@@ -34,7 +34,7 @@ with DAG(
     doc_md=__doc__,
     schedule=None,
     catchup=False,
-    max_active_runs=1,  # in dev mode a credential has one open branch
+    max_active_runs=1,
     tags=["analytics platform", "recipe"],
     params={
         # No default, because everybody sees what is published.
@@ -60,7 +60,6 @@ with DAG(
     open_branch = PlatformOpenBranchOperator(
         task_id="open_branch",
         branch_name=sync.output["branch_name"],
-        environment="if_supported",
         deferrable=True,
     )
 
@@ -84,7 +83,7 @@ with DAG(
 
     # Closes the branch in any case. After a closed gate or a failure, the branch is not deleted.
     close_branch = PlatformCloseBranchOperator(
-        task_id="close_branch", branch_name=sync.output["branch_name"]
+        task_id="close_branch", branch_name=open_branch.output["opened_branch"]
     )
 
     # Merges the commit that the gate checked, and waits for production's build. Until the build is
@@ -92,7 +91,7 @@ with DAG(
     merge = PlatformMergeBranchOperator(
         task_id="merge",
         branch_name=sync.output["branch_name"],
-        hash=open_branch.output["opened_hash"],
+        hash=open_branch.output["hash"],
         message="Checked by Airflow, run {{ run_id }}",
         deferrable=True,
     )
@@ -102,7 +101,6 @@ with DAG(
     delete_branch = PlatformDeleteBranchOperator(
         task_id="delete_branch",
         branch_name=sync.output["branch_name"],
-        fork=open_branch.output["branch_name"],
     )
 
     gated = gate(open_branch.output["branch_name"])

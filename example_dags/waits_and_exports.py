@@ -108,13 +108,15 @@ with DAG(
         deferrable=True,
     )
 
-    # `fail`: a schedule that exists already is a colleague's, so this DAG must not change it.
+    # The key distinguishes this DAG's schedule from colleagues' schedules. `fail`: a
+    # schedule with the same settings and times is a colleague's, so this DAG must not change it.
     create = PlatformCreateNotificationOperator(
         task_id="create_daily_mail",
         dashboard_id="{{ params.dashboard_id }}",
         schedule_type="DAILY",
         hour=6,
         minute=0,
+        key="waits_and_exports",
         if_exists="fail",
     )
 

@@ -2,7 +2,7 @@
 
 Each run writes all files into one folder, together with `message.html`, a message that shows the
 picture. The folder is on a local path or in a storage that Airflow supports. To send the message
-with Airflow's notifiers, see `answer_to_slack`. Needs the extras `parquet` and `charts`.
+with Airflow's notifiers, see `answer_to_slack`. Needs the extras `files` and `charts`.
 """
 
 from __future__ import annotations

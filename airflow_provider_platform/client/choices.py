@@ -29,13 +29,14 @@ NotificationFormat = Literal["png", "pdf"]
 
 SyncSource = Literal["git", "manifest"]
 SyncOutput = Literal["branch", "files"]
-Environment = Literal["staging", "dev_mode"]
-"""Where a branch is open."""
-EnvironmentOrSupported = Literal[Environment, "if_supported"]
+IfUnsupported = Literal["fail", "skip"]
+"""What to do on a tenant that lacks the operation."""
 MergeTarget = Literal["default", "parent"]
 """The branch into which a branch is merged: production, or the branch it was created from."""
 
 IfRunning = Literal["follow", "fail", "skip"]
-"""What to do if a delivery or a scheduled task is running already."""
+"""What to do if a run of a delivery is active already."""
+OnNotActivated = Literal["fail", "skip"]
+"""What to do if the tenant does not have a feature."""
 IfStartLost = Literal["fail", "repeat"]
 """What a retry does if the response to the start of builds was lost."""

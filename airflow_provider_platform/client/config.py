@@ -12,7 +12,6 @@ import json
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_type_hints
-from urllib.parse import unquote
 
 from pydantic import (
     BaseModel,
@@ -27,6 +26,7 @@ from pydantic import (
 )
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.client.formats.addresses import passwords_in
 from airflow_provider_platform.client.formats.service_token import unverified_claims
 from airflow_provider_platform.client.operations.models import rule_of
 from airflow_provider_platform.client.operations.paths import check_deployment_id
@@ -205,7 +205,7 @@ class PlatformConfig(_Fields):
             if declared.kind != "secret" or (value := getattr(self, name)) is None:
                 continue
             secret = value.get_secret_value()
-            secrets += _secrets_of_address(secret) if declared.is_address else [secret]
+            secrets += passwords_in(secret) if declared.is_address else [secret]
         return secrets
 
     def resolve_session_settings(
@@ -270,15 +270,6 @@ class PlatformConfig(_Fields):
             if declared.kind == "secret" and not declared.is_address
         }
         return self.model_dump(exclude=others) == other.model_dump(exclude=others)
-
-
-def _secrets_of_address(address: str) -> list[str]:
-    """The address and its password, as written and decoded, if it has a user."""
-    user, at, _ = address.partition("://")[2].rpartition("@")
-    if not at:
-        return []
-    password = user.partition(":")[2]
-    return [address, *dict.fromkeys(filter(None, (password, unquote(password))))]
 
 
 def fingerprint(*parts: object) -> str:

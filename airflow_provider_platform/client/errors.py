@@ -10,7 +10,7 @@ A message begins with the reason: what failed, what the service said, the next s
 `where` in brackets: ids, the method and path of a request, the connection, the task. Log viewers
 show one line of a message, and a reader needs the reason there. Messages never contain a secret:
 callers pass only addresses, ids and text of the service. The text of the service goes through
-`formats.service_text`, and the client removes a credential that the service quotes
+`log_text`, and the client removes a credential that the service quotes
 (`known_secrets`).
 """
 
@@ -18,6 +18,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from airflow_provider_platform.client.log_text import log_line
+
+MAX_ERROR_TEXT = 10_000
+"""Characters of an error's message: it may name many fields, rules or queries."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,10 @@ class PlatformError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, reason: str, *, where: object = None, **details: Any) -> None:
-        self.reason = reason
-        self.where = "" if where is None else str(where)
-        self.message = f"{reason} ({self.where})" if self.where else reason
+        # Ids and branch names of the service are in both: they must not forge log lines.
+        self.reason = log_line(reason, MAX_ERROR_TEXT)
+        self.where = "" if where is None else log_line(str(where))
+        self.message = f"{self.reason} ({self.where})" if self.where else self.reason
         super().__init__(self.message)
         self.details: dict[str, Any] = {k: v for k, v in details.items() if v is not None}
 
@@ -302,12 +308,6 @@ class ReportDeliveryFailedError(PlatformError):
     retryable = True
 
 
-class ScheduledTaskFailedError(PlatformError):
-    """A run of a scheduled task failed."""
-
-    retryable = True
-
-
 class BranchNotFoundError(PlatformError):
     """The data model has no branch of this name."""
 
@@ -320,7 +320,7 @@ class BranchNotWrittenError(BranchNotFoundError):
 
 
 class BranchNotActiveError(PlatformError):
-    """The branch is not open: it is not in dev mode and has no staging environment."""
+    """The branch is not open: its staging environment is off."""
 
 
 class BranchClosedError(BranchNotActiveError):
@@ -337,15 +337,8 @@ class BranchNotServedError(PlatformError):
     retryable = True
 
 
-class DevModeBusyError(PlatformError):
-    """The credential is in dev mode on another branch, and can be in dev mode on only one
-    branch."""
-
-    retryable = True
-
-
 class BranchUnsupportedError(PlatformError):
-    """The tenant's release has no operation that opens a branch in this way."""
+    """The tenant's release has no operation that opens or merges a branch."""
 
 
 class BuildFailedError(PlatformError):

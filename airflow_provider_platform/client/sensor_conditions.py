@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from airflow_provider_platform.client.chat.thread import thread_is_streaming
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.waking import poll_awake
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformError,
@@ -27,7 +28,6 @@ from airflow_provider_platform.client.management.account.oauth import (
 from airflow_provider_platform.client.management.data_model.build_status import (
     Build,
     BuildWanted,
-    poll_build,
 )
 from airflow_provider_platform.client.management.dbt_sync import run as dbt_run
 from airflow_provider_platform.client.management.deployments.deployments import (
@@ -124,7 +124,7 @@ def _build(
     deployment = config.resolve_deployment_id(deployment_id)
     if branch_name is None:
         branch_name = yield from _production_branch(deployment)
-    outcome = yield from poll_build(BuildWanted(deployment, branch_name, hash), clock)
+    outcome = yield from poll_awake(BuildWanted(deployment, branch_name, hash), config, clock)
     if isinstance(outcome, Build):
         return {"branch_name": branch_name, **outcome.to_json()}
     yield Notify(NotYet(str(outcome)))
@@ -133,7 +133,7 @@ def _build(
 
 def _production_branch(deployment: int) -> Program[str]:
     """The name of the production branch. A tenant without the settings operation (before v0.4.0)
-    says it in the build status, unless the credential is in dev mode."""
+    says it in the build status, unless somebody uses the credential in dev mode."""
     name: str | None
     try:
         settings = yield from call(get_deployment_settings(deployment_id=deployment), once=True)

@@ -24,10 +24,6 @@ class PlatformChatDecoratedOperator(FunctionOperator, PlatformChatOperator):
     checks: ClassVar[Checks] = {"prompt": None}
     prompt: Any = ReturnedText()
 
-    def __init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault("multiple_outputs", True)
-        super().__init__(**kwargs)
-
 
 def platform_chat_task(
     python_callable: Callable[..., str] | None = None,

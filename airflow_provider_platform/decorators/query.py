@@ -40,11 +40,12 @@ def platform_sql_task(
     Use it where the SQL takes more than a template: the function builds it from other tasks'
     results, and returns it.
 
-    Takes the operator's parameters. Returns what `PlatformQueryOperator` returns.
+    Takes the operator's parameters. Returns what `PlatformQueryOperator` returns, and pushes it key
+    by key (`multiple_outputs`, the default).
     """
     return task_decorator_factory(
         python_callable=python_callable,
-        multiple_outputs=multiple_outputs,
+        multiple_outputs=True if multiple_outputs is None else multiple_outputs,
         decorated_operator_class=PlatformSqlDecoratedOperator,
         **kwargs,
     )

@@ -1,8 +1,8 @@
 """A DB-API 2.0 connection (PEP 249) over `run_sql`, for programs that expect a database.
 
 `execute` reads the whole result, because all values of a column decide its type. So a column has
-the same type here, in XCom and in files. The rows are kept in a `RowBuffer`: small results in
-memory, larger results in a temporary file. The rows become Python values when they are fetched.
+the same type here, in XCom and in files. The rows stay in memory as texts, and become Python values
+when they are fetched.
 
 The service has no transactions and no sessions. So `commit` and `rollback` do nothing, and all
 connections and cursors read the same data. Statements that are not queries are refused before
@@ -19,14 +19,14 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     ResultTruncatedError,
 )
-from airflow_provider_platform.results.row_buffer import RowBuffer
+from airflow_provider_platform.files.types import TypedRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_platform.client.data_api.parameters import Parameters
     from airflow_provider_platform.client.data_api.rows import SqlRows
-    from airflow_provider_platform.results.columns import Column, Types
+    from airflow_provider_platform.files.types import Column, Types
 
     RunSql = Callable[[str, Parameters | None], SqlRows]
     Row = tuple[Any, ...]
@@ -86,20 +86,15 @@ class SqlConnection:
             cursor.close()
         self._cursors.clear()
 
-    def read(self, sql: str, parameters: Parameters | None) -> tuple[RowBuffer, list[Column]]:
+    def read(self, sql: str, parameters: Parameters | None) -> tuple[TypedRows, list[Column]]:
         """Return all rows of a query, and its columns."""
         with self._run(sql, parameters) as rows:
-            buffer = RowBuffer(rows.columns, self._types)
-            try:
-                for piece in rows.pieces():
-                    buffer.add(piece)
-                columns = buffer.finish()
-            except BaseException:
-                buffer.close()
-                raise
+            typed = TypedRows(rows.columns, self._types)
+            for piece in rows.pieces():
+                typed.add(piece)
+            columns = typed.finish()
             if (why := rows.why_truncated) is not None:
                 if self._fails:
-                    buffer.close()
                     raise ResultTruncatedError(why)
                 self.messages.append(why)
         self.messages += [
@@ -107,7 +102,7 @@ class SqlConnection:
             for column in columns
             if column.note
         ]
-        return buffer, columns
+        return typed, columns
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +125,6 @@ class SqlCursor:
         self.connection = connection
         self.description: list[tuple[Any, ...]] | None = None
         self.rowcount = -1
-        self._buffer: RowBuffer | None = None
         self._rows: Iterator[Row] | None = None
         self._closed = False
 
@@ -144,10 +138,10 @@ class SqlCursor:
         self._check_open()
         check_query(operation)
         self._forget()
-        self._buffer, columns = self.connection.read(operation, parameters)
-        self.rowcount = self._buffer.row_count
+        rows, columns = self.connection.read(operation, parameters)
+        self.rowcount = rows.row_count
         self.description = [_described(column) for column in columns]
-        self._rows = _typed_rows(self._buffer, columns)
+        self._rows = rows.values(columns)
         return self
 
     def executemany(self, *_: Any) -> NoReturn:
@@ -203,15 +197,7 @@ class SqlCursor:
             raise PlatformClosedError("This cursor is closed.")
 
     def _forget(self) -> None:
-        if self._buffer is not None:
-            self._buffer.close()
-        self._buffer, self._rows, self.description, self.rowcount = None, None, None, -1
-
-
-def _typed_rows(buffer: RowBuffer, columns: list[Column]) -> Iterator[Row]:
-    for piece in buffer.pieces():
-        values = [column.values(texts) for column, texts in zip(columns, piece, strict=True)]
-        yield from zip(*values, strict=True)
+        self._rows, self.description, self.rowcount = None, None, -1
 
 
 def _described(column: Column) -> tuple[Any, ...]:

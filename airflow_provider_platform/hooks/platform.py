@@ -3,6 +3,7 @@
 # ruff: noqa: TC001, TC003 - typing.get_type_hints evaluates the annotations
 from __future__ import annotations
 
+import asyncio
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -186,7 +187,7 @@ def _check_options(options: ChatOptions) -> None:
 def _redacted(shown: T, client: PlatformClient | AsyncPlatformClient) -> T:
     """Return a result or a thread without secrets, so that a task may return it (Airflow stores it
     as an XCom)."""
-    return with_changed_texts(shown, client.secrets.redact)
+    return with_changed_texts(shown, client.secrets.redact_data)
 
 
 def _call(endpoint: Endpoint[..., T], fields: Mapping[str, Any], **ids: Any) -> Operation[T]:
@@ -500,7 +501,7 @@ class PlatformHook(BaseHook):
 
         def begin() -> Events:
             client = self.open_client()
-            failed.redact = client.secrets.redact
+            failed.redact = client.secrets.redact_text
             return client.events(_sql_program(sql, options, paged, client.config, client.clock))
 
         return query_rows.QueryRows(begin, why_cut, failed)
@@ -529,7 +530,7 @@ class PlatformHook(BaseHook):
 
         async def begin() -> AsyncGenerator[Any]:
             client = await self.open_client_on_loop()
-            failed.redact = client.secrets.redact
+            failed.redact = client.secrets.redact_text
             return client.events(_sql_program(sql, options, paged, client.config, client.clock))
 
         return query_rows.AsyncQueryRows(begin, why_cut, failed)
@@ -796,9 +797,9 @@ class PlatformHook(BaseHook):
         *,
         deployment_id: DeploymentId = None,
     ) -> None:
-        """Remove recipients, as objects or as `RemoveNotificationRecipientInput` (`type`, `id`, for
-        an EMBED_USER `embed_tenant_name`), in batches of 1000. Somebody who is no recipient is no
-        error."""
+        """Remove recipients, as objects or as `RecipientToRemove`: named as when added, or by
+        `type` and `id` (for an EMBED_USER with `embed_tenant_name`), in batches of 1000. Somebody
+        who is no recipient is no error."""
         deployment = self.resolve_deployment_id(deployment_id)
         self.run(notification_recipients.remove_recipients(deployment, notification_id, recipients))
 
@@ -839,7 +840,7 @@ class PlatformHook(BaseHook):
     async def _mask_on_loop(self, secrets: list[str]) -> None:
         """`_mask` for an event loop."""
         try:
-            await LOG_MASK.learn_on_loop(secrets)
+            await asyncio.to_thread(LOG_MASK.learn, secrets)
         except Exception:
             self.log.warning(_NOT_MASKED, exc_info=True)
 

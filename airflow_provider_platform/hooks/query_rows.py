@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
-from airflow_provider_platform.results import frames
-from airflow_provider_platform.results.column_names import describe_renaming
-from airflow_provider_platform.results.columns import ColumnTypes
-from airflow_provider_platform.results.row_buffer import RowBuffer, no_full_collections
+from airflow_provider_platform.client.log_text import log_line
+from airflow_provider_platform.files import frames
+from airflow_provider_platform.files.column_names import describe_renaming
+from airflow_provider_platform.files.types import ColumnTypes
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from airflow_provider_platform.results.columns import Types
+    from airflow_provider_platform.files.spool import Spool
+    from airflow_provider_platform.files.types import Types
 
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class QueryRows(SqlRows):
     """
 
     def to_arrow(self, *, types: Types = "service", on_truncated: OnTruncated = "warn") -> pa.Table:
-        """Return the rows as an Arrow table. Needs the extra `parquet`."""
+        """Return the rows as an Arrow table. Needs the extra `files`."""
         return self._read_table("arrow", types, on_truncated)
 
     def to_pandas(
@@ -71,11 +72,13 @@ class QueryRows(SqlRows):
         self, library: frames.Library, types: Types, on_truncated: OnTruncated
     ) -> pa.Table:
         wanted = _check(library, types, on_truncated, self.rows_read)
-        with self, RowBuffer(self.columns, wanted) as buffer, no_full_collections():
+        from airflow_provider_platform.files.spool import Spool, objects_frozen
+
+        with self, Spool(self.columns, wanted) as spool, objects_frozen():
             for rows in self.pieces():
-                buffer.add(rows)
+                spool.add(rows)
             _check_truncated(self.why_truncated, on_truncated)
-            return _table(self.columns, buffer)
+            return _table(self.columns, spool)
 
 
 class AsyncQueryRows(AsyncSqlRows):
@@ -110,12 +113,14 @@ class AsyncQueryRows(AsyncSqlRows):
         self, library: frames.Library, types: Types, on_truncated: OnTruncated
     ) -> pa.Table:
         wanted = _check(library, types, on_truncated, self.rows_read)
+        from airflow_provider_platform.files.spool import Spool
+
         async with self:
-            with RowBuffer(await self.columns(), wanted) as buffer:
+            with Spool(await self.columns(), wanted) as spool:
                 async for rows in self.pieces():
-                    await asyncio.to_thread(buffer.add, rows)
+                    await asyncio.to_thread(spool.add, rows)
                 _check_truncated(self.why_truncated, on_truncated)
-                return await asyncio.to_thread(_table, await self.columns(), buffer)
+                return await asyncio.to_thread(_table, await self.columns(), spool)
 
 
 def _check(
@@ -137,16 +142,16 @@ def _check(
     return wanted
 
 
-def _table(named: list[dict[str, str]], buffer: RowBuffer) -> pa.Table:
+def _table(named: list[dict[str, str]], spool: Spool) -> pa.Table:
     """Return the rows as a table. `named` are the columns as the service names them."""
-    columns = buffer.finish()
+    columns = spool.finish()
     renaming = describe_renaming(
         [column["name"] for column in named], [column.name for column in columns]
     )
     for warning in (renaming, *(column.warning for column in columns)):
         if warning is not None:
-            log.warning("%s", warning)
-    return frames.read_table(columns, buffer)
+            log.warning("%s", log_line(warning))
+    return spool.table(columns)
 
 
 def _check_backend(dtype_backend: Any) -> None:
@@ -167,4 +172,4 @@ def _check_truncated(why: str | None, on_truncated: OnTruncated) -> None:
         return
     if on_truncated == "fail":
         raise ResultTruncatedError(why)
-    log.warning("%s", why)
+    log.warning("%s", log_line(why))

@@ -16,13 +16,14 @@ from airflow.providers.common.sql.hooks.sql import DbApiHook
 from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.log_text import log_line
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.rules import choice, refuse, within
 from airflow_provider_platform.client.settings.connection_fields import EXTRA_NAMES
+from airflow_provider_platform.files.types import ColumnTypes
 from airflow_provider_platform.hooks._dbapi import SqlConnection, check_query
 from airflow_provider_platform.hooks.connection import read_extras
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.results.columns import ColumnTypes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.data_api.parameters import Parameters
     from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.files.types import Types
     from airflow_provider_platform.hooks.query_rows import QueryRows
-    from airflow_provider_platform.results.columns import Types
 
 T = TypeVar("T")
 
@@ -162,7 +163,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     def get_db_log_messages(self, conn: SqlConnection) -> None:
         """Log the messages of a connection about its results."""
         for message in conn.messages:
-            self.log.warning("%s", message)
+            self.log.warning("%s", log_line(message))
 
     def insert_rows(self, *_: Any, **__: Any) -> NoReturn:
         """Raise PlatformInputError: this is not supported."""

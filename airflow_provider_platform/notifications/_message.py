@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 from airflow_provider_platform._airflow import get_run_xcom, redacted
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.results.text import mail
-from airflow_provider_platform.results.text.markdown import to_markdown
-from airflow_provider_platform.results.text.message import Message, message_of, to_plain
-from airflow_provider_platform.results.text.slack import to_slack
+from airflow_provider_platform.messages import mail
+from airflow_provider_platform.messages.markdown import to_markdown
+from airflow_provider_platform.messages.message import Message, message_of, to_plain
+from airflow_provider_platform.messages.slack import to_slack
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from airflow_provider_platform.results.text.message import Section
+    from airflow_provider_platform.messages.message import Section
 
 RESULT_KEY = "return_value"
 
@@ -158,6 +158,8 @@ class Answer:
         facts = [("DAG", dag_id), ("Run", run_id), ("Task", self._named_task())]
         if ti is not None and ti.map_index is not None and ti.map_index >= 0:
             facts.append(("Map index", str(ti.map_index)))
+        if (loop := self.context.get("loop")) is not None:  # Airflow 3.4 and later
+            facts.append(("Pass of the loop", str(loop.index)))
         return [(name, str(value)) for name, value in facts if value]
 
     def _link(self) -> str | None:
@@ -175,7 +177,9 @@ class Answer:
         try:
             value = self._pull(task_id)
         except Exception as error:  # noqa: BLE001  # the message goes out without it
-            self._log.warning("The result of task %s could not be read: %s", task_id, error)
+            self._log.warning(
+                "The result of task %s could not be read: %s", task_id, quote_service(error)
+            )
             return None, f"The result of task {task_id} could not be read."
         if value is None:
             return None, f"Task {task_id} has no result."
@@ -194,7 +198,7 @@ class Answer:
     # Pictures
 
     def _draw(self) -> None:
-        from airflow_provider_platform.results.charts import ChartError, ChartRenderer
+        from airflow_provider_platform.charts import ChartError, ChartRenderer
 
         wanted = [
             (position, section)
@@ -206,16 +210,24 @@ class Answer:
         self._folder = Path(tempfile.mkdtemp(prefix="platform-answer-"))
         with ChartRenderer(fonts=self._chart_fonts) as renderer:
             for position, section in wanted:
-                query = repr(section.title) if section.title else f"{position + 1} (no title)"
+                query = (
+                    repr(quote_service(section.title))
+                    if section.title
+                    else f"{position + 1} (no title)"
+                )
                 try:
                     content = _stored(section)
                     if content is None and section.complete:
                         drawn = renderer.render(section.chart or {}, section.columns, section.rows)
                         content = drawn["png"]
                         for note in drawn.notes:
-                            self._log.warning("The chart of query %s: %s", query, note)
+                            self._log.warning(
+                                "The chart of query %s: %s", query, quote_service(note)
+                            )
                 except (ChartError, OSError) as error:
-                    self._log.warning("The chart of query %s is left out: %s", query, error)
+                    self._log.warning(
+                        "The chart of query %s is left out: %s", query, quote_service(error)
+                    )
                     continue
                 if content is not None:
                     path = self._folder / f"chart-{position + 1}.png"

@@ -83,6 +83,7 @@ class PlatformApiOperator(SingleCallOperator):
         `paginate`: of the list of items)
     """
 
+    returns_object: ClassVar[bool] = False  # it depends on the call
     template_fields_renderers: ClassVar[dict[str, str]] = {"query": "json", "body": "json"}
     checks: ClassVar[Checks] = {
         "method": _method,
@@ -157,20 +158,18 @@ class PlatformApiOperator(SingleCallOperator):
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
         """Return the chosen part of the response. Raises PlatformCredentialAnswerError."""
-        from airflow_provider_platform.client.known_secrets import Redactor
         from airflow_provider_platform.client.operations.secret_names import credentials_in
 
-        places = [*credentials_in(answer)]
-        if not places and client.secrets.redact(answer) != answer:
-            places = [_QUOTED]
+        def places_in(answer: Any) -> list[str]:
+            quoted = client.secrets.redact_data(answer) is not answer
+            return [*credentials_in(answer)] or ([_QUOTED] if quoted else [])
+
+        places = places_in(answer)
         self._answer_had_credentials = bool(places)
         if self.response_filter is not None:
-            answer = self._filtered(answer, self.response_filter)
-            places = [*credentials_in(answer)]
             # A credential that the service gives may be chosen; those of the connection may not.
-            own = Redactor(client.config.secrets, share=0.5)
-            if not places and own.value(answer) != answer:
-                places = [_QUOTED]
+            answer = self._filtered(answer, self.response_filter)
+            places = places_in(answer)
         if places:
             raise PlatformCredentialAnswerError(
                 "The call succeeded, but its response contains a credential "

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from airflow_provider_platform._airflow import BaseOperator, TaskGroup
-from airflow_provider_platform.client.choices import EnvironmentOrSupported, MergeTarget
+from airflow_provider_platform._airflow import (
+    BaseOperator,
+    PlainXComArg,
+    TaskGroup,
+    get_task_states,
+)
+from airflow_provider_platform.client.choices import IfUnsupported, MergeTarget
 from airflow_provider_platform.client.defaults import POLL_INTERVAL
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import BranchUnsupportedError, PlatformInputError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
@@ -23,7 +30,6 @@ from airflow_provider_platform.operators._submission.submit_or_reattach import R
 
 BUILD_TIMEOUT = 900.0
 MERGE_TIMEOUT = 1800.0
-IfDevModeBusy = Literal["replace", "fail"]
 MergeWhen = Literal["on_success", "never"]
 DeleteWhen = Literal["on_success", "always", "never"]
 
@@ -32,7 +38,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
+    from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._submission.attempt import Attempt
     from airflow_provider_platform.runs.branches import BranchRunKind
     from airflow_provider_platform.runs.merges import MergeRunKind
     from airflow_provider_platform.runs.run_kind import Ids
@@ -44,34 +52,30 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     Use it between a dbt sync and the tasks that ask or query the branch of the sync.
 
-    A branch that a dbt sync wrote answers no question and no query until it is open. There are two
-    ways to open a branch. A staging environment is a setting of the branch; prefer it in a
-    pipeline. Dev mode is a state of the connection's credential, which can have only one branch
-    open at a time. Opening a branch again changes nothing, so a retry opens it again and continues
-    to wait. The branch stays open until somebody closes it (`PlatformCloseBranchOperator`).
+    A branch that a dbt sync wrote answers no question and no query until its staging environment is
+    switched on. This is a setting of the branch: everybody can use the open branch, and it stays
+    open until somebody closes it (`PlatformCloseBranchOperator`). Opening a branch again changes
+    nothing, so a retry opens it again and continues to wait. A branch that sleeps, because nobody
+    has queried it for ten minutes, is woken. Needs release v0.4.0 or later.
 
-    Returns `{"branch_name", "opened_branch", "opened_hash", "environment", "url", "hash",
-    "status"}`, also pushed key by key. `branch_name` is the name to use in questions and queries:
-    in dev mode the personal fork, else the branch itself. `opened_hash` is the commit of the branch
-    itself; give it to `PlatformMergeBranchOperator(hash=...)`. `environment` is `staging`,
-    `dev_mode`, or None if the tenant has no operation that opens a branch. `url` is the branch's
-    data API address, None if the tenant does not report it. `hash` is the commit that was built.
-    `status` is `built`, or None if the task did not wait.
+    Returns `{"branch_name", "opened_branch", "url", "hash", "status"}`, also pushed key by key.
+    `branch_name` is the branch. `opened_branch` is the branch too, but None if it was open before
+    this task: give it to `PlatformCloseBranchOperator`, which then leaves a branch open that
+    somebody else has opened. `url` is the branch's data API address, None if the tenant does not
+    report it. `hash` is the commit that was built; give it to
+    `PlatformMergeBranchOperator(hash=...)`. `status` is `built`, or None if the task did not wait.
 
     A build that fails fails the task, with the service's message and the end of the build's log if
-    the tenant provides it. A 403 names the missing permission: opening needs SchemaUpdate or
+    the tenant provides it. If the task fails, it closes the branch, unless the branch was open
+    before. A 403 names the missing permission: opening needs SchemaRead and SchemaUpdate or
     SchemaUpdateDevBranches, waiting needs DeploymentRead.
 
     :param branch_name: the branch to open
-    :param environment: `staging` (shared by all users; releases since v0.4.0), `dev_mode` (a
-        personal fork of the branch), or `if_supported`: staging; dev mode if the tenant has no
-        staging environments; a warning if the tenant has neither, because a person may have opened
-        the branch in the platform
-    :param if_dev_mode_busy: in dev mode, if the credential is already in dev mode on another
-        branch: `replace` closes that branch, `fail` raises a DevModeBusyError, and a retry may
-        succeed
+    :param if_unsupported: on a tenant that cannot open branches (a release before v0.4.0): `fail`
+        the task, or `skip` it
     :param wait_for_build: wait until the branch is built
-    :param cancel_on_kill: has no effect: the branch stays open when the task is stopped
+    :param cancel_on_kill: close the branch if the task is stopped or fails, unless the branch was
+        open before
     :param timeout: seconds (or a timedelta) of wall time until the branch is built; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `open.output["branch_name"]`
@@ -82,9 +86,8 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
     checks: ClassVar[Checks] = {
-        "branch_name": arguments.text,
-        "environment": partial(arguments.choice, choices=get_args(EnvironmentOrSupported)),
-        "if_dev_mode_busy": partial(arguments.choice, choices=get_args(IfDevModeBusy)),
+        "branch_name": arguments.branch,
+        "if_unsupported": partial(arguments.choice, choices=get_args(IfUnsupported)),
         "wait_for_build": arguments.boolean,
     }
 
@@ -92,8 +95,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
         self,
         *,
         branch_name: str,
-        environment: EnvironmentOrSupported = "staging",
-        if_dev_mode_busy: IfDevModeBusy = "replace",
+        if_unsupported: IfUnsupported = "fail",
         wait_for_build: bool | str = True,
         timeout: float | timedelta = BUILD_TIMEOUT,
         multiple_outputs: bool = True,
@@ -101,8 +103,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
     ) -> None:
         super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
         self.branch_name = branch_name
-        self.environment = environment
-        self.if_dev_mode_busy = if_dev_mode_busy
+        self.if_unsupported = if_unsupported
         self.wait_for_build: Any = wait_for_build
         self.validate_known_arguments()
 
@@ -111,8 +112,6 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
 
         return BranchRunKind(
             branch_name=self.branch_name,
-            environment=self.environment,
-            replaces=self.if_dev_mode_busy == "replace",
             wait_for_build=bool(self.wait_for_build),
             deployment_id=self.deployment_id,
         )
@@ -125,77 +124,64 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
             run=ids,
             deadline=deadline,
             poll_interval=self.poll_interval,
-            cancel_on_kill=False,  # there is nothing to stop
+            cancel_on_kill=self.cancel_on_kill,
         )
+
+    def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
+        try:
+            return super()._submit(attempt, ids)
+        except BranchUnsupportedError as error:
+            if self.if_unsupported == "fail":
+                raise
+            from airflow_provider_platform._airflow import AirflowSkipException
+
+            raise AirflowSkipException(error.message) from None
 
 
 class PlatformCloseBranchOperator(DeploymentOperator):
-    """Close an open branch: switch its staging environment off, or leave dev mode.
+    """Close an open branch: switch its staging environment off, for everybody.
 
-    The task succeeds if there is nothing to close: the branch no longer exists, dev mode is already
-    off, nothing was opened, or the credential is in dev mode on another branch, which stays open.
-    Any other failure fails the task.
+    The task succeeds if there is nothing to close: the branch no longer exists, or the tenant
+    cannot open branches. Any other failure fails the task.
 
     Use it after the tasks that asked the branch, as a teardown, so that the state of the DAG run
-    stays the state of those tasks: `close.as_teardown(setups=[sync, open])`. Give it the synced
-    branch, so that it closes the branch after a failed build too. It also accepts the outputs of
-    `PlatformOpenBranchOperator`.
+    stays the state of those tasks: `close.as_teardown(setups=open)`. Give it the output
+    `opened_branch` of `PlatformOpenBranchOperator`: it renders to nothing if the branch was open
+    before, and the task then leaves the branch open.
 
-    Returns `{"branch_name", "environment", "closed"}`; `closed` is False if there was nothing to
-    close.
+    Returns `{"branch_name", "closed"}`; `closed` is False if there was nothing to close.
 
-    :param branch_name: the branch that was opened, or in dev mode its fork; if it renders to
-        nothing, the branch was never opened, and the task closes nothing
-    :param environment: `staging`, `dev_mode`, or `if_supported`: the one of the two that the branch
-        is open in
+    :param branch_name: the branch to close; if it renders to nothing, the task closes nothing
     """
 
     operator_extra_links = Links(BranchLink)
-    checks: ClassVar[Checks] = {
-        "branch_name": arguments.optional_text,
-        "environment": partial(arguments.choice, choices=get_args(EnvironmentOrSupported)),
-    }
+    checks: ClassVar[Checks] = {"branch_name": arguments.optional_branch}
 
-    def __init__(
-        self,
-        *,
-        branch_name: str | None,
-        environment: EnvironmentOrSupported | None = "if_supported",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, branch_name: str | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.branch_name = branch_name
-        self.environment = environment
         self.validate_known_arguments()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Close the branch."""
         from airflow_provider_platform.client.management.data_model.open_and_close import (
-            NothingToClose,
             close_branch,
         )
 
-        nothing: NothingToClose | None = NothingToClose("no branch was opened")
+        nothing: str | None = "this DAG run has opened no branch, or the branch was open before"
         with ShortTraceback(), self.opened(context) as hook:
             if self.branch_name is not None:
                 deployment_id = hook.resolve_deployment_id(self.deployment_id)
-                client = hook.open_client()
-                nothing = client.run(
-                    close_branch(deployment_id, self.branch_name, str(self.environment))
-                )
+                nothing = hook.open_client().run(close_branch(deployment_id, self.branch_name))
         if nothing is None:
             self.log.info(
                 "Closed branch %s. The branch is kept; it can be opened again in the platform or "
                 "with PlatformOpenBranchOperator.",
-                self.branch_name,
+                quote_service(self.branch_name),
             )
         else:
-            self.log.info("Nothing to close: %s.", nothing.reason)
-        return {
-            "branch_name": self.branch_name,
-            "environment": self.environment,
-            "closed": nothing is None,
-        }
+            self.log.info("Nothing to close: %s.", quote_service(nothing))
+        return {"branch_name": self.branch_name, "closed": nothing is None}
 
 
 class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
@@ -205,24 +191,28 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     Until that build is over, production answers from the previous data model. The task reads the
     deployment's settings first: in deploy mode `cli` a merge does not build production, so the task
-    merges nothing and fails. If production already has the commit of the branch, the task does not
-    merge again: it waits for the build and succeeds with `merged` False.
+    merges nothing and fails. If production already has the branch, the task does not merge again:
+    it waits for the build and succeeds with `merged` False.
 
     The branch is merged once. If the response to a merge was lost, the task compares the commits of
     both branches. It sends the merge once more only if the commits do not decide and the branch has
-    not changed: this changes nothing if production already has the merge. A cleared task does not
-    repeat a merge that it made.
+    not changed: this changes nothing if production already has the merge. If the service then
+    answers that it merged nothing, only equal files of both branches show that production has the
+    merge; else the outcome is unknown, and the task says so and fails without a retry. A cleared
+    task does not repeat a merge that it made.
 
-    Returns `{"branch_name", "into", "merged", "branch_deleted", "hash", "status"}`, also pushed key
-    by key. `into` is the branch that was merged into. `hash` is the commit that production was
-    built from, and `status` is `built`. Both are None if the task did not wait for a build.
+    Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`,
+    also pushed key by key. `branch_hash` is the commit of the branch that `into`, the branch that
+    was merged into, now contains; None if the service does not say it. `merged` is False if
+    production had it before. `hash` is the commit that production was built from, and `status` is
+    `built`. Both are None if the task did not wait for a build.
 
     A conflict, the answer that nothing was merged and a branch that no longer exists fail the task
     without a retry. A build that fails fails the try; a retry waits for the build again. A 403
     names the missing permission: merging into production needs SchemaUpdate, waiting needs
     DeploymentRead. Needs release v0.4.0 or later.
 
-    :param branch_name: the branch to merge; for a branch in dev mode its own name, not its fork's
+    :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was
         created). A merge builds only production, so the task waits only for production's build
     :param message: the message of the merge; default: a sentence with the DAG and the task
@@ -239,7 +229,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     operator_extra_links = Links(BranchLink)
 
     checks: ClassVar[Checks] = {
-        "branch_name": arguments.text,
+        "branch_name": arguments.branch,
         "into": partial(arguments.choice, choices=get_args(MergeTarget)),
         "message": arguments.optional_text,
         "delete_branch": arguments.boolean,
@@ -301,26 +291,26 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
 
 class PlatformDeleteBranchOperator(DeploymentOperator):
-    """Delete a branch, and before it the fork that dev mode made of the branch.
+    """Delete a branch.
 
     Use it after all tasks that use the branch have succeeded. The branch of a failed DAG run is
     then kept, so that a person can look at it.
 
     If the branch no longer exists, the task succeeds. If the tenant's API cannot delete branches,
-    the task logs a warning and succeeds. The service refuses to delete the production branch.
+    or the branch is at another commit than `hash`, the task logs a warning and succeeds. The
+    service refuses to delete the production branch.
 
-    Returns `{"branch_name", "deleted"}`; `deleted` is the list of the names that this try deleted.
+    Returns `{"branch_name", "deleted"}`; `deleted` says whether this try deleted the branch.
 
-    :param branch_name: the branch to delete; if it renders to nothing, the task deletes neither the
-        branch nor the fork
-    :param fork: the name that was asked, as `PlatformOpenBranchOperator` returns it: in dev mode
-        the personal fork; if it is the branch's own name, the branch is deleted once
+    :param branch_name: the branch to delete; if it renders to nothing, the task deletes nothing
+    :param hash: delete the branch only if it is at this commit, for example the `branch_hash` that
+        `PlatformMergeBranchOperator` has merged; default: at any commit
     :param remove_on_upstream: delete the branch in the connected Git repository too
     """
 
     checks: ClassVar[Checks] = {
-        "branch_name": arguments.optional_text,
-        "fork": arguments.optional_text,
+        "branch_name": arguments.optional_branch,
+        "hash": arguments.optional_text,
         "remove_on_upstream": arguments.boolean,
     }
 
@@ -328,63 +318,76 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
         self,
         *,
         branch_name: str | None,
-        fork: str | None = None,
+        hash: str | None = None,
         remove_on_upstream: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.branch_name = branch_name
-        self.fork = fork
+        self.hash = hash
         self.remove_on_upstream: Any = remove_on_upstream
         self.validate_known_arguments()
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Delete the fork, then the branch."""
+        """Delete the branch."""
+        with ShortTraceback(), self.opened(context) as hook:
+            deleted = self._delete(hook)
+        return {"branch_name": self.branch_name, "deleted": deleted}
+
+    def _delete(self, hook: PlatformHook) -> bool:
         from airflow_provider_platform.client.management.data_model.open_and_close import (
             delete_branch,
         )
 
-        deleted = []
-        with ShortTraceback(), self.opened(context) as hook:
-            deployment_id = hook.resolve_deployment_id(self.deployment_id)
-            client = hook.open_client()
-            if self.branch_name is None:
-                self.log.info("No branch name was given, so no branch is deleted.")
-            names = [] if self.branch_name is None else [self.fork, self.branch_name]
-            for name in dict.fromkeys(filter(None, names)):
-                not_deleted = client.run(
-                    delete_branch(
-                        deployment_id, name, remove_on_upstream=bool(self.remove_on_upstream)
-                    )
-                )
-                if not_deleted is None:
-                    self.log.info("Deleted branch %s", name)
-                    deleted.append(name)
-                elif not_deleted.exists:
-                    self.log.warning(
-                        "Branch %s was not deleted: %s. Delete it in the platform.",
-                        name,
-                        not_deleted.reason,
-                    )
-                else:
-                    self.log.info(
-                        "Branch %s was not deleted, because there is nothing to delete: %s",
-                        name,
-                        not_deleted.reason,
-                    )
-        return {"branch_name": self.branch_name, "deleted": deleted}
+        if self.branch_name is None:
+            self.log.info("No branch name was given, so no branch is deleted.")
+            return False
+        not_deleted = hook.open_client().run(
+            delete_branch(
+                hook.resolve_deployment_id(self.deployment_id),
+                self.branch_name,
+                remove_on_upstream=bool(self.remove_on_upstream),
+                commit=self.hash,
+            )
+        )
+        if not_deleted is None:
+            self.log.info("Deleted branch %s", quote_service(self.branch_name))
+            return True
+        say = self.log.warning if not_deleted.exists else self.log.info
+        say("Branch %s was not deleted: %s.", quote_service(self.branch_name), not_deleted.reason)
+        return False
 
 
+# The edges of a gate, and what each is for:
+#
+#   open >> built                     two tasks: after a build that failed, the branch is open
+#   built >> the first tasks inside   nothing asks the branch before it is built
+#   each task inside >> merge         every task counts, also before a last task that runs after a
+#                                     failure (`trigger_rule="all_done"`); only teardowns do not
+#   merge, each task inside >> close  no task may still use the branch when it is closed
+#   merge, close >> delete
+#   open, built -> close, delete      setups and teardowns: these run after a failure too
+#
+# After a failure the branch is kept, so that a person can look at it. `delete` runs then too, as
+# every teardown does, but deletes nothing: it deletes only if `merge` has succeeded, and only the
+# commit that was merged. The XCom of `merge` alone would not show this: Airflow keeps the XCom
+# when the gate is cleared and `merge` does not run again.
+#
+# The gate's own tasks set each argument on which the gate relies, or `default_args` would set it:
+# `trigger_rule` (a merge after a failure), `do_xcom_push` and `multiple_outputs` (a check without
+# the branch's name asks production), `wait_for_build`, `delete_branch`, and for the teardowns
+# `depends_on_past` (nobody closes the branch).
 @contextmanager
 def branch_gate(
     branch_name: Any,
     *,
     group_id: str = "branch_gate",
     merge: MergeWhen = "on_success",
-    delete: DeleteWhen = "on_success",
-    environment: EnvironmentOrSupported = "staging",
+    delete: DeleteWhen | None = None,
+    if_unsupported: IfUnsupported = "fail",
     into: MergeTarget = "default",
     message: str | None = None,
+    remove_on_upstream: bool | str = False,
     deployment_id: Any = None,
     platform_conn_id: str = "platform_default",
     merge_conn_id: str | None = None,
@@ -405,28 +408,27 @@ def branch_gate(
     the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name to use in
     questions and queries. Tasks after the group (`gate >> publish`) run after the merge.
 
-    After a success the branch is merged and deleted. If a task inside fails or is skipped, nothing
-    is merged, and the branch is closed and kept: the log of `close` says how to open it. Opening is
-    the setup of the group; closing and deleting are its teardown. They run whether the tasks inside
-    succeed or fail, and their own failure does not change the state of the DAG run. If you clear a
-    task inside, the group opens the branch again. The group merges a branch only at the commit that
-    was checked.
+    After a success the branch is merged and deleted. If any task inside fails or is skipped,
+    whatever the `trigger_rule` of the tasks after it, nothing is merged, and the branch is closed
+    and kept: the log of `close` says how to open it. A branch that was open before the gate stays
+    open. Opening is the setup of the group; closing and deleting are its teardown. They run whether
+    the tasks inside succeed or fail, and their own failure does not change the state of the DAG
+    run. If you clear a task inside, the group opens the branch again. The group merges and deletes
+    a branch only at the commit that was checked.
 
-    A credential can be in dev mode on only one branch at a time. With `environment="dev_mode"` a
-    second gate fails with a DevModeBusyError until the first gate has closed its branch. With
-    retries of its task `open`, the second gate waits for the first.
-
-    Raises PlatformInputError for a bad argument, and for dev mode in a mapped task group.
+    Raises PlatformInputError for a bad argument. Needs release v0.4.0 or later.
 
     :param branch_name: the branch; a template or an output of a task, as of
         `PlatformDbtSyncOperator`
     :param group_id: the id of the group; the ids of its tasks begin with it
     :param merge: `on_success` merges the branch if all tasks inside succeed; `never` does not
         merge, and the last task is then `passed`
-    :param delete: delete the branch `on_success`, `always` or `never`
-    :param environment: see `PlatformOpenBranchOperator`
+    :param delete: delete the branch `on_success`, `always` or `never`; default: `on_success`, and
+        `never` with `merge="never"`
+    :param if_unsupported: see `PlatformOpenBranchOperator`; `skip` skips the whole group
     :param into: see `PlatformMergeBranchOperator`
     :param message: the message of the merge; default: a sentence with the DAG and the task
+    :param remove_on_upstream: see `PlatformDeleteBranchOperator`
     :param deployment_id: the deployment's id; default: the connection's
     :param platform_conn_id: the connection that opens, closes and deletes the branch
     :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`
@@ -439,80 +441,121 @@ def branch_gate(
         TaskGroup
     """
     arguments.choice("merge", merge, get_args(MergeWhen))
+    if delete is None:
+        delete = "on_success" if merge == "on_success" else "never"
     arguments.choice("delete", delete, get_args(DeleteWhen))
     connected: dict[str, Any] = {
         "deployment_id": deployment_id,
         "platform_conn_id": platform_conn_id,
     }
-    waiting: dict[str, Any] = {"deferrable": deferrable, "poll_interval": poll_interval}
+    own: dict[str, Any] = {
+        "trigger_rule": "all_success",
+        "do_xcom_push": True,
+        "multiple_outputs": True,
+    }
+    waiting: dict[str, Any] = {
+        "deferrable": deferrable,
+        "poll_interval": poll_interval,
+        "cancel_on_kill": True,
+        **own,
+    }
     opening: dict[str, Any] = {
         "branch_name": branch_name,
-        "environment": environment,
-        "if_dev_mode_busy": "fail",
+        "if_unsupported": if_unsupported,
         "timeout": timeout,
         **connected,
         **waiting,
     }
+    ending: dict[str, Any] = {"depends_on_past": False, "wait_for_downstream": False, **connected}
     options: dict[str, Any] = {"default_args": default_args or {}}
     gate = BranchGate(group_id=group_id, **options)
     with gate:
-        if environment == "dev_mode" and any(True for _ in gate.iter_mapped_task_groups()):
-            raise PlatformInputError(
-                "A branch gate in a mapped task group cannot use dev mode. The copies of the group "
-                "run at the same time, but a token can be in dev mode on only one branch. Use "
-                "environment='staging'.",
-                field="environment",
-                where=f"task group {gate.group_id!r}",
-            )
-        # Two tasks: after a build that failed the branch is open and must be closed.
         opened = PlatformOpenBranchOperator(task_id="open", wait_for_build=False, **opening)
-        built = PlatformOpenBranchOperator(task_id="built", **opening)
+        built = PlatformOpenBranchOperator(task_id="built", wait_for_build=True, **opening)
         opened >> built
         setups: list[BaseOperator] = [opened, built]
-        gate.branch_name = _output(built, "branch_name")
+        gate.branch_name = _OpenedName(built, "branch_name")
         yield gate
         inside = [task for task in gate if task not in setups]
         first = [task for task in gate.get_roots() if task not in setups]
-        last = list(dict.fromkeys(gate.get_leaves()))
         passed: BaseOperator
         if merge == "never":
-            passed = _PassedOperator(task_id="passed", branch_name=branch_name)
+            passed = _PassedOperator(
+                task_id="passed",
+                branch_name=gate.branch_name,
+                branch_hash=_output(built, "hash"),
+                **own,
+            )
         else:
             passed = PlatformMergeBranchOperator(
                 task_id="merge",
-                branch_name=branch_name,
+                branch_name=gate.branch_name,
                 into=into,
                 message=message,
-                hash=_output(built, "opened_hash"),
+                delete_branch=False,
+                hash=_output(built, "hash"),
+                wait_for_build=True,
                 timeout=merge_timeout,
                 **{**connected, "platform_conn_id": merge_conn_id or platform_conn_id},
                 **waiting,
             )
         for task in first:
             built.set_downstream(task)
-        for task in last:
-            passed.set_upstream(task)
-        close = PlatformCloseBranchOperator(task_id="close", branch_name=branch_name, **connected)
-        close.as_teardown(setups=setups)
-        # None of the tasks inside may still be running, also where another one has failed.
-        close.set_upstream([passed, *inside])
-        if delete == "never":
-            return
-        named = _output(passed, "branch_name") if delete == "on_success" else branch_name
-        gone = PlatformDeleteBranchOperator(
-            task_id="delete",
-            branch_name=named,
-            fork=_output(opened, "branch_name"),
-            **connected,
+        passed.set_upstream([built, *(task for task in inside if not task.is_teardown)])
+        close = PlatformCloseBranchOperator(
+            task_id="close", branch_name=_output(opened, "opened_branch"), **ending
         )
-        gone.as_teardown(setups=setups)
-        gone.set_upstream([passed, close])
+        close.as_teardown(setups=setups)
+        close.set_upstream([passed, *inside])
+        if delete != "never":
+            gone = _delete_task(branch_name, passed, delete, remove_on_upstream, ending)
+            gone.as_teardown(setups=setups)
+            gone.set_upstream([passed, close])
+        gate.is_complete = True
+
+
+def _delete_task(
+    branch_name: Any,
+    passed: BaseOperator,
+    delete: DeleteWhen,
+    remove_on_upstream: bool | str,
+    ending: dict[str, Any],
+) -> PlatformDeleteBranchOperator:
+    """Return the task that deletes the branch: always, or if the task `passed` has succeeded."""
+    if delete == "always":
+        return PlatformDeleteBranchOperator(
+            task_id="delete",
+            branch_name=branch_name,
+            hash=None,
+            remove_on_upstream=remove_on_upstream,
+            **ending,
+        )
+    return _DeletePassedOperator(
+        task_id="delete",
+        passed_task_id=passed.task_id,
+        branch_name=branch_name,
+        hash=_output(passed, "branch_hash"),
+        remove_on_upstream=remove_on_upstream,
+        **ending,
+    )
 
 
 class BranchGate(TaskGroup):
     """The group of tasks that `branch_gate` returns. `branch_name` is the name to ask."""
 
     branch_name: Any = None
+    is_complete = False
+
+    def add(self, task: Any) -> Any:
+        """Add a task. Raises PlatformInputError after the end of the gate's `with` block."""
+        if self.is_complete:
+            raise PlatformInputError(
+                "A task was added to a branch gate after the end of its with block, so the gate "
+                "would merge the branch without waiting for the task. Move the task into the with "
+                "block.",
+                where=f"task group {self.group_id!r}",
+            )
+        return super().add(task)
 
 
 def _output(task: BaseOperator, key: str) -> Any:
@@ -521,20 +564,72 @@ def _output(task: BaseOperator, key: str) -> Any:
     return output[key]
 
 
+class _OpenedName(PlainXComArg):
+    """The name of the gate's branch. A task that gets no name fails: without a name it would ask
+    production."""
+
+    def resolve(self, *args: Any, **kwargs: Any) -> Any:
+        name = super().resolve(*args, **kwargs)
+        if arguments.optional(name) is None:
+            from airflow_provider_platform._airflow import AirflowFailException
+
+            raise AirflowFailException(
+                f"Nothing was sent: task {self.operator.task_id} of the branch gate has returned "
+                "no branch, and without a branch this task would ask production. The task did not "
+                "run, or somebody marked it as successful. Clear it, so that it opens the branch."
+            )
+        return name
+
+    def __str__(self) -> str:
+        # In a larger template, `.strip()` of no name is an error of Jinja.
+        return f"{super().__str__().removesuffix(' }}')}.strip() }}}}"
+
+
 class _PassedOperator(BaseOperator):
     """The last task of a gate that does not merge. It succeeds if the tasks before it succeed.
 
-    Returns `{"branch_name"}`.
+    Returns `{"branch_name", "branch_hash"}`.
     """
 
-    template_fields = ("branch_name",)
+    template_fields = ("branch_name", "branch_hash")
     ui_color = "#eef3fb"
 
-    def __init__(self, *, branch_name: str, **kwargs: Any) -> None:
-        super().__init__(multiple_outputs=True, **kwargs)
+    def __init__(self, *, branch_name: Any, branch_hash: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.branch_name = branch_name
+        self.branch_hash = branch_hash
 
-    def execute(self, context: Context) -> dict[str, str]:
-        """Return the branch's name."""
-        self.log.info("Branch %s passed. The gate does not merge it.", self.branch_name)
-        return {"branch_name": self.branch_name}
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the branch's name and the commit that was checked."""
+        name = quote_service(self.branch_name)
+        self.log.info("Branch %s passed. The gate does not merge it.", name)
+        return {"branch_name": self.branch_name, "branch_hash": self.branch_hash}
+
+
+class _DeletePassedOperator(PlatformDeleteBranchOperator):
+    """Deletes the branch if the task `passed_task_id` has succeeded in this pass of the gate."""
+
+    def __init__(self, *, passed_task_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.passed_task_id = passed_task_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Delete the branch."""
+        if not self._has_passed(context):
+            self.log.info(
+                "Task %s has not succeeded, so branch %s is kept.",
+                self.passed_task_id,
+                quote_service(self.branch_name),
+            )
+            return {"branch_name": self.branch_name, "deleted": False}
+        return super().execute(context)
+
+    def _has_passed(self, context: Context) -> bool:
+        ti: Any = context["ti"]
+        passed = SimpleNamespace(
+            dag_id=ti.dag_id,
+            run_id=ti.run_id,
+            map_index=ti.map_index,
+            task_id=self.passed_task_id,
+        )
+        return get_task_states(passed) == "success"

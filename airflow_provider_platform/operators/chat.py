@@ -49,7 +49,8 @@ class PlatformChatOperator(RemoteRunOperator):
     "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`. Each query is
     `{"title", "description", "sql", "columns": [{"name", "type"}], "rows", "total_rows",
     "truncated", "uuid", "chart", "error"}`. With `output_path` each query has `path`, `chart_paths`
-    and `row_count` too, and `manifest` is the path of the manifest file. A query has a
+    and `row_count` too, and `manifest` is the path of the manifest file. `truncated` says that rows
+    are missing, or may be missing, because the service did not send them. A query has a
     `chart_error` if its chart was left out, because the chart's specification is longer than 4
     million characters.
 
@@ -63,13 +64,11 @@ class PlatformChatOperator(RemoteRunOperator):
         or `never`
     :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
     :param max_xcom_bytes: the largest size of the rows of all queries together in XCom, in bytes of
-        JSON (default 262,144, and 16,384 with `output_path`); a query with fewer rows is
-        `truncated`
-    :param output_path: a folder to write to. Each task of a run has a folder of its own in it, with
-        a file for each query (all rows that the chat sends, whatever `max_rows` is), `answer.md`
-        and `manifest.json`
-    :param output_format: the format of the files with rows: parquet (the default; needs the extra
-        `parquet`), csv or jsonl
+        JSON (default 262,144, and 16,384 with `output_path`)
+    :param output_path: a folder to write to (needs the extra `files`). Each task of a run has a
+        folder of its own in it, with a file for each query (all rows that the chat sends, whatever
+        `max_rows` is), `answer.md` and `manifest.json`
+    :param output_format: the format of the files with rows: parquet (the default), csv or jsonl
     :param output_options: how these files are written, as `{"compression": "gzip"}`: see "Format
         and options of a file" on the page Results
     :param all_rows: run each query again over the data API and write all its rows; the chat sends
@@ -200,7 +199,7 @@ class PlatformChatOperator(RemoteRunOperator):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
-        from airflow_provider_platform.results.text.log import log_lines
+        from airflow_provider_platform.messages.log import log_lines
 
         queries = outcome["queries"]
         try:
@@ -222,7 +221,9 @@ class PlatformChatOperator(RemoteRunOperator):
                     name,
                 )
             if query["chart_error"] is not None:
-                self.log.warning("Query %s has no chart. %s", name, query["chart_error"])
+                self.log.warning(
+                    "Query %s has no chart. %s", name, quote_service(query["chart_error"])
+                )
         if link := self.link_line():
             self.log.info("%s", link)
         output = AnswerOutput.of(self)
@@ -243,7 +244,7 @@ class PlatformChatOperator(RemoteRunOperator):
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result with as many rows as may go to XCom."""
-        from airflow_provider_platform.results.xcom_size import fit_queries, xcom_bytes
+        from airflow_provider_platform.files.xcom_size import fit_queries, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
         queries = fit_queries(result["queries"], most)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from airflow_provider_platform.client.choices import EnvironmentOrSupported, SyncOutput, SyncSource
+from airflow_provider_platform.client.choices import SyncOutput, SyncSource
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
@@ -35,11 +35,11 @@ def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
 
 
 def _opens_what_it_waits_for(
-    open_branch: str | None, wait_for_completion: bool | str, output_mode: str | None
+    open_branch: bool, wait_for_completion: bool | str, output_mode: str | None
 ) -> None:
     """A rule: `open_branch` needs a branch, and the task must wait until the sync has written
     it."""
-    if open_branch is None:
+    if not open_branch:
         return
     if wait_for_completion is False:
         raise ValueError(
@@ -81,14 +81,14 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
 
     A synced branch answers no question and no query until it is open. With `open_branch` the task
     opens the branch after the sync and waits until it is built. It then returns
-    `active_branch_name` (the name to use in questions and queries: in dev mode the personal fork),
-    `environment`, `url`, `hash` and `build_status` too, as `PlatformOpenBranchOperator` does. A
-    retry finds the completed sync and opens its branch again.
+    `active_branch_name` (the name to use in questions and queries), `opened_branch`, `url`, `hash`
+    and `build_status` too, as `PlatformOpenBranchOperator` does. A retry finds the completed sync
+    and opens its branch again. If the task fails, it closes the branch, unless the branch was open
+    before.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
     :param ref: branch or tag of the dbt repository (default: the ref of the integration). If a
-        tenant ignores it (before v0.4.0), the task fails. With `branch_name` the task cannot notice
-        this, because only a branch name from the service shows the ref
+        tenant does not support it (before v0.4.0), the task fails and starts nothing
     :param wait_for_completion: True waits; if the tenant does not report the status of a sync, the
         task fails before it starts anything. False returns after the start. `if_supported` waits if
         the tenant reports the status
@@ -97,9 +97,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
     :param manifest: the dbt manifest, with `source="manifest"`
     :param output_mode: the service's `output`: `branch` (its default) or `files`; if a tenant
         ignores it (before v0.10.0), the task fails
-    :param open_branch: open the synced branch and wait until it is built: `staging` (releases since
-        v0.4.0), `dev_mode` (one open branch for each credential), `if_supported` (staging, else dev
-        mode, else a warning), or None to leave the branch closed
+    :param open_branch: open the synced branch and wait until it is built (release v0.4.0 or later)
     :param if_running: what to do if a sync from the same ref into the same `branch_name` is going
         on: `start` one all the same (the default), `follow` that one, which reads no commit that
         came after its start, `fail` with an AlreadyRunningError, which a retry can mend, or `skip`
@@ -117,13 +115,13 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"manifest": "json"}
     checks: ClassVar[Checks] = {
-        "branch_name": arguments.optional_text,
+        "branch_name": arguments.optional_branch,
         "ref": arguments.optional_text,
         "wait_for_completion": partial(arguments.boolean_or, choices=("if_supported",)),
         "source": partial(arguments.optional_choice, choices=get_args(SyncSource)),
         "manifest": arguments.mapping,
         "output_mode": partial(arguments.optional_choice, choices=get_args(SyncOutput)),
-        "open_branch": partial(arguments.optional_choice, choices=get_args(EnvironmentOrSupported)),
+        "open_branch": arguments.boolean,
         "if_running": partial(arguments.choice, choices=get_args(IfSyncRunning)),
     }
 
@@ -145,7 +143,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         source: SyncSource | None = None,
         manifest: dict[str, Any] | None = None,
         output_mode: SyncOutput | None = None,
-        open_branch: EnvironmentOrSupported | None = None,
+        open_branch: bool | str = False,
         if_running: IfSyncRunning = "start",
         timeout: float | timedelta = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
@@ -158,7 +156,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         self.source = source
         self.manifest = manifest
         self.output_mode = output_mode
-        self.open_branch = open_branch
+        self.open_branch: Any = open_branch
         self.if_running: Any = if_running
         self.validate_known_arguments()
 
@@ -191,7 +189,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
                 run=ids,
                 deadline=deadline,
                 poll_interval=self.poll_interval,
-                cancel_on_kill=False,  # there is nothing to stop
+                cancel_on_kill=self.cancel_on_kill,
             )
         return PlatformDbtSyncTrigger(
             platform_conn_id=self.platform_conn_id,

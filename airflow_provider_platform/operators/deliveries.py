@@ -1,4 +1,4 @@
-"""Operators that run a report delivery or a scheduled task now, and pause or resume a delivery.
+"""Operators that run a report delivery now, and pause or resume its schedule.
 
 How a run is started and followed, and what is logged about it, is in runs/deliveries.py.
 """
@@ -6,30 +6,35 @@ How a run is started and followed, and what is logged about it, is in runs/deliv
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from airflow_provider_platform.client.choices import IfRunning
+from airflow_provider_platform.client.choices import IfRunning, OnNotActivated
+from airflow_provider_platform.client.errors import FeatureNotActivatedError, PlatformError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
+from airflow_provider_platform.operators._submission.record import read_record
+from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.management.deliveries.deliveries import ReportDelivery
+    from airflow_provider_platform.client.operations.models import ResponseModel
+    from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.runs.deliveries import DeliveryRunKind, ScheduledTaskRunKind
+    from airflow_provider_platform.runs.deliveries import DeliveryRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
 DELIVERY_TIMEOUT = 3900.0
 """The service ends a delivery that hangs after an hour."""
-TASK_TIMEOUT = 3600.0
 
 
 def _resource_id(name: str, value: Any) -> int | str:
-    """An id: whether the service numbers deliveries and scheduled tasks is not documented. Raises
+    """An id: whether the service numbers deliveries is not documented. Raises
     PlatformInputError."""
     text = arguments.text(name, value).strip()
     return int(text) if text.isascii() and text.isdigit() and str(int(text)) == text else text
@@ -62,6 +67,9 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
     :param if_running: what to do if a run of this delivery is going on, which may have read older
         data: `follow` it (the default), `fail` with an AlreadyRunningError, which a retry can mend,
         or `skip` this task
+    :param on_not_activated: what the task does if the tenant has no deliveries (release before
+        v0.17.0, or not activated for the account): `fail` (FeatureNotActivatedError; Airflow does
+        not retry the task) or `skip`
     :param wait_for_completion: False returns after the start, with `status` None
     :param cancel_on_kill: has no effect, since nothing stops a run
     :param timeout: seconds (or a timedelta) of wall time for each try (default 3900), from the
@@ -74,6 +82,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
     checks: ClassVar[Checks] = {
         "delivery_id": _resource_id,
         "if_running": partial(arguments.choice, choices=get_args(IfRunning)),
+        "on_not_activated": partial(arguments.choice, choices=get_args(OnNotActivated)),
         "wait_for_completion": arguments.boolean,
     }
 
@@ -82,6 +91,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         *,
         delivery_id: int | str,
         if_running: IfRunning = "follow",
+        on_not_activated: OnNotActivated = "fail",
         wait_for_completion: bool = True,
         timeout: float | timedelta = DELIVERY_TIMEOUT,
         multiple_outputs: bool = True,
@@ -90,14 +100,19 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
         self.delivery_id: Any = delivery_id
         self.if_running: Any = if_running
+        self.on_not_activated: Any = on_not_activated
         self.wait_for_completion: Any = wait_for_completion
         self.validate_known_arguments()
+
+    def skips_after(self, error: PlatformError) -> bool:
+        not_activated = isinstance(error, FeatureNotActivatedError)
+        return super().skips_after(error) or (not_activated and self.on_not_activated == "skip")
 
     def run_kind(self) -> DeliveryRunKind:
         from airflow_provider_platform.runs.deliveries import DeliveryRunKind
 
         return DeliveryRunKind(
-            subject_id=self.delivery_id,
+            delivery_id=self.delivery_id,
             if_running=self.if_running,
             wait_for_completion=self.wait_for_completion,
             deployment_id=self.deployment_id,
@@ -115,140 +130,132 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         )
 
 
-class PlatformRunScheduledTaskOperator(DeploymentOperator, RemoteRunOperator):
-    """Run a scheduled task now: the agent answers the task's saved prompt in a new chat thread.
-
-    Use it to start a task whose result goes to people, by mail or as content in the platform. The
-    run acts as the task's creator, and the thread belongs to them: a DAG cannot expect to read
-    the answer. To get an answer, ask the agent with `PlatformChatOperator`. Only the creator and
-    administrators may run a task.
-
-    Returns `{"scheduled_task_id", "run_id", "started", "status", "run"}`: `started` is False where
-    the task followed a run that was going on already; `run` is the run as the service reports it.
-    `status` and `run` are None where the run is not waited for, and `run_id` where the service
-    names none. Also pushed key by key (with `multiple_outputs`, the default).
-
-    The task is started once. If the answer to the start is lost, the operator looks for the new run
-    in the task's list of runs. A run that failed is started again by the retry. The service has no
-    operation that stops a run: an Airflow task that is ended or too late leaves it running, and a
-    retry follows it.
-
-    The service refuses nothing while a run is going on. So the operator looks at the list of runs
-    before the start: two Airflow tasks of one moment can both start a run.
-
-    Needs release v0.15.0 or later, and the feature must be activated for the account.
-
-    :param scheduled_task_id: the id of the scheduled task
-    :param if_running: what to do if a run of this task is going on: `follow` it (the default),
-        `fail` with an AlreadyRunningError, which a retry can mend, or `skip` this task
-    :param wait_for_completion: `if_supported` waits where the tenant reports the status of the run,
-        else it warns and returns after the start; True fails after the start there; False returns
-        after the start
-    :param cancel_on_kill: has no effect, since nothing stops a run
-    :param timeout: seconds (or a timedelta) of wall time for each try (default 3600), from the
-        start or, in a retry that follows a run, from its begin; an earlier `execution_timeout`
-        counts too
-    :param multiple_outputs: push the result key by key too, so that `run.output["run_id"]` works
-    """
-
-    checks: ClassVar[Checks] = {
-        "scheduled_task_id": _resource_id,
-        "if_running": partial(arguments.choice, choices=get_args(IfRunning)),
-        "wait_for_completion": partial(arguments.boolean_or, choices=("if_supported",)),
-    }
-
-    def __init__(
-        self,
-        *,
-        scheduled_task_id: int | str,
-        if_running: IfRunning = "follow",
-        wait_for_completion: bool | Literal["if_supported"] = "if_supported",
-        timeout: float | timedelta = TASK_TIMEOUT,
-        multiple_outputs: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
-        self.scheduled_task_id: Any = scheduled_task_id
-        self.if_running: Any = if_running
-        self.wait_for_completion: Any = wait_for_completion
-        self.validate_known_arguments()
-
-    def run_kind(self) -> ScheduledTaskRunKind:
-        from airflow_provider_platform.runs.deliveries import ScheduledTaskRunKind
-
-        return ScheduledTaskRunKind(
-            subject_id=self.scheduled_task_id,
-            if_running=self.if_running,
-            wait_for_completion=self.wait_for_completion,
-            deployment_id=self.deployment_id,
-        )
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.deliveries import PlatformScheduledTaskTrigger
-
-        return PlatformScheduledTaskTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
-        )
-
-
-class _ChangeDeliveryOperator(DeploymentOperator):
-    """Base of the operators that change a delivery's schedule; to repeat the call changes
-    nothing."""
-
-    checks: ClassVar[Checks] = {"delivery_id": _resource_id}
-
-    def __init__(self, *, delivery_id: int | str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.delivery_id: Any = delivery_id
-        self.validate_known_arguments()
-
-    def change(self, deployment_id: int) -> Program[dict[str, Any]]:
-        """The change, and what the service answers to it."""
-        raise NotImplementedError
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Change the delivery, and return what the service answers."""
-        with ShortTraceback(), self.opened(context) as hook:
-            deployment_id = hook.resolve_deployment_id(self.deployment_id)
-            return hook.open_client().run(self.change(deployment_id))
-
-
-class PlatformPauseDeliveryOperator(_ChangeDeliveryOperator):
+class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):
     """Pause the schedule of a report delivery. A run that is going on is not stopped, and a paused
     delivery can be run by `PlatformRunDeliveryOperator`.
 
     Use it before the tasks that change the report's data, with `PlatformResumeDeliveryOperator`
     after them, as its teardown: `resume.as_teardown(setups=[pause])`.
 
-    Returns what the service answers, `{}` if it answers nothing. Needs release v0.17.0 or later,
-    and the feature must be activated for the account.
+    Returns `{"delivery_id", "was_paused", "delivery"}`: `was_paused` is True if the delivery was
+    paused before this task; `delivery` is what the service answers. Also pushed key by key (with
+    `multiple_outputs`, the default), so that `pause.output["was_paused"]` works.
+
+    If the answer is lost, the task reads whether the delivery is paused. If the service does not
+    say this either, a retry finds out. After the last try, the log says that the delivery may be
+    paused.
+
+    Needs release v0.17.0 or later, and the feature must be activated for the account.
 
     :param delivery_id: the id of the delivery
     """
 
-    def change(self, deployment_id: int) -> Program[dict[str, Any]]:
+    checks: ClassVar[Checks] = {"delivery_id": _resource_id}
+
+    def __init__(self, *, delivery_id: int | str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.delivery_id: Any = delivery_id
+        self._was_paused = self._may_be_paused_by_this_task = False
+        self.validate_known_arguments()
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        return self.fingerprint(config, type(self).__name__, self.delivery_id)
+
+    def execute_once(self, context: Context, hook: PlatformHook) -> Any:
+        """Pause once, and tell an earlier pause by this task from a pause by others."""
+        record = read_record(context)
+        if record is not None and record.key == self.idempotency_key(hook.config):
+            was_paused = record.ids.get("result", record.ids).get("was_paused")
+            self._may_be_paused_by_this_task = was_paused is False
+        elif context.get("task_state_store") is None:
+            self._may_be_paused_by_this_task = context["ti"].try_number > 1
+        return super().execute_once(context, hook)
+
+    def prepare(self, hook: PlatformHook) -> dict[str, Any]:
+        paused = self._read(hook).is_paused
+        self._was_paused = paused and not self._may_be_paused_by_this_task
+        return {"was_paused": self._was_paused}
+
+    def call(self, hook: PlatformHook) -> Any:
         from airflow_provider_platform.client.management.deliveries.pausing import pause_delivery
 
-        return pause_delivery(deployment_id, self.delivery_id)
+        deployment_id = hook.resolve_deployment_id(self.deployment_id)
+        return self._describe(hook.run(pause_delivery(deployment_id, self.delivery_id)))
+
+    def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
+        """Return the result if the delivery is paused."""
+        try:
+            delivery = self._read(hook)
+        except PlatformError:
+            self.log.warning(
+                "The service did not confirm the pause, so the delivery may be paused. A retry "
+                "checks this. If no retry follows, check the delivery in the platform."
+            )
+            raise
+        self._was_paused = ids["was_paused"]
+        return self._describe(delivery) if delivery.is_paused else None
+
+    def _read(self, hook: PlatformHook) -> ReportDelivery:
+        from airflow_provider_platform.client.management.deliveries.pausing import read_delivery
+
+        deployment_id = hook.resolve_deployment_id(self.deployment_id)
+        return hook.run(read_delivery(deployment_id, self.delivery_id))
+
+    def _describe(self, delivery: ResponseModel) -> dict[str, Any]:
+        return {
+            "delivery_id": self.delivery_id,
+            "was_paused": self._was_paused,
+            "delivery": delivery.to_json(),
+        }
 
 
-class PlatformResumeDeliveryOperator(_ChangeDeliveryOperator):
+class PlatformResumeDeliveryOperator(DeploymentOperator):
     """Resume the schedule of a report delivery. The service does not make up for runs that were
     missed while the delivery was paused.
 
-    Use it after `PlatformPauseDeliveryOperator`, as its teardown.
+    Use it after `PlatformPauseDeliveryOperator`, as its teardown. To leave a delivery paused that
+    somebody else had paused before, set `was_paused=pause.output["was_paused"]`.
 
-    Returns what the service answers, `{}` if it answers nothing. Needs release v0.17.0 or later,
-    and the feature must be activated for the account.
+    Returns `{"delivery_id", "resumed", "delivery"}`: `delivery` is what the service answers,
+    None if the delivery stays paused. Also pushed key by key (with `multiple_outputs`, the
+    default).
+
+    Needs release v0.17.0 or later, and the feature must be activated for the account.
 
     :param delivery_id: the id of the delivery
+    :param was_paused: True leaves the delivery as it is, because it was paused before the DAG run
     """
 
-    def change(self, deployment_id: int) -> Program[dict[str, Any]]:
+    checks: ClassVar[Checks] = {
+        "delivery_id": _resource_id,
+        "was_paused": arguments.boolean,
+    }
+
+    def __init__(
+        self,
+        *,
+        delivery_id: int | str,
+        was_paused: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.delivery_id: Any = delivery_id
+        self.was_paused: Any = was_paused
+        self.validate_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Resume the delivery, unless it was paused before."""
         from airflow_provider_platform.client.management.deliveries.pausing import resume_delivery
 
-        return resume_delivery(deployment_id, self.delivery_id)
+        with ShortTraceback(), self.opened(context) as hook:
+            delivery = None
+            if self.was_paused:
+                self.log.info("The delivery was paused before this DAG run, so it stays paused.")
+            else:
+                deployment_id = hook.resolve_deployment_id(self.deployment_id)
+                delivery = hook.run(resume_delivery(deployment_id, self.delivery_id)).to_json()
+        return {
+            "delivery_id": self.delivery_id,
+            "resumed": not self.was_paused,
+            "delivery": delivery,
+        }

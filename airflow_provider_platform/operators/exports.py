@@ -156,18 +156,15 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         )
 
     def check_before(self, attempt: Attempt) -> None:
-        output_target("output_path", self.output_path, attempt.context)
+        output_target("output_path", self.output_path)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
         """Download the file and write it. The record keeps what was written."""
-        from airflow_provider_platform.operators._files.claims import claim_path
-        from airflow_provider_platform.results.files.atomic import write_whole
+        from airflow_provider_platform.files.store import write_whole
 
         if "written" not in ids:
             data: bytes = self.read(attempt, ids, outcome)
             path = storage_path("output_path", self.output_path)
-            # Once more: a retry that found its export again submitted nothing.
-            claim_path("output_path", path, attempt.context)
             write_whole(path, data)
             self.log.info("Wrote %s bytes to %s", len(data), self.output_path)
             ids["written"] = {

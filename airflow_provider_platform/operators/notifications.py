@@ -6,6 +6,7 @@ All of them need an administrator's token.
 from __future__ import annotations
 
 import logging
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -60,6 +61,7 @@ log = logging.getLogger(__name__)
 IfExists = Literal["skip", "update", "fail"]
 
 PARTS = ("minute", "hour", "day_of_week", "day_of_month")
+SETTINGS = ("filters", "time_grains", "member_switchers")
 
 
 def _part(name: str, value: Any) -> int | None:
@@ -111,6 +113,13 @@ def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     from airflow_provider_platform.client.management.notifications.schedule_parts import check_parts
 
     check_parts(schedule_type, parts)
+
+
+def _key(name: str, value: Any) -> str | None:
+    key = arguments.optional_text(name, value)
+    if key is not None and not re.fullmatch(r"[\w.-]{1,100}", key, re.ASCII):
+        raise arguments.refuse(name, "must be 1 to 100 letters, digits, _, - or .")
+    return key
 
 
 SCHEDULE: dict[str, Check] = {
@@ -266,8 +275,14 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
         )
 
         with arguments.within(name):
-            (to_add if name == "add" else to_remove)(recipients)
+            (to_remove if name == "remove" else to_add)(recipients)
     return recipients
+
+
+def _whole_or_changes(*, recipients: Any, add: Any, remove: Any) -> None:
+    """A rule: the whole list, or changes."""
+    if recipients is not None and (add or remove):
+        raise ValueError("recipients is the whole list and cannot be combined with add or remove")
 
 
 class NotificationOperator(DeploymentOperator):
@@ -297,19 +312,28 @@ class PlatformCreateNotificationOperator(
 ):
     """Create a schedule that sends a dashboard. The new schedule has no recipients.
 
-    Use it to keep schedules in code: however often the DAG runs, there is one schedule.
+    Use it to keep schedules in code: however often the DAG runs, there is one schedule. If you
+    change its times in the DAG, the next run changes the schedule.
 
-    The service would create a second equal schedule, so the operator first looks for an existing
-    one with the same dashboard, times, time zone, format, filters, time grains and member
-    switchers. Schedules that differ in one of these are different schedules. Returns the
-    notification as the service describes it.
+    The service would create a second schedule, so the operator first looks for an existing one with
+    the same dashboard, format, filters, time grains and member switchers, at whatever times.
+    Schedules that differ in one of these are different schedules. Returns the notification as the
+    service describes it.
+
+    Give each schedule a `key` if a dashboard has several with the same settings (at 7 and at 18
+    o'clock), or if people have schedules of their own for it. The service has no field for a key,
+    so Airflow keeps it: the variable `platform_notification.<connection>.<deployment>.<dashboard>.
+    <key>` has the schedule's id. The task changes only this schedule, also its format and filters.
+    If the variable is missing, the task takes a schedule with the same settings and times, or
+    creates one.
 
     :param dashboard_id: the dashboard to send; or
     :param dashboard_public_id: the public id of the dashboard
-    :param if_exists: what to do if such a schedule exists: `skip` returns it (if there are several,
-        the newest one that is switched on), `update` changes its `notification_enabled` and
-        `notification_ai_summary` (the task fails if several match), `fail` fails. The log or the
-        error says if the schedule is switched off
+    :param key: your name for the schedule, in letters, digits, `_`, `-` and `.`
+    :param if_exists: what to do if the schedule exists: `update` changes it to what this task says
+        (the task fails if several match), `skip` returns it as it is (if there are several, the
+        newest one that is switched on), `fail` fails. The log or the error says if the schedule is
+        switched off
     """
 
     operator_extra_links = Links(NotificationLink, DashboardLink)
@@ -321,6 +345,7 @@ class PlatformCreateNotificationOperator(
     checks: ClassVar[Checks] = {
         "dashboard_id": arguments.optional_id,
         "dashboard_public_id": arguments.optional_text,
+        "key": _key,
         "if_exists": partial(arguments.choice, choices=get_args(IfExists)),
     }
     rules: ClassVar[Sequence[Rule]] = (
@@ -334,25 +359,58 @@ class PlatformCreateNotificationOperator(
         schedule_type: str,
         dashboard_id: int | str | None = None,
         dashboard_public_id: str | None = None,
-        if_exists: IfExists = "skip",
+        key: str | None = None,
+        if_exists: IfExists = "update",
         **kwargs: Any,
     ) -> None:
         super().__init__(schedule_type=schedule_type, **kwargs)
         self.dashboard_id: Any = dashboard_id
         self.dashboard_public_id = dashboard_public_id
+        self.key = key
         self.if_exists = if_exists
         self._there: Matches | None = None
         self.validate_known_arguments()
 
     def idempotency_key(self, config: PlatformConfig) -> str:
-        return self.fingerprint(config, "notification", self._body().to_json())
+        return self.fingerprint(config, "notification", self._body().to_json(), self.key)
+
+    def execute_once(self, context: Context, hook: PlatformHook) -> Any:
+        """Create or change the schedule, and keep its id under the key."""
+        result = super().execute_once(context, hook)
+        if self.key is not None:
+            from airflow_provider_platform._airflow import Variable
+
+            Variable.set(self._variable(hook), str(result["id"]))
+        return result
+
+    def _variable(self, hook: PlatformHook) -> str:
+        """Return the name of the Airflow variable that has the id of the schedule with this key."""
+        deployment_id = hook.resolve_deployment_id(self.deployment_id)
+        dashboard = self.dashboard_id or self.dashboard_public_id
+        parts = (self.platform_conn_id, deployment_id, dashboard, self.key)
+        return ".".join(["platform_notification", *map(str, parts)])
+
+    def _own_id(self, hook: PlatformHook) -> int | None:
+        """Return the id of the schedule that this key has, or None."""
+        if self.key is None:
+            return None
+        from airflow_provider_platform._airflow import Variable
+
+        stored = str(Variable.get(self._variable(hook), default=""))
+        return int(stored) if stored.isdecimal() else None
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """Return the deployment and the ids of the schedules that exist before the call."""
         from airflow_provider_platform.client.management.notifications.existing import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
-        self._there = there = hook.run(find_matching(deployment_id, self._body()))
+        program = find_matching(
+            deployment_id,
+            self._body(),
+            own_id=self._own_id(hook),
+            by_time=self.key is not None,
+        )
+        self._there = there = hook.run(program)
         ids_before = [schedule.id for schedule in (*there.same, *there.unclear)]
         return {"deployment_id": deployment_id, "ids_before": ids_before}
 
@@ -408,24 +466,34 @@ class PlatformCreateNotificationOperator(
         if self.if_exists == "fail":
             raise PlatformConflictError(
                 f"Nothing was created (if_exists='fail'): this dashboard already has notification "
-                f"{names} with the same times, time zone, format, filters, time grains and member "
-                "switchers. Delete that notification, or use if_exists='skip' or 'update'."
+                f"{names} with the same format, filters, time grains and member switchers. Delete "
+                "that notification, use if_exists='skip' or 'update', or give this one a key."
             )
         if self.if_exists == "update" and len(there) > 1:
             raise PlatformConflictError(
                 f"Nothing was changed: several notifications match ({names}). Delete all but one "
-                "of them, or update one of them by its id."
+                "of them, or give this one a key."
             )
         if len(there) > 1:
             self.log.warning(
                 "Several notifications match (%s); returning notification %s.", names, sending.id
             )
-        if self.if_exists == "skip":
+        if self.if_exists == "update":
+            self.log.info("Notification %s already exists; updating it.", sending.id)
+            removed: dict[str, Any] = {
+                name: [] for name in SETTINGS if getattr(sending, name) and not getattr(self, name)
+            }
+            sending = hook.update_notification(
+                sending.id, deployment_id=self.deployment_id, **{**self.schedule(), **removed}
+            )
+        elif self._body().is_sent_when(sending):
             self.log.info("Nothing to create: notification %s already exists.", sending.id)
         else:
-            self.log.info("Notification %s already exists; updating it.", sending.id)
-            sending = hook.update_notification(
-                sending.id, deployment_id=self.deployment_id, **self.schedule()
+            self.log.warning(
+                "Notification %s already exists, with other times than this task has: %s. It stays "
+                "as it is (if_exists='skip').",
+                sending.id,
+                _describe(sending),
             )
         is_wanted = self.notification_enabled is False and sending.is_enabled is not False
         if sending.silence is not None and not is_wanted:
@@ -446,11 +514,11 @@ class PlatformCreateNotificationOperator(
             settings = " and ".join(self._body().unclear_settings(first))
             raise PlatformConflictError(
                 f"Nothing was created: notification {_with_silence(first)} of this dashboard may "
-                "already be the one that this task would create. It has the same times, time "
-                f"zone and format. The tenant does not report its {settings}, so the task cannot "
-                "compare these settings. Look at the notification in the platform. If you want to "
-                "use it, update it by its id (PlatformUpdateNotificationOperator). If nobody needs "
-                "it, delete it and run this task again."
+                f"already be the one that this task would create. The tenant does not report its "
+                f"{settings}, so the task cannot compare these settings. Look at the notification "
+                "in the platform. If you want to use it, update it by its id "
+                "(PlatformUpdateNotificationOperator). If nobody needs it, delete it and run this "
+                "task again. If it is another schedule, give this one a key."
             )
 
     def _warn_of_differences(self, created: Notification) -> None:
@@ -535,6 +603,8 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
     Use it to remove a schedule that an earlier DAG run created. To pause a schedule, update it.
     """
 
+    returns_object: ClassVar[bool] = False
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.validate_known_arguments()
@@ -570,6 +640,7 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
     :param max_items: the largest number of items to return; the log says if there are more
     """
 
+    returns_object: ClassVar[bool] = False
     checks: ClassVar[Checks] = {
         "max_items": partial(arguments.whole_number, minimum=1),
     }
@@ -587,7 +658,8 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
 
 class PlatformNotificationRecipientsOperator(NotificationOperator):
-    """Add recipients to a schedule and remove others. A recipient who is added twice is added once.
+    """Set who gets a schedule: the whole list, or whom to add and to remove. A recipient who is
+    added twice is added once.
 
     Use it after the task that creates the schedule, to keep its recipients equal to a list of
     yours.
@@ -596,30 +668,41 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
     SLACK channels cannot be added. Returns the recipients afterwards, as the service describes
     them.
 
+    :param recipients: the whole list, of recipients as in `add`: others are removed, except Slack
+        channels; an empty list removes everybody
     :param add: recipients to add: `{"type": "USER", "user_id" | "email"}` or `{"type":
         "EMBED_USER", "embed_tenant_name", "external_id"}`; an embed user can also have `groups`,
         `user_attributes`, `security_context`
-    :param remove: recipients to remove: `{"type", "id"}`; an embed user also needs
-        `embed_tenant_name`
+    :param remove: recipients to remove, named as in `add`, or by `{"type", "id"}`; an embed user
+        also needs `embed_tenant_name`
     :param max_items: the largest number of recipients to return; the log says if there are more
     """
 
-    template_fields_renderers: ClassVar[dict[str, str]] = {"add": "json", "remove": "json"}
+    returns_object: ClassVar[bool] = False
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "recipients": "json",
+        "add": "json",
+        "remove": "json",
+    }
     checks: ClassVar[Checks] = {
+        "recipients": _recipients,
         "add": _recipients,
         "remove": _recipients,
         "max_items": partial(arguments.whole_number, minimum=1),
     }
+    rules: ClassVar[Sequence[Rule]] = ((("recipients", "add", "remove"), _whole_or_changes),)
 
     def __init__(
         self,
         *,
+        recipients: Sequence[Any] | str | None = None,
         add: Sequence[Any] | str | None = None,
         remove: Sequence[Any] | str | None = None,
         max_items: int | str = MAX_ITEMS,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.recipients = recipients
         self.add = add
         self.remove = remove
         self.max_items = max_items
@@ -635,6 +718,21 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
             return capped(listed, int(self.max_items), self.log)
 
     def _change(self, hook: PlatformHook) -> None:
+        if self.recipients is not None:
+            from airflow_provider_platform.client.management.notifications.recipients import (
+                set_recipients,
+            )
+
+            deployment_id = hook.resolve_deployment_id(self.deployment_id)
+            added, removed = hook.run(
+                set_recipients(deployment_id, self.notification_id, self.recipients)
+            )
+            self.log.info(
+                "Recipients of notification %s: %s added, %s removed",
+                self.notification_id,
+                len(added.created_recipients or []),
+                removed,
+            )
         if self.add:
             done = hook.add_notification_recipients(
                 self.notification_id, self.add, deployment_id=self.deployment_id

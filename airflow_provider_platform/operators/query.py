@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.data_api.rows import SqlRows
     from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.files.options import Output
+    from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.results.files.format_and_options import Output
-    from airflow_provider_platform.results.files.save import SavedRows
 
 LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
@@ -97,8 +97,9 @@ class PlatformQueryOperator(DeploymentOperator):
 
     Returns `{"columns": [{"name", "type"}], "row_count": int, "truncated": bool, "rows": [[...]],
     "path": str | None, "format": str | None, "bytes": int | None}`. `rows` are the first
-    `max_rows`, with values of their types: a Decimal as a string, times in ISO 8601. A retry runs
-    the query again and overwrites its file. If a task is stopped, the service drops its query,
+    `max_rows`, with values of their types: a Decimal as a string, times in ISO 8601. `truncated`
+    says that rows are missing, or may be missing, because the service did not send them. A retry
+    runs the query again and overwrites its file. If a task is stopped, the service drops its query,
     because nobody asks for the result.
 
     :param sql: the query
@@ -107,17 +108,17 @@ class PlatformQueryOperator(DeploymentOperator):
         type: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a list
         of these values after `IN`.
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
-        as `s3://my_conn@bucket/rows.parquet`. Files are written atomically. Each index of a mapped
+        as `s3://my_conn@bucket/rows.parquet`. Needs the extra `files`. Files are written
+        atomically. Each index of a mapped
         task needs a path of its own, for example with `{{ ti.map_index }}` in the name
-    :param output_format: parquet (needs the extra `parquet`), csv or jsonl. By default the ending
+    :param output_format: parquet, csv or jsonl. By default the ending
         of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`; all but `.parquet` can
         end in `.gz` or `.zst`, which compress the file. A path without an ending is Parquet. A
         format that contradicts the ending is an error.
     :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
-        "Format and options of a file" on the page Results. With `partition_by`, `max_rows_per_file`
-        or `target_file_bytes` the path is a folder for several files, and the result has `files`,
-        `file_count` and `manifest` too. With `on_existing="skip"` or `on_empty="skip"` the task may
-        be skipped
+        "Format and options of a file" on the page Results. With `partition_by` or
+        `max_rows_per_file` the path is a folder for several files, and the result has `files` and
+        `file_count` too. With `on_existing="skip"` or `on_empty="skip"` the task may be skipped
     :param max_rows: rows that go to XCom
     :param max_xcom_bytes: the largest size of these rows in XCom, in bytes of JSON: XCom has the
         first rows that fit (default 262,144, and 16,384 if there is a file)
@@ -148,7 +149,7 @@ class PlatformQueryOperator(DeploymentOperator):
     """
 
     operator_extra_links = Links(FileLink, BranchLink)
-    linked_result: ClassVar[dict[str, str]] = {"path": "path", "manifest": "manifest"}
+    linked_result: ClassVar[dict[str, str]] = {"path": "path"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
     template_ext: Sequence[str] = (".sql",)
@@ -269,7 +270,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
                 # The trigger's log may be out of reach: this is the log of the try that failed.
                 failed = FailedSqlLog(sql)
-                failed.redact = hook.open_client().secrets.redact
+                failed.redact = hook.open_client().secrets.redact_text
                 failed(error)
                 raise error
             until = max(deadline, now + LEAST_SECONDS)
@@ -291,13 +292,9 @@ class PlatformQueryOperator(DeploymentOperator):
         """Return the place to write to, checked before anything is sent."""
         if self.output_path is None:
             return None
-        target = output_place_of(self.output_path, self._output(), context)
-        self._respect_existing(context, target)
+        target = output_place_of(self.output_path, self._output())
+        respect_existing(context, target, self._output())
         return target
-
-    def _respect_existing(self, context: Context, target: ObjectStoragePath) -> None:
-        fails = self.on_truncated == "fail"
-        respect_existing(context, target, self._output(), fail_on_truncated=fails)
 
     def _output(self) -> Output:
         """Return how the file is written."""
@@ -355,18 +352,13 @@ class PlatformQueryOperator(DeploymentOperator):
         target: ObjectStoragePath | None,
         deadline: float,
     ) -> dict[str, Any]:
-        from airflow_provider_platform.results.files.names import writer_id
-        from airflow_provider_platform.results.files.save import save_rows
+        from airflow_provider_platform.files.names import writer_id
+        from airflow_provider_platform.files.save import save_rows
 
         if self.page_by is not None:  # each page may wait as long as the first one
             deadline = max(deadline, self._deadline(hook, context))
-        output, by = self._output(), written_by(context)
+        output = self._output()
         secrets = hook.open_client().secrets
-
-        def describe(facts: dict[str, Any]) -> dict[str, Any]:
-            about = {"truncated": bool(rows.truncated), "sql": sql, "written_by": by}
-            return {**secrets.redact({**facts, **about}), "written_by": by}
-
         rows = hook.run_sql(
             sql,
             deployment_id=self.deployment_id,
@@ -385,8 +377,7 @@ class PlatformQueryOperator(DeploymentOperator):
                 self._checked_pieces(context, rows, target),
                 path=target,
                 output=output,
-                writer=writer_id(**by),
-                describe=describe,
+                writer=writer_id(**written_by(context)),
                 types=self.types,
                 max_rows=int(self.max_rows),
             )
@@ -397,8 +388,8 @@ class PlatformQueryOperator(DeploymentOperator):
         file = written_files(saved)
         if saved.path is not None:
             about = {**facts, **file, "sha256": saved.sha256, "sql": sql}
-            report_to_outlets(context, self.outlets, secrets.redact(about))
-        result = secrets.redact({**facts, "rows": self._xcom_rows(saved), **file})
+            report_to_outlets(context, self.outlets, secrets.redact_data(about))
+        result = secrets.redact_data({**facts, "rows": self._xcom_rows(saved), **file})
         self._log_result(saved, result)
         skip_empty(saved, output if target else None)
         self.store_result_link(context, hook.config, result)
@@ -415,11 +406,11 @@ class PlatformQueryOperator(DeploymentOperator):
                 raise ResultTruncatedError(warning)
             self.log.warning("%s", warning)
         if target is not None:  # somebody may have written while the query ran
-            self._respect_existing(context, target)
+            respect_existing(context, target, self._output())
 
     def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
         """Return the rows that go to XCom; log a warning if bytes, not `max_rows`, limit them."""
-        from airflow_provider_platform.results.xcom_size import rows_that_fit, xcom_bytes
+        from airflow_provider_platform.files.xcom_size import rows_that_fit, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=saved.path is not None)
         rows = rows_that_fit(saved.first_rows, most)
@@ -435,7 +426,7 @@ class PlatformQueryOperator(DeploymentOperator):
         return rows
 
     def _log_result(self, saved: SavedRows, shown: dict[str, Any]) -> None:
-        from airflow_provider_platform.results.text.log import log_lines
+        from airflow_provider_platform.messages.log import log_lines
 
         if saved.path is None:
             self.log.info("Read %s rows", saved.row_count)

@@ -1,20 +1,124 @@
-"""`PlatformConnectReportOperator`: record the place of a report in a spreadsheet."""
+"""Operators for the places of reports in spreadsheets: record, refresh and forget them.
+
+None of them writes a cell.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback, airflow_errors
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.management.reports.reports import Report
+    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
 
+__all__ = [
+    "PlatformConnectReportOperator",
+    "PlatformDisconnectReportOperator",
+    "PlatformRefreshReportOperator",
+]
 
-class PlatformConnectReportOperator(DeploymentOperator):
+HOSTS = ("GOOGLE_SHEETS", "EXCEL")
+
+
+def _checksum(name: str, value: Any) -> dict[str, Any] | None:
+    checksum = arguments.mapping(name, value)
+    if checksum is not None and not arguments.is_template(checksum):
+        from airflow_provider_platform.client.management.reports.placements import (
+            ReportPlacementResultChecksumInput,
+        )
+
+        with arguments.within(name):
+            ReportPlacementResultChecksumInput.build(**checksum)
+    return checksum
+
+
+def _names_a_placement(*, placement_id: Any, external_workbook_id: Any) -> None:
+    """A rule: one of them says which placement is meant."""
+    if placement_id is None and external_workbook_id is None:
+        raise ValueError("placement_id or external_workbook_id is needed")
+
+
+class PlacementOperator(DeploymentOperator):
+    """Base of the operators on one placement of a report.
+
+    A repeated call changes nothing more. The user needs only read access to the report. Returns the
+    report, with its placements, as the service describes it.
+
+    :param report_id: the report's id
+    :param placement_id: the placement's id, as the report lists it; without it, the spreadsheet and
+        the place in it say which placement is meant
+    :param external_workbook_id: the spreadsheet's id at its host
+    :param result_location: the first cell of the result, as in `Revenue!A1`
+    :param anchor_cell: the first cell without its sheet, as in `A1`
+    :param sheet_id: the id of the sheet at its host
+    :param sheet_name: the name of the sheet
+    """
+
+    operator_extra_links = Links(ReportLink)
+    done: ClassVar[str]
+    """What the task did, for the log."""
+    checks: ClassVar[Checks] = {
+        "report_id": arguments.identifier,
+        "placement_id": arguments.optional_text,
+        "external_workbook_id": arguments.optional_text,
+        "result_location": arguments.optional_text,
+        "anchor_cell": arguments.optional_text,
+        "sheet_id": arguments.optional_text,
+        "sheet_name": arguments.optional_text,
+    }
+
+    def __init__(
+        self,
+        *,
+        report_id: int | str,
+        placement_id: str | None = None,
+        external_workbook_id: str | None = None,
+        result_location: str | None = None,
+        anchor_cell: str | None = None,
+        sheet_id: str | None = None,
+        sheet_name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.report_id = report_id
+        self.placement_id = placement_id
+        self.external_workbook_id = external_workbook_id
+        self.result_location = result_location
+        self.anchor_cell = anchor_cell
+        self.sheet_id = sheet_id
+        self.sheet_name = sheet_name
+
+    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
+        """Return the call, with the given arguments as its fields."""
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Make the call and return the report."""
+        with ShortTraceback(), self.opened(context) as hook:
+            names = [name for name in self.checks if name not in ("report_id", "deployment_id")]
+            fields = arguments.given(**{name: getattr(self, name) for name in names})
+            report = hook.run(self.operation(fields))
+        place = self.placement_id or " ".join(
+            filter(None, (self.external_workbook_id, self.result_location))
+        )
+        named = quote_service(self.report_id), quote_service(place or "all placements")
+        self.log.info("%s report %s: %s", self.done, *named)
+        return report.to_json()
+
+
+class PlatformConnectReportOperator(PlacementOperator):
     """Connect a report to a workbook outside the platform: record where the report is placed there.
 
     Use it after your own code has written a report's rows into a spreadsheet. The platform then
@@ -23,54 +127,114 @@ class PlatformConnectReportOperator(DeploymentOperator):
     A repeated call does not create a second placement. The user needs only read access to the
     report. Returns the report as the service describes it.
 
-    :param report_id: the report's id
     :param external_workbook_id: the spreadsheet's id at its host
     :param result_location: the first cell of the result, as in `Revenue!A1`
     :param end_result_cell: the last cell of the result
+    :param host: GOOGLE_SHEETS or EXCEL
+    :param workbook_name: the name of the spreadsheet
+    :param address_only: record only the address; the placement does not count as refreshed
+    :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
     """
 
-    operator_extra_links = Links(ReportLink)
-
+    done = "Connected"
+    template_fields_renderers: ClassVar[dict[str, str]] = {"result_checksum": "json"}
     checks: ClassVar[Checks] = {
-        "report_id": arguments.identifier,
         "external_workbook_id": arguments.text,
         "result_location": arguments.text,
         "end_result_cell": arguments.optional_text,
+        "host": partial(arguments.optional_choice, choices=HOSTS),
+        "workbook_name": arguments.optional_text,
+        "address_only": arguments.optional_boolean,
+        "result_checksum": _checksum,
     }
 
     def __init__(
         self,
         *,
-        report_id: int | str,
         external_workbook_id: str,
         result_location: str,
         end_result_cell: str | None = None,
+        host: str | None = None,
+        workbook_name: str | None = None,
+        address_only: bool | str | None = None,
+        result_checksum: dict[str, Any] | str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.report_id = report_id
-        self.external_workbook_id = external_workbook_id
-        self.result_location = result_location
+        super().__init__(
+            external_workbook_id=external_workbook_id, result_location=result_location, **kwargs
+        )
         self.end_result_cell = end_result_cell
+        self.host = host
+        self.workbook_name = workbook_name
+        self.address_only: Any = address_only
+        self.result_checksum: Any = result_checksum
         self.validate_known_arguments()
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Record the placement and return the report."""
-        with ShortTraceback(), airflow_errors():
-            self.coerce_arguments()
-            hook = self.hook()
-            self.store_link(context, hook.config)
-            report = hook.connect_report(
-                self.report_id,
-                deployment_id=self.deployment_id,
-                external_workbook_id=self.external_workbook_id,
-                result_location=self.result_location,
-                **arguments.given(end_result_cell=self.end_result_cell),
-            )
-        self.log.info(
-            "Connected report %s to workbook %s at %s",
-            self.report_id,
-            self.external_workbook_id,
-            self.result_location,
+    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
+        from airflow_provider_platform.client.management.reports import placements, reports
+
+        body = placements.ConnectReportToWorkbookInput.build(**fields)
+        return reports.connect_report(
+            report_id=self.report_id, deployment_id=self.deployment_id, body=body
         )
-        return report.to_json()
+
+
+class PlatformRefreshReportOperator(PlacementOperator):
+    """Record that the rows of a placement were written again.
+
+    Use it after your own code has refreshed a connected spreadsheet. The platform then shows when
+    and by whom. This operator writes no cells.
+
+    Without a placement, the report as a whole counts as refreshed. Needs release v0.4.0 or later
+    for a single placement. A repeated call changes nothing more. The user needs only read access to
+    the report. Returns the report as the service describes it.
+
+    :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
+    """
+
+    done = "Refreshed"
+    template_fields_renderers: ClassVar[dict[str, str]] = {"result_checksum": "json"}
+    checks: ClassVar[Checks] = {"result_checksum": _checksum}
+
+    def __init__(
+        self, *, result_checksum: dict[str, Any] | str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.result_checksum: Any = result_checksum
+        self.validate_known_arguments()
+
+    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
+        from airflow_provider_platform.client.management.reports import placements, reports
+
+        body = placements.RefreshReportInput.build(**fields)
+        return reports.refresh_report(
+            report_id=self.report_id, deployment_id=self.deployment_id, body=body
+        )
+
+
+class PlatformDisconnectReportOperator(PlacementOperator):
+    """Forget a placement of a report. The spreadsheet stays as it is.
+
+    Use it when a connected spreadsheet is deleted or no longer shows the report.
+
+    A placement that is not there is fine, so the call can be repeated. Needs release v0.4.0 or
+    later. The user needs only read access to the report. Returns the report as the service
+    describes it.
+    """
+
+    done = "Disconnected"
+    rules: ClassVar[Sequence[Rule]] = (
+        (("placement_id", "external_workbook_id"), _names_a_placement),
+    )
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.validate_known_arguments()
+
+    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
+        from airflow_provider_platform.client.management.reports import placements, reports
+
+        body = placements.DisconnectReportFromWorkbookInput.build(**fields)
+        return reports.disconnect_report(
+            report_id=self.report_id, deployment_id=self.deployment_id, body=body
+        )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client.errors import PlatformOutcomeUnknownError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
@@ -14,7 +16,10 @@ from airflow_provider_platform.operators._submission.single_call import SingleCa
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
+    from airflow_provider_platform.client.management.workbooks.dashboards import (
+        Dashboard,
+        DashboardConfig,
+    )
     from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
@@ -71,7 +76,8 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
         clone = hook.duplicate_workbook(
             self.workbook_id, shared=self.shared, deployment_id=self.deployment_id
         )
-        self.log.info("Duplicated workbook %s as %s", self.workbook_id, clone.id)
+        ids = quote_service(self.workbook_id), quote_service(clone.id)
+        self.log.info("Duplicated workbook %s as %s", *ids)
         return clone.to_json()
 
     def remember(self, result: Any) -> dict[str, Any]:
@@ -135,14 +141,15 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
                 ),
             )
             workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
-        self.log.info("Updated workbook %s", self.workbook_id)
+        self.log.info("Updated workbook %s", quote_service(self.workbook_id))
         return workbook.to_json()
 
 
 class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     """Publish a workbook's dashboard, once; returns the dashboard as the service describes it.
 
-    If the response is lost, the version of the published dashboard shows whether it was published.
+    If the response is lost, the task compares the published dashboard with what it sent. If
+    somebody else published something else meanwhile, the outcome is unknown, and the task says so.
 
     Use it as the last step, after the checks: from then on people see what the draft contains.
     A workbook without a saved draft fails before anything is published, unless `config` is given.
@@ -214,8 +221,8 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
             ) from error
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
-        """Return the version that is published before the call. Raises PlatformInputError for a
-        workbook that has nothing to publish."""
+        """Return the version that is published before the call, and a digest of what is published.
+        Raises PlatformInputError for a workbook that has nothing to publish."""
         workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
         api_includes_draft = "dashboard_draft" in workbook.model_fields_set
         if self.config is None and api_includes_draft and workbook.dashboard_draft is None:
@@ -225,7 +232,11 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
             raise no_saved_draft(self.workbook_id)
         api_includes_published, published = _published_in(workbook)
-        return {"api_includes_published": api_includes_published, "version": _version(published)}
+        return {
+            "api_includes_published": api_includes_published,
+            "version": _version(published),
+            "content": _digest(self.config or workbook.dashboard_draft),
+        }
 
     def call(self, hook: PlatformHook) -> Any:
         dashboard = hook.publish_workbook(
@@ -239,13 +250,13 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
                 dashboard_id=self.dashboard_id,
             ),
         )
-        self.log.info(
-            "Published workbook %s as dashboard %s", self.workbook_id, dashboard.public_id
-        )
+        ids = quote_service(self.workbook_id), quote_service(dashboard.public_id)
+        self.log.info("Published workbook %s as dashboard %s", *ids)
         return dashboard.to_json()
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
-        """Return the published dashboard if its version has changed since before the lost call."""
+        """Return the published dashboard if it has changed since before the lost call, and is what
+        the call should publish; None if it has not changed."""
         api_includes_published, published = self._published(hook)
         version = _version(published)
         comparable = api_includes_published and ids["api_includes_published"]
@@ -253,7 +264,23 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
             return super().find(hook, ids)
         if published is None or version == ids["version"]:
             return None
+        if not self._is_as_wanted(published, ids["content"]):
+            raise PlatformOutcomeUnknownError(
+                "The connection broke before the service confirmed the publication. Meanwhile "
+                "something else was published, so the service does not show whether this task "
+                "published before. Look at the published dashboard. If it is right, mark this task "
+                "as successful. If it is not, clear the task to publish.",
+                where=f"workbook {self.workbook_id}",
+            )
         return published.to_json()
+
+    def _is_as_wanted(self, published: Dashboard, content: str) -> bool:
+        """Return whether the published dashboard is what this task publishes."""
+        wanted = arguments.given(
+            title=self.title, description=self.description, allow_embed=self.allow_embed
+        )
+        is_same = all(getattr(published, name) == value for name, value in wanted.items())
+        return is_same and _digest(published.config) == content
 
     def remember(self, result: Any) -> dict[str, Any]:
         return {}
@@ -307,9 +334,9 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
             )
         self.log.info(
             "Attached thread %s to widget %s of workbook %s",
-            self.thread_id,
-            self.widget_id,
-            self.workbook_id,
+            quote_service(self.thread_id),
+            quote_service(self.widget_id),
+            quote_service(self.workbook_id),
         )
         return dashboard.to_json()
 
@@ -317,6 +344,20 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
 def _published_in(workbook: Workbook) -> tuple[bool, Dashboard | None]:
     """Return (whether the API includes `published_dashboard`, the dashboard or None)."""
     return "published_dashboard" in workbook.model_fields_set, workbook.published_dashboard
+
+
+def _digest(content: DashboardConfig | dict[str, Any] | str | None) -> str:
+    """Return a digest of what a dashboard shows. A missing field is the same as null."""
+    from airflow_provider_platform.client.config import fingerprint
+
+    plain = content if isinstance(content, dict | str | None) else content.to_json()
+    return fingerprint(_without_nulls(plain))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _version(dashboard: Dashboard | None) -> int | None:

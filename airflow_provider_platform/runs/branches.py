@@ -1,26 +1,31 @@
 """Opening a branch and waiting until the branch is built.
 
-In the ids of such a run, `opened` describes the open branch as plain JSON: the fields of
-`OpenedBranch`, the time when the branch was opened (`opened_at`, Unix time), and whether the task
-waits for its build (`waits`). A dbt sync that opens its branch runs the same steps after the sync.
+In the ids of such a run, `was_open` says whether the branch was open before this task: only a
+branch that was not is closed again. `opened` describes the open branch as plain JSON: its commit
+(`hash`), the time when it was opened (`opened_at`, Unix time), and whether the task waits for its
+build (`waits`). A dbt sync that opens its branch runs the same steps after the sync.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.data_api.waking import poll_awake
+from airflow_provider_platform.client.errors import BuildFailedError, PlatformError
 from airflow_provider_platform.client.management.data_model.build_status import (
     Build,
+    BuildSeen,
     BuildWanted,
-    poll_build,
     wait_for_build,
 )
 from airflow_provider_platform.client.management.data_model.open_and_close import (
-    OpenedBranch,
+    close_branch,
     find_opened_address,
+    is_open,
     open_branch,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
@@ -30,6 +35,7 @@ from airflow_provider_platform.runs.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
+    Traced,
     say,
     warn,
 )
@@ -39,32 +45,36 @@ from airflow_provider_platform.runs.run_kind import (
 class BranchRunKind(RunKind[Build]):
     """A branch that is opened, with the arguments of `PlatformOpenBranchOperator`.
 
-    Opening a branch again changes nothing. The branch stays open: nothing is stopped. A trigger
-    waits for the build only, so `branch_name` is then empty.
+    Opening a branch again changes nothing. To stop such a run is to close the branch, unless it was
+    open before. A trigger waits for the build only, so `branch_name` is then empty.
     """
 
     id_field = "branch_name"
     outcome_class = Build
 
     branch_name: str = ""
-    environment: str = "staging"
-    replaces: bool = True
     wait_for_build: bool = True
     deployment_id: int | None = None
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         config.require_management_url()
         deployment_id = config.resolve_deployment_id(self.deployment_id)
-        inputs = (self.branch_name, self.environment)
-        return fingerprint("open branch", config.management_url, deployment_id, *inputs)
+        return fingerprint("open branch", config.management_url, deployment_id, self.branch_name)
 
     def submit(
         self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> Program[Build | None]:
+        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        was_open = (earlier or {}).get("was_open")
+        if was_open is None:
+            was_open = yield from is_open(deployment_id, self.branch_name, deadline=env.deadline)
         intent: Ids = {
-            "deployment_id": env.config.resolve_deployment_id(self.deployment_id),
+            "deployment_id": deployment_id,
             "submitted_at": env.now,
+            "branch_name": self.branch_name,
+            "was_open": was_open,
         }
+        yield Notify(Traced(lambda: intent))
         yield Notify(Intended(intent))
         run = yield from self.resume(env, intent)
         yield Notify(RunAccepted(run))
@@ -77,16 +87,8 @@ class BranchRunKind(RunKind[Build]):
 
     def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
         """Open the branch, again if necessary: somebody may have closed it since the last try."""
-        opened = yield from open_and_log(
-            env,
-            deployment_id=ids["deployment_id"],
-            branch_name=self.branch_name,
-            environment=self.environment,
-            replaces=self.replaces,
-            deadline=env.deadline,
-            wait_for_build=self.wait_for_build,
-        )
-        return {**ids, "branch_name": opened["branch_name"], "opened": opened}
+        opened = yield from open_and_log(env, ids, wait_for_build=self.wait_for_build)
+        return {**ids, "opened": opened}
 
     def follow(self, env: RunEnvironment, ids: Ids) -> Program[Build]:
         return (yield from follow_build(env, ids))
@@ -97,98 +99,93 @@ class BranchRunKind(RunKind[Build]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        """Stop nothing: closing the branch could close it for the next try or for another user."""
-        yield from ()
-        return False
+        return (yield from close_again(ids))
 
     def read(self, env: RunEnvironment, ids: Ids, outcome: Build) -> Program[dict[str, Any]]:
         return (yield from describe_opened(env, ids, outcome))
 
 
 def open_and_log(
-    env: RunEnvironment,
-    *,
-    deployment_id: int,
-    branch_name: str,
-    environment: str,
-    deadline: float,
-    replaces: bool = True,
-    wait_for_build: bool = True,
-) -> Program[Ids]:
-    """Open a branch and return the value of `opened`. Opening it again changes nothing. Raises
-    PlatformError."""
-    opened = yield from open_branch(
-        deployment_id, branch_name, environment, replaces=replaces, deadline=deadline
-    )
-    if opened.environment is None:
-        yield warn(
-            "This tenant has no operation that opens a branch, so the task did not open branch "
-            f"{branch_name} and does not wait for its build. Queries work only if the branch is "
-            "open in the platform."
-        )
-    elif opened.environment == "staging":
-        yield say(f"The staging environment of branch {opened.branch_name} is on")
-    else:
-        yield say(
-            f"Opened branch {branch_name} in dev mode; its name for queries and questions is "
-            f"{opened.branch_name}"
-        )
-    waits = wait_for_build and opened.environment is not None
-    return {**opened.to_json(), "opened_at": env.now, "waits": waits}
+    env: RunEnvironment, ids: Ids, *, wait_for_build: bool = True
+) -> Program[dict[str, Any]]:
+    """Open the branch of these ids and return the value of `opened`. Opening it again changes
+    nothing. Raises PlatformError."""
+    branch_name = ids["branch_name"]
+    commit = yield from open_branch(ids["deployment_id"], branch_name, deadline=env.deadline)
+    before = " (it was on before)" if ids["was_open"] else ""
+    yield say(f"The staging environment of branch {branch_name} is on{before}")
+    return {"hash": commit, "opened_at": env.now, "waits": wait_for_build}
+
+
+def close_again(ids: Ids) -> Program[bool]:
+    """Close the branch of these ids, unless it was open before. Returns whether it was closed.
+    Raises PlatformError."""
+    if ids.get("was_open") is not False:
+        return False
+    return (yield from close_branch(ids["deployment_id"], ids["branch_name"])) is None
 
 
 def follow_build(env: RunEnvironment, ids: Ids) -> Program[Build]:
-    """Wait for the build of the run with these ids, if the run waits for one. Raises
-    PlatformError."""
+    """Wait for the build of the run with these ids, if the run waits for one. If the build fails,
+    the branch is closed, unless it was open before. Raises PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
-    return (yield from wait_for_build(_build_wanted(ids), env.poll_limits, env.clock))
+    wanted = _build_wanted(ids)
+    poll = partial(poll_awake, wanted, env.config, env.clock)
+    try:
+        return (yield from wait_for_build(wanted, env.poll_limits, env.clock, poll=poll))
+    except BuildFailedError:
+        yield from _close_unbuilt(ids)
+        raise
 
 
 def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:
     """Return the build, or None if the build is not over. Raises PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
-    outcome = yield from poll_build(_build_wanted(ids), env.clock)
+    outcome: Build | BuildSeen
+    try:
+        outcome = yield from poll_awake(_build_wanted(ids), env.config, env.clock)
+    except BuildFailedError:
+        yield from _close_unbuilt(ids)
+        raise
     return outcome if isinstance(outcome, Build) else None
 
 
 def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict[str, Any]]:
-    """Return what is known of the opened branch: `branch_name` (the name to ask), `opened_branch`,
-    `opened_hash`, `environment`, `url`, `hash`, `status`. Raises PlatformError."""
-    branch = ids["opened"]
-    opened = OpenedBranch(
-        branch["branch_name"],
-        branch["opened_branch"],
-        branch["environment"],
-        branch["hash"],
-        branch["opened_hash"],
-    )
-    url = None
-    if opened.environment is not None:
-        url = yield from find_opened_address(opened, ids["deployment_id"], env.config)
-    if build.hash and opened.hash and build.hash != opened.hash:
+    """Return what is known of the opened branch: `branch_name`, `opened_branch`, `url`, `hash`,
+    `status`. Raises PlatformError."""
+    branch_name, commit = ids["branch_name"], ids["opened"]["hash"]
+    url = yield from find_opened_address(ids["deployment_id"], branch_name, env.config)
+    if build.hash and commit and build.hash != commit:
         yield warn(
-            f"Branch {opened.branch_name} was at commit {opened.hash} when it was opened, but its "
-            f"build is of commit {build.hash}. Another user may have committed since, or the "
-            "service built another commit."
+            f"Branch {branch_name} was at commit {commit} when it was opened, but its build is of "
+            f"commit {build.hash}. Another user may have committed since, or the service built "
+            "another commit."
         )
     if build.status is not None:
-        yield say(f"Branch {opened.branch_name} is built (commit {build.hash})")
+        yield say(f"Branch {branch_name} is built (commit {build.hash})")
     return {
-        "branch_name": opened.branch_name,
-        "opened_branch": opened.opened_branch,
-        "opened_hash": (opened.branch_name == opened.opened_branch and build.hash)
-        or opened.opened_hash,
-        "environment": opened.environment,
+        "branch_name": branch_name,
+        "opened_branch": None if ids["was_open"] else branch_name,
         "url": url,
-        "hash": build.hash or opened.hash,
+        "hash": build.hash or commit,
         "status": build.status,
     }
+
+
+def _close_unbuilt(ids: Ids) -> Program[None]:
+    """Close a branch whose build failed, unless it was open before: no teardown closes what its
+    setup did not open."""
+    try:
+        if (yield from close_again(ids)):
+            yield say(f"Branch {ids['branch_name']} is closed again, because its build failed")
+    except PlatformError as error:
+        yield warn(f"Branch {ids['branch_name']} could not be closed again: {error.message}")
 
 
 def _build_wanted(ids: Ids) -> BuildWanted:
     opened = ids["opened"]
     return BuildWanted(
-        ids["deployment_id"], opened["branch_name"], opened["hash"], float(opened["opened_at"])
+        ids["deployment_id"], ids["branch_name"], opened["hash"], float(opened["opened_at"])
     )

@@ -32,7 +32,6 @@ from airflow_provider_platform.client.operations.program import (
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     SINGLE_POLL_SECONDS,
-    Blocked,
     Identified,
     Ids,
     Intended,
@@ -53,8 +52,6 @@ PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""
 LATE_POLL_SECONDS = 60.0
 """How long a run past its deadline is polled while the service cannot be reached."""
-BLOCKED_SECONDS = 60.0
-"""Seconds between two reports of a thread that is busy with another message."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         yield Notify(Traced(lambda: state.ids() if call.run.chat_id else None))
         prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
         yield say(f'Asking the agent "{prompt}", message {call.run.message_id}')
-        before = state.events_before(env.clock)
+        before = state.events_before()
         asking = call.ask(env.clock, until_end=until_end, repeats=state.repeats)
         try:
             over = yield from with_events(asking, lambda event: [*before(event), event])
@@ -266,35 +263,27 @@ class _Submission:
         repeats = {"repeats": True} if self.repeats else {}
         return {**_ids(self.call, self.submitted_at), **repeats}
 
-    def events_before(self, clock: Clock) -> Callable[[object], list[object]]:
+    def events_before(self) -> Callable[[object], list[object]]:
         """Return the events that the operator must receive before an event of the chat is
         logged."""
-        reported_at = clock() - BLOCKED_SECONDS
 
         def before(event: object) -> list[object]:
-            nonlocal reported_at
             if isinstance(event, ThreadNamed):
                 return [Identified(self.ids())]
             if isinstance(event, Accepted):
                 self.accepted = True
                 return [RunAccepted(_ids(self.call, self.submitted_at))]
-            if not isinstance(event, Waiting):
-                return []
-            heard: list[object] = []
-            if self.repeats:
+            if isinstance(event, Waiting) and self.repeats:
                 self.repeats = False  # the service reported that it was not processed
-                heard.append(Identified(self.ids()))
-            if clock() - reported_at >= BLOCKED_SECONDS:
-                reported_at = clock()
-                heard.append(Blocked(self.call.run.chat_id))
-            return heard
+                return [Identified(self.ids())]
+            return []
 
         return before
 
 
 def _outcome(env: RunEnvironment, call: ChatCall) -> dict[str, Any]:
     """Return the result of a run that is over, as plain JSON without secrets."""
-    return as_plain(with_changed_texts(call.result(), env.secrets.redact))
+    return as_plain(with_changed_texts(call.result(), env.secrets.redact_data))
 
 
 def _received(outcome: dict[str, Any]) -> int:

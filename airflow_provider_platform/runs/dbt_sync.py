@@ -8,7 +8,7 @@ when the branch is built (`runs/branches.py`).
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
@@ -19,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.management.data_model.build_status import Build
+from airflow_provider_platform.client.management.data_model.open_and_close import is_open
 from airflow_provider_platform.client.management.dbt_sync.run import (
     DbtSyncOutcome,
     wait,
@@ -43,6 +44,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.poll_until import PollLimits
 from airflow_provider_platform.runs.branches import (
+    close_again,
     describe_opened,
     follow_build,
     open_and_log,
@@ -89,7 +91,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
 
     body: StartDbtSyncInput | None = None
     wait_for_completion: bool | str = "if_supported"
-    open_branch: str | None = None
+    open_branch: bool = False
     if_running: str = "start"
     deployment_id: int | None = None
 
@@ -149,23 +151,18 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             yield Notify(RunAccepted({**run}))
         if run["waits"]:
             return None
-        if self.open_branch in ("staging", "dev_mode"):
+        if self.open_branch:
             raise PlatformError(
-                "The dbt sync was started, but its branch was not opened "
-                f"(open_branch={self.open_branch!r}), because this tenant does not report when "
-                f"the branch is written. Open branch {started.branch_name} in the platform when "
-                "the sync is complete.",
+                "The dbt sync was started, but its branch was not opened (open_branch=True), "
+                "because this tenant does not report when the branch is written. Open branch "
+                f"{started.branch_name} in the platform when the sync is complete.",
                 where=f"dbt sync {started.sync_job_id}, deployment {deployment_id}",
             )
         if self.wait_for_completion is not False:
-            closed = (
-                " The task does not open the sync's branch. Queries on it work only if the "
-                "branch is open in the platform."
-            )
             yield warn(
                 f"{reason[0].upper() + reason[1:]}. The task starts the sync and does not wait "
                 "for it, so the task's result contains neither the status nor the outcome of the "
-                f"sync.{closed if self.open_branch else ''}"
+                "sync."
             )
         return _only_started(run)
 
@@ -206,7 +203,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         if self.open_branch and not env.in_triggerer:
-            ids["opened"] = yield from self._open(env, ids, outcome)
+            ids |= yield from self._open(env, ids, outcome)
             build = yield from follow_build(env, ids)
             ids["build"] = build.to_json()
         return outcome
@@ -217,7 +214,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         outcome = yield from _poll(env, ids)
         if outcome is None or not self.open_branch:
             return outcome
-        ids["opened"] = yield from self._open(env, ids, outcome)
+        ids |= yield from self._open(env, ids, outcome)
         build = yield from poll_build_once(env, ids)
         if build is None:
             return None
@@ -227,8 +224,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        is_over = "sync_job_id" not in ids or "opened" in ids  # the sync itself
-        if is_over or ids.get("followed"):
+        if "was_open" in ids:  # the sync itself is over
+            return (yield from close_again(ids))
+        if "sync_job_id" not in ids or ids.get("followed"):
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         yield from call(cancel, deadline=clock() + seconds if seconds else None)
@@ -250,8 +248,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         outcome = DbtSyncOutcome(**event["outcome"])
         if not (self.open_branch and ids["waits"]):
             return outcome, ids
-        opened = {**ids, "opened": (yield from self._open(env, ids, outcome))}
-        return (None if opened["opened"]["waits"] else outcome), opened
+        return None, {**ids, **(yield from self._open(env, ids, outcome))}
 
     def read(
         self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
@@ -266,7 +263,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "write a branch."
             )
         branch_name = outcome.branch_name or ids.get("branch_name")
-        result = {
+        result: dict[str, Any] = {
             "sync_job_id": outcome.sync_job_id,
             "workflow_id": ids.get("workflow_id"),
             "branch_name": branch_name,
@@ -274,7 +271,15 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "result": outcome.result,
         }
         if self.open_branch:
-            result |= yield from _about_opened(env, ids, branch_name)
+            build = Build(**ids["build"]) if ids.get("build") else Build(None)
+            opened = yield from describe_opened(env, ids, build)
+            result |= {
+                "active_branch_name": opened["branch_name"],
+                "opened_branch": opened["opened_branch"],
+                "url": opened["url"],
+                "hash": opened["hash"],
+                "build_status": opened["status"],
+            }
         return result
 
     def _body(self) -> StartDbtSyncInput:
@@ -291,18 +296,15 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "wait_for_completion to 'if_supported' or False.",
                 field="wait_for_completion",
             )
-        if self.open_branch in ("staging", "dev_mode"):
+        if self.open_branch:
             raise PlatformInputError(
-                f"Nothing was started: {reason}, so the task cannot know when to open the branch "
-                f"(open_branch={self.open_branch!r}). Use open_branch='if_supported', or leave "
-                "open_branch out and open the branch in the platform.",
+                f"Nothing was started: {reason}, so the task cannot know when to open the branch. "
+                "Leave open_branch out and open the branch in the platform.",
                 field="open_branch",
             )
 
-    def _open(
-        self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
-    ) -> Program[dict[str, Any]]:
-        """Open the synced branch, and return the value of `opened`."""
+    def _open(self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome) -> Program[Ids]:
+        """Open the synced branch, and return what the run's ids say of it."""
         branch_name = outcome.branch_name or ids["branch_name"]
         if branch_name is None:
             raise PlatformError(
@@ -310,15 +312,14 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "branch was opened. Give branch_name.",
                 where=f"dbt sync {outcome.sync_job_id}, deployment {ids['deployment_id']}",
             )
-        return (
-            yield from open_and_log(
-                env,
-                deployment_id=ids["deployment_id"],
-                branch_name=branch_name,
-                environment=str(self.open_branch),
-                deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS),
+        env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
+        branch: Ids = {"branch_name": branch_name, "was_open": ids.get("was_open")}
+        if branch["was_open"] is None:
+            branch["was_open"] = yield from is_open(
+                ids["deployment_id"], branch_name, deadline=env.deadline
             )
-        )
+            yield Notify(RunAccepted({**ids, **branch}))
+        return {**branch, "opened": (yield from open_and_log(env, {**ids, **branch}))}
 
     def _equal_sync(self, deployment_id: int, history: SyncsBefore) -> Program[DbtSyncRun | None]:
         """Return the equal sync that is running and that `if_running` says to follow; None if the
@@ -372,7 +373,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         """Return the history before the start, if the task needs it. Raises PlatformInputError if
         the history shows that the tenant would ignore an argument."""
         body = self._body()
-        newer = [
+        newer = [f"ref={body.ref!r}"] if body.ref is not None else []
+        newer += [
             f"{name}={value!r}"
             for name, value in (("source", body.source), ("output_mode", body.output))
             if value in ("manifest", "files")
@@ -392,8 +394,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if history.state == "none" and newer:
             raise PlatformInputError(
                 "Nothing was started: this tenant runs a release before v0.4.0. That release "
-                f"ignores {' and '.join(newer)}, and would sync the dbt repository into a new "
-                "branch. Leave these arguments out.",
+                f"ignores {' and '.join(newer)}, and would sync the ref that is set in the "
+                "platform's dbt integration. Leave these arguments out.",
                 field=newer[0].partition("=")[0],
             )
         return history
@@ -444,21 +446,3 @@ def _reports_status(env: RunEnvironment, ids: Ids) -> Program[bool]:
             deadline=env.deadline,
         )
     )
-
-
-def _about_opened(
-    env: RunEnvironment, ids: Ids, branch_name: str | None
-) -> Program[dict[str, Any]]:
-    """Return the part of the result that describes the opened branch."""
-    if "opened" not in ids:  # the tenant does not report the status of the sync
-        opened: dict[str, Any] = {"branch_name": branch_name}
-    else:
-        build = Build(**ids["build"]) if ids.get("build") else Build(None)
-        opened = yield from describe_opened(env, ids, build)
-    return {
-        "active_branch_name": opened["branch_name"],
-        "environment": opened.get("environment"),
-        "url": opened.get("url"),
-        "hash": opened.get("hash"),
-        "build_status": opened.get("status"),
-    }

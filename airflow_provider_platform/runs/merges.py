@@ -103,8 +103,8 @@ class MergeRunKind(RunKind[Build]):
                     sent_before=sent_before,
                 )
             except PlatformError as error:
-                was_not_sent = sent_before and cannot_have_been_processed(error)
-                if not (may_have_been_processed(error) or was_not_sent):
+                earlier_send_counts = sent_before and cannot_have_been_processed(error)
+                if not (may_have_been_processed(error) or earlier_send_counts):
                     del known["merge"]  # the service has refused it
                 raise
         run: Ids = {**known, "merge": merge.to_json()}
@@ -123,12 +123,10 @@ class MergeRunKind(RunKind[Build]):
         merge = _merge_of(ids)
         if merge is None:
             return False, ids
-        verdict = yield from find_merge(
-            merge, delete_branch=self.delete_branch, deadline=env.deadline
-        )
+        verdict, gone = yield from find_merge(merge, deadline=env.deadline)
         if verdict != MADE:
             return False, ids
-        made = self._found(env, merge)
+        made = merge.answered(env.now, merged=True, branch_deleted=gone)
         yield say(_about(made))
         return True, {**ids, "merge": made.to_json()}
 
@@ -151,6 +149,7 @@ class MergeRunKind(RunKind[Build]):
             yield say(f"{merge.target} is built (commit {outcome.hash})")
         return {
             "branch_name": merge.branch_name,
+            "branch_hash": merge.source_hash,
             "into": merge.target,
             "merged": bool(merge.merged),
             "branch_deleted": merge.branch_deleted,
@@ -165,11 +164,9 @@ class MergeRunKind(RunKind[Build]):
     def _lost(self, env: RunEnvironment, merge: Merge) -> Program[tuple[Merge | None, bool]]:
         """Find a merge whose response was lost. Returns the merge, or None if it must be planned
         again, and whether the task sends it once more to find out."""
-        verdict = yield from find_merge(
-            merge, delete_branch=self.delete_branch, deadline=env.deadline
-        )
+        verdict, gone = yield from find_merge(merge, deadline=env.deadline)
         if verdict == MADE:
-            return self._found(env, merge), False
+            return merge.answered(env.now, merged=True, branch_deleted=gone), False
         if verdict != UNSURE:
             return None, False
         yield warn(
@@ -201,9 +198,6 @@ class MergeRunKind(RunKind[Build]):
             return merge.answered(env.now, merged=False)
         return merge
 
-    def _found(self, env: RunEnvironment, merge: Merge) -> Merge:
-        return merge.answered(env.now, merged=True, branch_deleted=self.delete_branch)
-
     def _waits(self, merge: Merge) -> bool:
         """Return whether the task waits for production's build: a merge builds only production."""
         return self.wait_for_build and merge.production
@@ -217,8 +211,8 @@ def _about(merge: Merge) -> str:
     """Return the line for the log about a merge."""
     if not merge.merged:
         return (
-            f"Nothing to merge: {merge.target} is already at the same commit as "
-            f"{merge.branch_name} ({merge.source_hash})"
+            f"Nothing to merge: {merge.target} already has {merge.branch_name} "
+            f"({merge.source_hash})"
         )
     deleted = " and deleted the branch" if merge.branch_deleted else ""
     built = (

@@ -174,7 +174,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             "tokens": ids["tokens"],
             "verified": outcome.verified,
         }
-        return env.secrets.redact(result)
+        return env.secrets.redact_data(result)
 
     def _selector(self) -> BuildSelector:
         if self.selector is None:

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow_provider_platform.client.defaults import POLL_INTERVAL
+from airflow_provider_platform.client.log_text import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,13 +111,6 @@ class RunAccepted:
 
 
 @dataclass(frozen=True)
-class Blocked:
-    """Another run is active in the thread of the submission."""
-
-    chat_id: str | None
-
-
-@dataclass(frozen=True)
 class LogLine:
     """A line for the task's log."""
 
@@ -125,7 +119,8 @@ class LogLine:
 
     def write(self, log: Log, secrets: KnownSecrets) -> None:
         """Log the line, without secrets."""
-        (log.warning if self.is_warning else log.info)("%s", secrets.redact(self.text))
+        line = log_line(secrets.redact_text(self.text))
+        (log.warning if self.is_warning else log.info)("%s", line)
 
 
 def say(text: str) -> Notify:
@@ -202,7 +197,7 @@ class RunKind(ABC, Generic[OutcomeT]):
         """Return the fields of the trigger's event about the outcome, as plain JSON without
         secrets: the fields of `outcome_class`."""
         fields: Any = outcome
-        return env.secrets.redact({"outcome": asdict(fields)})
+        return env.secrets.redact_data({"outcome": asdict(fields)})
 
     def read_event(
         self, env: RunEnvironment, ids: Ids, event: dict[str, Any]

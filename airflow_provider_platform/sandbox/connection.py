@@ -61,7 +61,6 @@ def web_links(url: str) -> dict[str, str]:
         "dashboard": "dashboards/{dashboard_id}",
         "notification": "notifications/{notification_id}",
         "export": "exports/{job_id}",
-        "file": "file?path={path}&sha256={sha256}",
     }
     return {name: f"{url}/app/{page}" for name, page in pages.items()}
 

@@ -52,6 +52,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     checks: ClassVar[Checks] = {
         "deferrable": arguments.boolean,
     }
+    returns_object: ClassVar[bool] = False
     condition_kind: ClassVar[str]
     """A name of `client.sensor_conditions.KINDS`."""
 

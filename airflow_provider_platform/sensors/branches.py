@@ -20,14 +20,13 @@ class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
     branch that a person or another DAG opened. If this DAG opens the branch, use
     `PlatformOpenBranchOperator`, which waits for the build itself.
 
-    A branch that is not open and a branch that does not exist fail the task at once. A branch
-    without a build (status `none` or `stopped`) is tolerated for a minute. Needs the permission
-    DeploymentRead.
+    A branch that is not open and a branch that does not exist fail the task at once. A branch that
+    sleeps (status `stopped`) or has no build (`none`) gets a request that wakes it, and fails the
+    task after a minute. Needs the permission DeploymentRead.
 
     Returns `{"branch_name", "status", "hash", "mode"}`; `mode` is `production` or `dev_mode`.
 
-    :param branch_name: the branch; for a branch in dev mode, its fork (default: the production
-        branch)
+    :param branch_name: the branch (default: the production branch)
     :param hash: the commit that must be built; the sensor waits while the build is of another
         commit
     """
@@ -35,7 +34,7 @@ class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
     operator_extra_links = Links(BranchLink)
     condition_kind = "build"
     checks: ClassVar[Checks] = {
-        "branch_name": arguments.optional_text,
+        "branch_name": arguments.optional_branch,
         "hash": arguments.optional_text,
     }
 

@@ -8,9 +8,9 @@ from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 
 class PlatformBuildTrigger(RemoteRunTrigger):
-    """Wait for the build of a branch; `run` holds `deployment_id` and `opened` (`branch_name`,
-    `hash`, `opened_at`). The event is `{"status": "success", "outcome": {...}}`. An opened branch
-    stays open: nothing is stopped."""
+    """Wait for the build of a branch; `run` holds `deployment_id`, `branch_name`, `was_open` and
+    `opened` (`hash`, `opened_at`). The event is `{"status": "success", "outcome": {...}}`. To stop
+    is to close the branch, unless it was open before."""
 
     def run_kind(self) -> BranchRunKind:
         return BranchRunKind()

@@ -12,7 +12,7 @@ pytest.importorskip("vl_convert", reason="the extra charts is not installed")
 
 from playwright.sync_api import expect
 
-from airflow_provider_platform.results.charts import render_chart
+from airflow_provider_platform.charts import render_chart
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -110,7 +110,6 @@ def test_a_link_of_the_task_opens_the_thread_with_its_chart(
     page.goto(demo_ui.task_page("ask_agent", "/details"))
     link = page.get_by_role("link", name="Thread", exact=True)
     expect(link).to_be_visible()
-    expect(page.get_by_role("link", name="File", exact=True)).to_be_visible()
     take(page, pictures / "links.png")
     with page.context.expect_page() as opened:
         link.click()

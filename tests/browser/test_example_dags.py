@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHANGED: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"question": "top 5 products", "channel": "#other"},
-    "deliveries": {"delivery_id": 501, "scheduled_task_id": 602},
+    "deliveries": {"delivery_id": 501},
     "model_to_production": {
         "least_orders": 50,
         "delivery_id": 502,
@@ -42,7 +42,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "notifications": {
         "dashboard_id": 502,
         "email": "admin@acme.example.com",
-        "if_exists": "skip",
+        "if_exists": "update",
     },
     "pre_aggregations": {"pre_aggregation": "orders.revenue_by_month", "month": "2025-04"},
     "prompt_per_customer": {"customers": ["Müller 08"]},

@@ -1,30 +1,24 @@
-"""Our declarations against an OpenAPI document, and against the service description's tables.
+"""Our declarations against the table of operations, and against the service description's tables.
 
-The document is `operations.json`, the facts of the service's document, which each clone has.
+The table is made from the service's OpenAPI document (`.ci/operations_table.py`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import runpy
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from pydantic import TypeAdapter
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
 from airflow_provider_platform.client.management.embed.sessions import GenerateSession
 from airflow_provider_platform.client.management.registry import declared_endpoints
-from airflow_provider_platform.contract.compare import Difference, compare
-from airflow_provider_platform.contract.document import read_document
-from airflow_provider_platform.contract.explanations import known_explanations, sort_out
-from airflow_provider_platform.contract.schemas import Shape
+from airflow_provider_platform.client.table.table import operations, resolved
 from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.contract.service_table import (
     ENDPOINTS,
@@ -38,66 +32,17 @@ from tests.contract.service_table import (
 )
 from tests.unit.hooks.test_management_methods import methods
 
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operations.operation import Endpoint
+
 PROJECT = Path(__file__).parents[2]
-SNAPSHOT = Path(__file__).parent / "operations.json"
-REFERENCE = PROJECT.parent / "shared" / "reference" / "platform-api.yaml"
 DECLARED = {(endpoint.method, endpoint.path): endpoint for endpoint in declared_endpoints()}
-
-
-@pytest.fixture(scope="module")
-def document() -> dict[str, Any]:
-    """The document of PLATFORM_OPENAPI (a file or a management address), else the snapshot."""
-    if source := os.environ.get("PLATFORM_OPENAPI"):
-        return read_document(source, token=os.environ.get("PLATFORM_TOKEN"))
-    return json.loads(SNAPSHOT.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def differences(document: dict[str, Any]) -> list[Difference]:
-    return compare(declared_endpoints(), document)
-
-
-def test_snapshot_equals_the_scripts_output() -> None:
-    if not REFERENCE.exists():
-        pytest.skip("the service's document is not beside this checkout")
-    script = runpy.run_path(str(PROJECT / ".ci" / "operations_snapshot.py"))
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    facts = script["snapshot"](yaml.load(REFERENCE.read_text(encoding="utf-8"), loader))
-
-    assert SNAPSHOT.read_text(encoding="utf-8") == script["as_text"](facts)
-
-
-def test_snapshot_contains_no_prose() -> None:
-    def texts(value: Any) -> list[str]:
-        if isinstance(value, dict):
-            return [*value, *(text for item in value.values() for text in texts(item))]
-        if isinstance(value, list):
-            return [text for item in value for text in texts(item)]
-        return [value] if isinstance(value, str) else []
-
-    found = texts(json.loads(SNAPSHOT.read_text(encoding="utf-8")))
-    assert [text for text in found if " " in text] == []
-
-
-def test_every_declaration_agrees_with_the_document(differences: list[Difference]) -> None:
-    findings, _ = sort_out(differences, known_explanations())
-
-    assert not findings, "\n".join(map(str, findings))
-
-
-def test_every_explanation_explains_a_difference(differences: list[Difference]) -> None:
-    if os.environ.get("PLATFORM_OPENAPI"):
-        pytest.skip("the explanations are written for the document of the snapshot")
-
-    _, unneeded = sort_out(differences, known_explanations())
-
-    assert not unneeded
-
-
-def test_every_explanation_names_its_source() -> None:
-    for explanation in known_explanations():
-        assert explanation.because
-        assert explanation.source
+TABLE = {
+    (operation.method, operation.path.rstrip("/")): operation for operation in operations().values()
+}
+"""Releases differ in whether one path ends with a slash."""
+PREFIXES = {"management": "/api", "build": "/build/api"}
+"""What precedes the path of an operation in the table."""
 
 
 def test_each_declaration_has_its_own_method_and_path() -> None:
@@ -108,27 +53,55 @@ def test_each_declaration_has_its_own_method_and_path() -> None:
         assert endpoint.method != "GET" or endpoint.body is None
 
 
-def shape(model: Any) -> Shape:
+def schema_of(model: Any) -> dict[str, Any]:
+    """The schema of an object."""
     schema = TypeAdapter(model).json_schema()
-    return Shape(schema, schema)
+    return schema["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def names(model: Any) -> set[str]:
+    """The fields of an object."""
+    return set(schema_of(model).get("properties", ()))
+
+
+def required(model: Any) -> set[str]:
+    return set(schema_of(model).get("required", ()))
+
+
+@pytest.mark.parametrize("endpoint", DECLARED.values(), ids=lambda endpoint: endpoint.operation_id)
+def test_declaration_agrees_with_the_table_of_operations(endpoint: Endpoint[..., Any]) -> None:
+    """The method and path exist, every field that is declared to be sent does, and what the service
+    requires is required here."""
+    operation = TABLE[endpoint.method, f"{PREFIXES[endpoint.api]}{endpoint.path}".rstrip("/")]
+    if endpoint.query is not None:
+        assert names(endpoint.query) <= set(operation.query["properties"])
+        assert set(operation.query.get("required", ())) <= required(endpoint.query)
+    assert (endpoint.body is None) or operation.body is not None
+    if operation.body_required:
+        assert endpoint.body is not None
+    if endpoint.body is not None:
+        sent = resolved(operation.body or {})
+        if "properties" in sent:
+            assert names(endpoint.body) <= set(sent["properties"])
+            assert set(sent.get("required", ())) <= required(endpoint.body)
 
 
 @pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: row.hook_method)
 def test_every_row_of_the_description_is_declared(row: Row) -> None:
     endpoint = DECLARED[row.method, row.path]
-    query = shape(endpoint.query).properties if endpoint.query else {}
-    body = shape(endpoint.body) if endpoint.body else None
 
-    assert row.query <= set(query)
+    assert row.query <= (names(endpoint.query) if endpoint.query else set())
     for name, values in row.values.items():
-        assert query[name].enum == values
+        choices = json.dumps(schema_of(endpoint.query)["properties"][name])
+        enum = choices.partition('"enum": [')[2].partition("]")[0]
+        assert set(re.findall(r"\w+", enum)) == values
     if row.body | row.optional_body:
-        assert body is not None
-        assert row.body | row.optional_body <= set(body.properties)
-        assert row.body <= body.required
-        assert not row.optional_body & body.required
+        assert endpoint.body is not None
+        assert row.body | row.optional_body <= names(endpoint.body)
+        assert row.body <= required(endpoint.body)
+        assert not row.optional_body & required(endpoint.body)
     if row.answer:
-        assert row.answer <= set(shape(endpoint.answer).properties)
+        assert row.answer <= names(endpoint.answer)
 
 
 @pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: row.hook_method)
@@ -143,14 +116,12 @@ def test_every_resource_of_the_change_history_is_typed(
     module, fields = where
     model = getattr(import_module(f"airflow_provider_platform.client.{module}"), name)
 
-    assert fields <= set(shape(model).properties)
+    assert fields <= names(model)
 
 
 def test_user_oauth_token_has_the_described_fields() -> None:
-    token = shape(UserOAuthToken)
-
-    assert token.required == USER_OAUTH_TOKEN_REQUIRED
-    assert set(token.properties) == USER_OAUTH_TOKEN_REQUIRED | USER_OAUTH_TOKEN_OPTIONAL
+    assert required(UserOAuthToken) == USER_OAUTH_TOKEN_REQUIRED
+    assert names(UserOAuthToken) == USER_OAUTH_TOKEN_REQUIRED | USER_OAUTH_TOKEN_OPTIONAL
 
 
 @pytest.mark.parametrize("path", REMOVED_PATHS)

@@ -11,15 +11,16 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.data_model.branches import (
     MergeToDefaultBranchRequest,
     RemoveBranchQuery,
-    StartDevModeRequest,
+    list_branches,
     merge_to_default,
     remove_branch,
-    start_dev_mode,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators import branches
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
+from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.one_case_in(8)
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 BRANCH = "dbt-sync/main-1"
 modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
-environments = pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
 soon: dict[str, Any] = {"poll_interval": 0.05, "default_args": {"retries": 0}}
 STAGING = {"method": "PUT", "path": "/staging-environment$"}
 
@@ -85,11 +85,10 @@ def errors(run: FinishedRun) -> dict[str, str]:
 
 
 @modes
-@environments
 def test_branch_whose_checks_succeed_is_merged_and_deleted(
-    environment: Any, deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    run = run_dag(gated(environment=environment, deferrable=deferrable))
+    run = run_dag(gated(deferrable=deferrable))
     assert errors(run) == {}
     assert set(run.states.values()) == {"success"}
     assert merged(platform_sandbox) == [BRANCH]
@@ -99,13 +98,12 @@ def test_branch_whose_checks_succeed_is_merged_and_deleted(
 
 
 @pytest.mark.exhaustive
-@environments
 def test_question_sql_and_own_tasks_inside_ask_the_branch(
-    environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     with (
         DAG(dag_id="asked", default_args={"retries": 0}) as dag,
-        branch_gate(BRANCH, group_id="gate", environment=environment, **soon) as gate,
+        branch_gate(BRANCH, group_id="gate", **soon) as gate,
     ):
         ask = PlatformChatOperator(
             task_id="ask", prompt="total revenue", active_branch_name=gate.branch_name
@@ -120,23 +118,18 @@ def test_question_sql_and_own_tasks_inside_ask_the_branch(
     assert errors(run) == {}
     assert run.task("gate.ask").xcoms["queries"][0]["error"] is None
     [asked] = {one.branch for one in platform_sandbox.control.state().runs}
-    assert asked == run.xcom("gate.built")["branch_name"]
-    assert asked.startswith("dev-") == (environment == "dev_mode")
+    assert asked == run.xcom("gate.built")["branch_name"] == BRANCH
 
 
 @pytest.mark.exhaustive
 @modes
-@environments
 def test_branch_whose_check_fails_is_closed_and_kept(
-    environment: Any,
     deferrable: bool,
     run_dag: RunDag,
     platform_sandbox: Sandbox,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run = run_dag(
-        gated("SELECT nothing FROM nowhere", environment=environment, deferrable=deferrable)
-    )
+    run = run_dag(gated("SELECT nothing FROM nowhere", deferrable=deferrable))
     assert run.state == "failed"
     assert run.states["branch_gate.merge"] == run.states["publish"] == "upstream_failed"
     assert run.states["branch_gate.close"] == run.states["branch_gate.delete"] == "success"
@@ -180,6 +173,173 @@ def test_branch_whose_check_is_skipped_is_closed_and_kept(
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
+class TestLenientRules:
+    """A last task that runs after a failure, such as a report, does not decide the merge."""
+
+    @staticmethod
+    def reported(rule: str, **gate_arguments: Any) -> DAG:
+        with (
+            DAG(dag_id="reported", default_args={"retries": 0}) as dag,
+            branch_gate(BRANCH, **{**soon, **gate_arguments}) as gate,
+        ):
+            # Airflow refuses another rule right after a setup.
+            @task(trigger_rule="all_success")
+            def check(branch: str) -> None:
+                raise ValueError(f"{branch} is wrong")
+
+            @task(trigger_rule="all_success")
+            def good(branch: str) -> None: ...
+
+            @task(trigger_rule=rule)
+            def report() -> str:
+                return "reported"
+
+            [check(gate.branch_name), good(gate.branch_name)] >> report()
+        return dag
+
+    @pytest.mark.one_case_in(1)
+    @pytest.mark.parametrize("rule", ["all_done", "one_done", "one_success", "always"])
+    def test_branch_with_a_failed_check_is_not_merged(
+        self, rule: str, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(self.reported(rule))
+        assert run.states["branch_gate.report"] == "success"
+        assert run.states["branch_gate.merge"] == "upstream_failed"
+        assert merged(platform_sandbox) == []
+        assert BRANCH in platform_sandbox.control.branches()
+
+    @pytest.mark.exhaustive
+    def test_default_rule_of_the_group_does_not_merge_either(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        defaults = {"retries": 0, "trigger_rule": "all_done"}
+        run = run_dag(self.reported("all_done", default_args=defaults))
+        assert run.states["branch_gate.merge"] == "upstream_failed"
+        assert merged(platform_sandbox) == []
+
+    @pytest.mark.exhaustive
+    def test_check_that_runs_although_the_branch_is_not_open_does_not_ask_production(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.add_branch(BRANCH, compiles=False)
+        with (
+            DAG(dag_id="always", default_args={"retries": 0}) as dag,
+            branch_gate(BRANCH, **soon) as gate,
+        ):
+
+            @task
+            def begin() -> None: ...
+
+            begin() >> PlatformQueryOperator(
+                task_id="count",
+                sql=COUNT,
+                branch_name=f"{gate.branch_name}",
+                trigger_rule="all_done",
+            )
+        run = run_dag(dag)
+        assert "strip" in errors(run)["branch_gate.count"]
+        assert not [
+            one for one in platform_sandbox.control.state().requests if "cubesql" in one.path
+        ]
+
+    @pytest.mark.exhaustive
+    def test_check_after_an_opening_that_somebody_marked_as_successful_does_not_ask_production(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        dag = gated()
+        dag.get_task("branch_gate.built").execute = lambda _: None
+        run = run_dag(dag)
+        assert "would ask production" in errors(run)["branch_gate.count"]
+        assert merged(platform_sandbox) == []
+
+
+@pytest.mark.parametrize("key", ["do_xcom_push", "multiple_outputs", "wait_for_build"])
+def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
+    key: str, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    asked = []
+    with (
+        DAG(dag_id="defaults", default_args={"retries": 0, key: False}) as dag,
+        branch_gate(BRANCH, **{**soon, "default_args": {"retries": 0, key: False}}) as gate,
+    ):
+
+        @task
+        def own(branch: str) -> None:
+            asked.append(branch)
+
+        own(gate.branch_name)
+    run = run_dag(dag)
+    assert errors(run) == {}
+    assert (asked, merged(platform_sandbox)) == ([BRANCH], [BRANCH])
+    assert run.xcom("branch_gate.merge")["status"] == "built"
+
+
+def test_branch_that_was_open_before_stays_open(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.open_branch(BRANCH)
+    run = run_dag(gated("SELECT nothing FROM nowhere"))
+    assert run.xcom("branch_gate.close")["closed"] is False
+    assert is_open(BRANCH)
+
+
+@modes
+def test_sleeping_branch_is_woken(
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.open_branch(BRANCH)
+    platform_sandbox.control.advance(3600)
+    run = run_dag(gated(deferrable=deferrable))
+    assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+
+
+@pytest.mark.exhaustive
+def test_branch_with_new_commits_after_the_merge_is_not_deleted(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    dag = gated(remove_on_upstream=True)
+
+    def commits(*_: Any) -> None:
+        platform_sandbox.control.add_branch(BRANCH)
+
+    dag.get_task("branch_gate.merge").post_execute = commits
+    run = run_dag(dag)
+    assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+    assert run.xcom("branch_gate.delete")["deleted"] is False
+    assert BRANCH in platform_sandbox.control.branches()
+
+
+@pytest.mark.parametrize("state", ["upstream_failed", "failed", "skipped", None])
+def test_cleared_gate_that_fails_keeps_the_branch_that_its_first_pass_merged(
+    state: str | None, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`merge` did not run again, so Airflow has kept the XComs of the first pass."""
+    delete: Any = gated().get_task("branch_gate.delete")
+    delete.branch_name = BRANCH
+    delete.hash = next(
+        one.last_hash for one in PlatformHook().iterate(list_branches()) if one.name == BRANCH
+    )
+    monkeypatch.setattr(branches, "get_task_states", lambda _: state)
+    assert delete.execute(TaskTries().context())["deleted"] is False
+    assert BRANCH in platform_sandbox.control.branches()
+    monkeypatch.setattr(branches, "get_task_states", lambda _: "success")
+    assert delete.execute(TaskTries().context())["deleted"] is True
+
+
+@pytest.mark.exhaustive
+def test_gate_removes_the_branch_upstream_too(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    run_dag(gated(remove_on_upstream=True))
+    [sent] = [one for one in platform_sandbox.control.state().requests if one.method == "DELETE"]
+    assert "removeOnUpstream=true" in sent.query
+
+
+@pytest.mark.exhaustive
+def test_gate_is_skipped_on_a_tenant_without_staging(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(release="0.3.0")
+    run = run_dag(gated(if_unsupported="skip"))
+    assert set(run.states.values()) == {"skipped"}
+
+
 class TestTeardownThatFails:
     """Closing fails: the branch's staging environment cannot be switched off."""
 
@@ -207,17 +367,17 @@ class TestTeardownThatFails:
         assert BRANCH not in platform_sandbox.control.branches()  # which closes it too
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("delete", "branches"),
-    [("on_success", ["dev", "main"]), ("never", [BRANCH, "dev", "main"])],
+    [({}, [BRANCH, "dev", "main"]), ({"delete": "on_success"}, ["dev", "main"])],
+    ids=["kept by default", "deleted if asked for"],
 )
 def test_gate_without_merge_only_checks_the_branch(
     delete: Any, branches: list[str], run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     """As one must whose token has SchemaUpdateDevBranches, which may not merge."""
     platform_sandbox.control.set(dev_branches_only=True)
-    run = run_dag(gated(merge="never", delete=delete))
+    run = run_dag(gated(merge="never", **delete))
     assert errors(run) == {}
     assert run.states["branch_gate.passed"] == run.states["publish"] == "success"
     assert (merged(platform_sandbox), platform_sandbox.control.branches()) == ([], branches)
@@ -238,7 +398,7 @@ def test_gate_that_may_not_publish_says_which_permission_it_lacks(
 def test_branch_is_deleted_after_a_failure_if_asked_for(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    run = run_dag(gated("SELECT nothing FROM nowhere", delete="always", environment="dev_mode"))
+    run = run_dag(gated("SELECT nothing FROM nowhere", delete="always"))
     assert run.state == "failed"
     assert platform_sandbox.control.branches() == ["dev", "main"]
 
@@ -280,11 +440,10 @@ def merge_by_hand() -> None:
 
 
 @pytest.mark.exhaustive
-@environments
 def test_branch_deleted_during_the_checks_fails_the_check(
-    environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    run = run_dag(gated(first=delete_by_hand, environment=environment))
+    run = run_dag(gated(first=delete_by_hand))
     assert run.state == "failed"
     assert "branch_gate.close" not in errors(run)
     assert run.states["branch_gate.delete"] == "success"
@@ -292,45 +451,53 @@ def test_branch_deleted_during_the_checks_fails_the_check(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("merge_commit", "state", "words"),
-    [
-        ("own", "failed", "merged nothing"),
-        ("fast_forward", "success", None),
-    ],
-)
+@pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
 def test_branch_merged_by_another_user_during_the_checks_is_not_merged_twice(
-    merge_commit: Any, state: str, words: str | None, run_dag: RunDag, platform_sandbox: Sandbox
+    merge_commit: Any, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.set(merge_commit=merge_commit)
     run = run_dag(gated(first=merge_by_hand))
-    assert run.state == run.states["branch_gate.merge"] == state
-    assert words is None or words in errors(run)["branch_gate.merge"]
+    assert (run.state, run.xcom("branch_gate.merge")["merged"]) == ("success", False)
     assert merged(platform_sandbox) == [BRANCH]
-    assert (BRANCH in platform_sandbox.control.branches()) == (state == "failed")
+    assert BRANCH not in platform_sandbox.control.branches()
+
+
+@pytest.mark.exhaustive
+def test_merge_of_nothing_is_no_success_if_production_has_other_files(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    def refuses_and_moves() -> None:
+        platform_sandbox.control.set(merge_outcome="nothing", build_delay=0, build_seconds=0)
+        platform_sandbox.control.add_branch("main")
+
+    run = run_dag(gated(first=refuses_and_moves))
+    assert "answered that it merged nothing" in errors(run)["branch_gate.merge"]
+    assert BRANCH in platform_sandbox.control.branches()
 
 
 class TestTwoGatesOnOneBranch:
     """Both have opened the branch; the second one checks it when the first one is done."""
 
     @staticmethod
-    def two_gates(**first: Any) -> DAG:
+    def two_gates(first: str, **arguments: Any) -> DAG:
+        """Gate `first` opens the branch first; gate one is done before gate two checks."""
         with DAG(dag_id="two_gates", default_args={"retries": 0}) as dag:
-            with branch_gate(BRANCH, group_id="one", **{**soon, **first}) as one:
+            with branch_gate(BRANCH, group_id="one", **{**soon, **arguments}) as one:
                 early = counting(one)
-            environment = {"environment": first.get("environment", "staging")}
-            with branch_gate(BRANCH, group_id="two", **soon, **environment) as two:
+            with branch_gate(BRANCH, group_id="two", **soon) as two:
                 late = counting(two)
+        second = "two" if first == "one" else "one"
+        dag.get_task(f"{first}.built") >> dag.get_task(f"{second}.open")
         dag.get_task("two.built") >> early
-        dag.get_task("one.close") >> late
+        dag.get_task("one.delete" if "delete" not in arguments else "one.close") >> late
         return dag
 
     @pytest.mark.exhaustive
-    @environments
+    @pytest.mark.parametrize("first", ["one", "two"])
     def test_branch_is_merged_once_and_the_second_gate_fails(
-        self, environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+        self, first: str, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
-        run = run_dag(self.two_gates(environment=environment))
+        run = run_dag(self.two_gates(first))
         assert (run.state, run.states["one.merge"]) == ("failed", "success")
         assert run.states["two.count"] == "failed"
         assert run.states["two.merge"] == "upstream_failed"
@@ -338,15 +505,14 @@ class TestTwoGatesOnOneBranch:
         assert platform_sandbox.control.branches() == ["dev", "main"]
 
     @pytest.mark.exhaustive
-    @environments
-    def test_gate_without_merge_leaves_a_closed_branch_to_a_second_gate(
-        self, environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    @pytest.mark.parametrize(("first", "state"), [("one", "failed"), ("two", "success")])
+    def test_gate_that_opened_the_branch_closes_it(
+        self, first: str, state: str, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
-        run = run_dag(self.two_gates(environment=environment, merge="never", delete="never"))
-        assert (run.state, run.states["one.passed"]) == ("failed", "success")
-        assert set(errors(run)) == {"two.count"}
-        assert merged(platform_sandbox) == []
-        assert BRANCH in platform_sandbox.control.branches()
+        run = run_dag(self.two_gates(first, merge="never", delete="never"))
+        assert (run.state, run.states["one.passed"]) == (state, "success")
+        assert run.xcom("one.close")["closed"] is (first == "one")
+        assert run.states["two.count"] == state
 
 
 @pytest.mark.exhaustive
@@ -383,44 +549,6 @@ def test_mapped_gates_do_not_affect_each_other(run_dag: RunDag, platform_sandbox
         assert run.xcom("proved.branch_gate.check", map_index=at) == names[at]
 
 
-class TestDevMode:
-    @pytest.mark.exhaustive
-    def test_second_gate_of_a_token_is_refused_and_the_first_continues(
-        self, run_dag: RunDag, platform_sandbox: Sandbox
-    ) -> None:
-        platform_sandbox.control.add_branch("theirs")
-        body = StartDevModeRequest.build(branch_name="theirs")
-        fork = PlatformHook().run(start_dev_mode(body=body)).branch_name
-        platform_sandbox.control.advance(60)
-        run = run_dag(gated(environment="dev_mode"))
-        error = errors(run)["branch_gate.open"]
-        assert error.startswith("DevModeBusyError")
-        assert f"dev mode on another branch, {fork}" in error
-        assert run.states["branch_gate.close"] == "upstream_failed"
-        assert is_open(str(fork))
-        assert merged(platform_sandbox) == []
-
-    @pytest.mark.exhaustive
-    def test_gate_takes_over_the_fork_of_its_own_branch(
-        self, run_dag: RunDag, platform_sandbox: Sandbox
-    ) -> None:
-        """As a retry does."""
-        PlatformHook().run(start_dev_mode(body=StartDevModeRequest.build(branch_name=BRANCH)))
-        run = run_dag(gated(environment="dev_mode"))
-        assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
-
-    def test_mapped_gate_is_refused_when_the_dag_is_parsed(self) -> None:
-        with DAG(dag_id="mapped"):
-
-            @task_group
-            def proved(name: str) -> None:
-                with branch_gate(name, environment="dev_mode"):
-                    pass
-
-            with pytest.raises(PlatformInputError, match="mapped task group cannot use dev mode"):
-                proved.expand(name=["one", "two"])
-
-
 class TestGraph:
     def test_tasks_inside_run_between_opening_and_closing(self) -> None:
         with DAG(dag_id="graph") as dag:
@@ -447,11 +575,40 @@ class TestGraph:
         assert after("built") == {"first", "alone", "merge", "close", "delete"}
         assert after("second") == after("alone") == {"merge", "close"}
         # Also where another task has failed, `close` waits for one that is still running.
-        assert after("first") == {"second", "close"}
+        assert after("first") == {"second", "merge", "close"}
         assert after("merge") == {"close", "delete"}
         assert after("close") == {"delete"}
         assert all(tasks[name].is_setup for name in ("open", "built"))
         assert all(tasks[name].is_teardown for name in ("close", "delete"))
+
+    def test_task_that_is_added_later_is_refused(self) -> None:
+        with DAG(dag_id="late"):
+            with branch_gate(BRANCH) as gate:
+                counting(gate)
+            with pytest.raises(PlatformInputError, match="after the end of its with block"), gate:
+                counting(gate).task_id = "late"
+
+    def test_merge_waits_for_setups_but_not_for_teardowns_of_the_author(self) -> None:
+        with DAG(dag_id="own_teardown") as dag, branch_gate(BRANCH):
+
+            @task
+            def make() -> None: ...
+
+            @task
+            def check() -> None: ...
+
+            @task
+            def clean() -> None: ...
+
+            made = make()
+            made >> check() >> clean().as_teardown(setups=made)
+        merge = dag.get_task("branch_gate.merge")
+        assert merge.upstream_task_ids == {
+            "branch_gate.built",
+            "branch_gate.make",
+            "branch_gate.check",
+        }
+        assert "branch_gate.clean" in dag.get_task("branch_gate.close").upstream_task_ids
 
     def test_clearing_a_task_inside_opens_the_branch_again(self) -> None:
         dag = gated()
@@ -464,7 +621,7 @@ class TestGraph:
         [
             {"merge": "always"},
             {"delete": "perhaps"},
-            {"environment": "production"},
+            {"if_unsupported": "perhaps"},
             {"into": "main"},
             {"timeout": 0},
             {"merge_timeout": -1},

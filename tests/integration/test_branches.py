@@ -36,16 +36,14 @@ def builds(platform_sandbox: Sandbox) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.one_case_in(3)
 @modes
-@pytest.mark.parametrize("environment", ["staging", "dev_mode"])
 def test_a_synced_branch_is_opened_asked_queried_and_closed(
-    environment: Any, deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     with DAG(dag_id="open_ask_close") as dag:
         sync = PlatformDbtSyncOperator(task_id="sync", ref="main", deferrable=deferrable, **soon)
         branch = PlatformOpenBranchOperator(
             task_id="open",
             branch_name=sync.output["branch_name"],
-            environment=environment,
             deferrable=deferrable,
             **soon,
         )
@@ -57,9 +55,7 @@ def test_a_synced_branch_is_opened_asked_queried_and_closed(
             task_id="count", sql=COUNT, branch_name=name, deferrable=deferrable, retries=0
         )
         close = PlatformCloseBranchOperator(
-            task_id="close",
-            branch_name=name,
-            environment=branch.output["environment"],
+            task_id="close", branch_name=branch.output["opened_branch"]
         ).as_teardown(setups=branch)
         [ask, count] >> close
     run = run_dag(dag)
@@ -69,7 +65,7 @@ def test_a_synced_branch_is_opened_asked_queried_and_closed(
     opened = run.task("open").xcoms
     assert opened["return_value"]["opened_branch"] == run.task("sync").xcoms["branch_name"]
     assert opened["return_value"]["branch_name"] == opened["branch_name"]
-    assert (opened["environment"], opened["status"]) == (environment, "built")
+    assert opened["status"] == "built"
     assert int(run.task("count").xcoms["return_value"]["rows"][0][0]) > 0
     assert run.task("ask").xcoms["queries"][0]["error"] is None
     assert run.task("close").xcoms["return_value"]["closed"] is True
@@ -82,7 +78,7 @@ def test_a_sync_opens_its_branch_itself(
 ) -> None:
     with DAG(dag_id="sync_and_open") as dag:
         sync = PlatformDbtSyncOperator(
-            task_id="sync", open_branch="dev_mode", deferrable=deferrable, **soon
+            task_id="sync", open_branch=True, deferrable=deferrable, **soon
         )
         PlatformQueryOperator(
             task_id="count", sql=COUNT, branch_name=sync.output["active_branch_name"], retries=0
@@ -90,7 +86,7 @@ def test_a_sync_opens_its_branch_itself(
     run = run_dag(dag)
     assert run.task("count").error is None
     synced = run.task("sync").xcoms["return_value"]
-    assert synced["active_branch_name"].startswith("dev-")
+    assert synced["active_branch_name"] == synced["branch_name"]
     assert (synced["status"], synced["build_status"]) == ("COMPLETED", "built")
     assert synced["result"]["cubeCount"] == 3
 
@@ -103,7 +99,7 @@ def test_a_model_that_does_not_compile_shows_when_its_branch_is_opened(
         PlatformDbtSyncOperator(
             task_id="sync",
             branch_name="broken",
-            open_branch="if_supported",
+            open_branch=True,
             deferrable=deferrable,
             **soon,
         )
@@ -134,6 +130,11 @@ class TestSensor:
         again = sense(branch_name="theirs", hash=found["hash"]).xcoms["return_value"]
         assert again == found
 
+    def test_sensor_wakes_a_branch_that_sleeps(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.open_branch("theirs")
+        platform_sandbox.control.advance(3600)
+        assert sense(branch_name="theirs").xcoms["return_value"]["status"] == "built"
+
     def test_sensor_without_a_name_waits_for_production(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -143,10 +144,9 @@ class TestSensor:
     def test_sensor_waits_until_production_is_warm(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
-        platform_sandbox.control.set(build_delay=0, build_seconds=0, warmup_seconds=1000)
-        platform_sandbox.control.add_branch("main")
+        platform_sandbox.control.report_build("main", "warmup")
         assert "timed out" in sense(timeout=0.5).error
-        platform_sandbox.control.advance(1001)
+        platform_sandbox.control.report_build("main", None)
         assert sense().xcoms["return_value"]["status"] == "built"
 
     def test_sensor_fails_for_a_branch_that_is_not_open(

@@ -1,4 +1,4 @@
-"""Deliveries and scheduled tasks against the sandbox: both ways to wait give the same XComs, errors
+"""Deliveries against the sandbox: both ways to wait give the same XComs, errors
 and states."""
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from airflow_provider_platform.operators.deliveries import (
     PlatformPauseDeliveryOperator,
     PlatformResumeDeliveryOperator,
     PlatformRunDeliveryOperator,
-    PlatformRunScheduledTaskOperator,
 )
 
 if TYPE_CHECKING:
@@ -27,14 +26,12 @@ MODES = {"on the worker": False, "deferred": True}
 
 @pytest.fixture(params=MODES.values(), ids=MODES.keys())
 def run_now(request: pytest.FixtureRequest, run_dag: RunDag) -> Any:
-    """Run a delivery or a task in a DAG of its own; returns the finished task."""
+    """Run a delivery in a DAG of its own; returns the finished task."""
 
-    def run(operator: Any = PlatformRunDeliveryOperator, **arguments: Any) -> FinishedTask:
+    def run(**arguments: Any) -> FinishedTask:
         ids = {"delivery_id": "{{ params.id }}"}
-        if operator is PlatformRunScheduledTaskOperator:
-            ids = {"scheduled_task_id": "{{ params.task }}"}
-        with DAG(dag_id="run", params={"id": 501, "task": 601, "nothing": None}) as dag:
-            operator(
+        with DAG(dag_id="run", params={"id": 501, "nothing": None}) as dag:
+            PlatformRunDeliveryOperator(
                 task_id="run",
                 deferrable=request.param,
                 retries=0,
@@ -45,19 +42,14 @@ def run_now(request: pytest.FixtureRequest, run_dag: RunDag) -> Any:
     return run
 
 
-@pytest.mark.parametrize(
-    "operator", [PlatformRunDeliveryOperator, PlatformRunScheduledTaskOperator]
-)
-def test_delivery_result_is_the_same_in_both_modes(
-    run_now: Any, operator: Any, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.set(delivery_seconds=0.4, task_seconds=0.4)
-    task = run_now(operator, if_running="{{ params.nothing }}")
+def test_delivery_result_is_the_same_in_both_modes(run_now: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(delivery_seconds=0.4)
+    task = run_now(if_running="{{ params.nothing }}")
     assert task.error is None
     result = task.xcoms["return_value"]
     assert {key: task.xcoms[key] for key in result} == result
     assert result["started"] is True
-    assert result["status"] in ("succeeded", "complete")
+    assert result["status"] == "succeeded"
 
 
 @pytest.mark.one_case_in(3)
@@ -116,4 +108,4 @@ def test_schedule_is_resumed_after_a_failed_delivery(
         pause >> deliver >> resume.as_teardown(setups=[pause])
     run = run_dag(dag)
     assert run.states == {"pause": "success", "deliver": "failed", "resume": "success"}
-    assert run.xcom("resume")["status"] == "active"
+    assert run.xcom("resume")["delivery"]["status"] == "active"

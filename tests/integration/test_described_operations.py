@@ -103,7 +103,13 @@ def test_ai_widget_thread_is_attached(hook: PlatformHook) -> None:
 def test_embed_tenant_is_deleted_under_either_path(
     hook: PlatformHook, platform_sandbox: Sandbox, path: str, other: str
 ) -> None:
-    platform_sandbox.control.set(embed_tenant_path=path, embed_tenant_other_path=other)
+    platform_sandbox.control.set(embed_tenant_path=path)
+    end = "retail$" if path == "slash" else "retail/$"
+    refused = {"method": "DELETE", "path": f"embed-tenants/acme-{end}"}
+    if other == "405":
+        platform_sandbox.control.fault("status", status=405, **refused)
+    elif other == "redirect":
+        platform_sandbox.control.fault("redirect", status=308, **refused)
     assert [tenant.name for tenant in hook.iterate(list_embed_tenants())] == ["acme-retail"]
     hook.delete_embed_tenant("acme-retail")
     assert list(hook.iterate(list_embed_tenants())) == []

@@ -138,7 +138,7 @@ def test_running_the_notifications_example_twice_leaves_one_schedule(
             EXAMPLES / "notifications.py",
             conf=PARAMETERS["notifications"] | {"if_exists": if_exists},
         )
-        for if_exists in ("fail", "skip")
+        for if_exists in ("fail", "update")
     )
     made = [run.xcom("create_weekly_mail")["id"] for run in (first, second)]
     assert made[0] == made[1]

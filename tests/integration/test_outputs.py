@@ -12,6 +12,12 @@ from airflow_provider_platform._airflow import XCOM_TAKES_NONE
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.notifications import (
+    PlatformCreateNotificationOperator,
+    PlatformNotificationRecipientsOperator,
+)
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
@@ -125,3 +131,28 @@ def test_multiple_outputs_false_pushes_no_single_keys(
     assert "answer" in run.xcom("whole")
     assert not {"answer", "usage"} & set(run.task("whole").xcoms)
     assert not {"answer", "usage", "return_value"} & set(run.task("nothing").xcoms)
+
+
+def test_every_object_is_pushed_key_by_key(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    with DAG(dag_id="objects") as dag:
+        create = PlatformCreateNotificationOperator(
+            task_id="create", dashboard_id=501, schedule_type="DAILY", hour=7
+        )
+        who = PlatformNotificationRecipientsOperator(
+            task_id="who",
+            notification_id=create.output["id"],
+            add=[{"type": "USER", "email": "analyst@acme.example.com"}],
+        )
+        clone = PlatformDuplicateWorkbookOperator(task_id="clone", workbook_id=301)
+        query = PlatformQueryOperator(task_id="query", sql="SELECT 1 AS one", deferrable=False)
+
+        @task
+        def take(workbook: Any, rows: Any) -> list[Any]:
+            return [workbook, rows]
+
+        who >> take(clone.output["id"], query.output["rows"])
+    run = succeeded(run_dag(dag))
+    created = run.xcom("create")
+    assert run.xcom("create", "id") == created["id"]
+    assert [recipient["email"] for recipient in run.xcom("who")] == ["analyst@acme.example.com"]
+    assert run.xcom("take") == [run.xcom("clone")["id"], run.xcom("query")["rows"]]

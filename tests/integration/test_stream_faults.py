@@ -80,8 +80,7 @@ def test_connection_cut_after_any_record_gives_the_same_answer(
 REPLAYS: list[dict[str, Any]] = [
     {"replay": "before_cutoff"},
     {"replay": "after_cutoff"},
-    {"replay": "after_cutoff", "replay_form": "raw"},
-    {"replay": "overlap", "replay_overlap": 3},
+    {"replay": "overlap"},
     {"follow_up": "state"},
     {"follow_up": "state", "history": "none"},
 ]
@@ -140,19 +139,6 @@ def test_half_an_answer_in_the_thread_is_not_an_answer(platform_sandbox: Sandbox
     assert len(looks) == 1
 
 
-@pytest.mark.parametrize("kind", ["none", "deltas_only", "cut"])
-def test_a_stream_under_another_content_type_is_read(
-    short_timeout_sandbox: Sandbox, kind: str
-) -> None:
-    expected = undisturbed(short_timeout_sandbox)
-    short_timeout_sandbox.control.set(stream_type="html")
-    if kind != "none":
-        short_timeout_sandbox.control.fault(kind, **({"after": 8} if kind == "cut" else {}))
-    assert same(ask(), expected)
-    assert_asked_once(short_timeout_sandbox)
-    assert PlatformHook().test_connection()[0]
-
-
 @pytest.mark.parametrize("shape", ["type_data", "role", "json"])
 def test_state_messages_in_every_form_confirm_an_answer(
     platform_sandbox: Sandbox, shape: str
@@ -173,14 +159,6 @@ def test_refusal_may_span_several_lines(platform_sandbox: Sandbox) -> None:
     ok, message = PlatformHook().test_connection()
     assert not ok
     assert "the key is revoked" in message
-
-
-@pytest.mark.parametrize("form", ["text", "json_text"])
-def test_task_waits_for_a_busy_thread_in_every_form_of_body(
-    platform_sandbox: Sandbox, form: str
-) -> None:
-    platform_sandbox.control.set(busy_answer=form)
-    wait_for_a_busy_thread(platform_sandbox)
 
 
 def test_line_separators_inside_a_text_are_kept(platform_sandbox: Sandbox) -> None:

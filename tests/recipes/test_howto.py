@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {page.stem: page for page in sorted((DOCS / "howto").glob("*.md"))}
-PAGES["migration"] = DOCS / "migration.md"
 PIECE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -41,7 +40,7 @@ def run_page(name: str, run_dag: RunDag, folder: Path) -> FinishedRun:
 def test_code_of_a_page_is_a_dag_that_succeeds(
     name: str, platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
-    # What the page of pre-aggregations and the one on moving ask the reader to switch on.
+    # What the page of pre-aggregations asks the reader to switch on.
     platform_sandbox.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
     run = run_page(name, run_dag, tmp_path)
     assert run.states, f"{name} has no tasks"
@@ -49,7 +48,7 @@ def test_code_of_a_page_is_a_dag_that_succeeds(
 
 
 def test_every_page_shows_the_hook_and_how_to_wait() -> None:
-    for name in PAGES.keys() - {"index", "migration"}:
+    for name in PAGES.keys() - {"index"}:
         text = PAGES[name].read_text()
         assert "PlatformHook" in text, name
         assert "deferrable" in text, name
@@ -57,5 +56,5 @@ def test_every_page_shows_the_hook_and_how_to_wait() -> None:
 
 def test_the_overview_links_to_every_page() -> None:
     text = PAGES["index"].read_text()
-    for name in PAGES.keys() - {"index", "migration"}:
+    for name in PAGES.keys() - {"index"}:
         assert f"]({name}.md)" in text, name

@@ -139,6 +139,16 @@ def test_dashboard_that_requires_review_is_left_to_a_person_and_exported(
     assert (tmp_path / "dashboard.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_night_ends_without_a_delivery_where_deliveries_are_not_activated(
+    dag: DAG, platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
+    platform_sandbox.control.set(deliveries_activated=False)
+    run = run_dag(dag, conf=conf(tmp_path))
+    assert (run.state, run.states["deliver_report"]) == ("success", "skipped")
+    assert changes(platform_sandbox) == [("branches", "merged"), ("dashboards", "published")]
+    assert (tmp_path / "dashboard.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_production_that_does_not_build_fails_the_merge_and_is_not_published(
     dag: DAG, platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:

@@ -1,13 +1,11 @@
 """README's DAG and the two pipelines at tenants of each release.
 
-A synced branch answers nobody until it is open. Staging environments came with v0.4.0, dev mode
-with v0.3.0; a tenant of July 2026 has neither.
+A synced branch answers nobody until it is open, which needs v0.4.0.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = PROJECT / "example_dags"
-STAGING, DEV_MODE, JULY = "0.19.1", "0.3.0", "0.2.1"
+BEFORE_STAGING = ["0.3.0", "0.2.1"]
 OTHERS = ["dev", "main"]
 """The branches that the sandbox has at the start."""
 
@@ -94,7 +92,7 @@ def test_staging_branch_is_opened_asked_closed_and_deleted(
     run = run_dag(pipeline)
     assert set(run.states.values()) == {"success"}, run.states
     branch = synced(run)
-    about_it = changes(platform_sandbox, "staging-environments", "branches", "dev-mode")
+    about_it = changes(platform_sandbox, "staging-environments", "branches")
     assert [entry for entry in about_it if entry[0] != "merged"] == [
         ("enabled", branch),
         ("disabled", branch),
@@ -119,112 +117,23 @@ def test_question_is_asked_once_on_the_opened_branch(
     assert len(seen.messages) == len(seen.syncs) == 1
 
 
-@asking_pipelines
-def test_dev_mode_fork_is_asked_and_left(
-    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    platform_sandbox.control.set(release=DEV_MODE)
-    run = run_dag(pipeline)
-    assert set(run.states.values()) == {"success"}, run.states
-    fork = run.xcom("open_branch", "branch_name")
-    assert fork.startswith("dev-")
-    seen = platform_sandbox.control.state()
-    assert [entry.branch for entry in seen.runs] == [fork]
-    assert changes(platform_sandbox, "dev-mode", "staging-environments") == [
-        ("entered", fork),
-        ("left", fork),
-    ]
-    # This release cannot delete branches by API, and the task says so.
-    assert run.xcom("delete_branch")["deleted"] == []
-    assert platform_sandbox.control.branches() == sorted([*OTHERS, fork, synced(run)])
-
-
-def test_dev_mode_fork_and_its_branch_are_deleted(
-    platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    dag = dag_runs.load_dag(EXAMPLES / "nightly_pipeline.py", "nightly_pipeline")
-    dag.get_task("open_branch").environment = "dev_mode"  # type: ignore[attr-defined]
-    run = run_dag(dag)
-    assert set(run.states.values()) == {"success"}
-    fork = run.xcom("open_branch", "branch_name")
-    assert changes(platform_sandbox, "dev-mode", "branches") == [
-        ("entered", fork),
-        ("left", fork),
-        ("deleted", fork),
-        ("deleted", synced(run)),
-    ]
-    assert platform_sandbox.control.branches() == OTHERS
-
-
-@asking_pipelines
-def test_retry_opens_the_branch_of_a_sync_with_an_unreadable_status(
-    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    """Releases between v0.3.0 and v0.4.0 open branches and do not report how a sync goes."""
-    platform_sandbox.control.set(release=DEV_MODE, dbt_pace=0.5)
-    opening = pipeline.get_task("open_branch")
-    opening.retries, opening.retry_delay = 20, timedelta(seconds=1)
-    assert set(run_dag(pipeline).states.values()) == {"success"}
-    assert len(platform_sandbox.control.state().syncs) == 1
-
-
-@asking_pipelines
-def test_tenant_of_july_continues_with_a_warning_on_an_open_branch(
-    pipeline: DAG,
-    platform_sandbox: Sandbox,
-    run_dag: RunDag,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    platform_sandbox.control.set(release=JULY)
-    platform_sandbox.control.open_branch("nightly")
-    pipeline.get_task("sync_dbt").branch_name = "nightly"  # type: ignore[attr-defined]
-    run = run_dag(pipeline)
-    assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
-    assert [entry.branch for entry in platform_sandbox.control.state().runs] == ["nightly"]
-    assert capsys.readouterr().out.count("This tenant has no operation that opens a branch") == 1
-    assert changes(platform_sandbox, "branches", "staging-environments", "dev-mode") == []
-    assert answers("nightly")
-
-
-@asking_pipelines
-def test_retry_asks_again_if_the_branch_was_being_built(
-    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    """A tenant of July 2026 builds an open branch again after a sync and cannot report it."""
-    control = platform_sandbox.control
-    control.set(release=JULY, build_seconds=600)
-    control.open_branch("nightly")
-    pipeline.get_task("sync_dbt").branch_name = "nightly"  # type: ignore[attr-defined]
-    asking = pipeline.get_task("ask_agent")
-    asking.retries, asking.retry_delay = 1, timedelta(seconds=1)
-    asking.on_retry_callback = [lambda _: control.advance(600)]  # which ends the build
-    run = run_dag(pipeline)
-    assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
-    assert len(control.state().messages) == 2
-
-
 @every_pipeline
-def test_tenant_of_july_says_what_to_do_for_a_closed_branch(
-    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+@pytest.mark.parametrize("release", BEFORE_STAGING)
+def test_tenant_without_staging_is_told_so(
+    pipeline: DAG, release: str, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
-    platform_sandbox.control.set(release=JULY)
+    platform_sandbox.control.set(release=release)
     run = run_dag(pipeline)
-    asking = "gate" if pipeline.dag_id == "sync_gate_publish" else "ask_agent"
-    assert run.state == run.states[asking] == "failed"
-    error = str(run.task(asking).error)
-    assert "Branch is not active" in error
-    assert "in the platform" in error
-    assert run.states["open_branch"] == run.states["close_branch"] == "success"
+    assert run.state == run.states["open_branch"] == "failed"
+    assert "no staging environments" in str(run.task("open_branch").error)
     assert platform_sandbox.control.branches() == sorted([*OTHERS, synced(run)])
 
 
 @every_pipeline
-@pytest.mark.parametrize("environment", ["staging", "dev_mode"])
 def test_broken_model_shows_when_its_branch_is_built(
-    pipeline: DAG, environment: str, platform_sandbox: Sandbox, run_dag: RunDag
+    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     pipeline.get_task("sync_dbt").branch_name = "broken"  # type: ignore[attr-defined]
-    pipeline.get_task("open_branch").environment = environment  # type: ignore[attr-defined]
     run = run_dag(pipeline)
     assert run.state == "failed"
     assert run.states["sync_dbt"] == "success"
@@ -233,7 +142,7 @@ def test_broken_model_shows_when_its_branch_is_built(
     assert set(run.states.values()) == {"success", "failed", "upstream_failed"}
     # Nothing was asked, merged or published, and the branch is closed and kept for a look.
     assert run.states["close_branch"] == "success"
-    assert run.xcom("close_branch")["closed"] is True
+    assert not answers("broken")
     seen = platform_sandbox.control.state()
     assert (seen.messages, seen.changed("dashboards", "published")) == ([], [])
     assert changes(platform_sandbox, "branches") == []
@@ -285,11 +194,10 @@ class TestMerge:
         self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
     ) -> None:
         """A tenant that deletes merged branches by default keeps this one until it is published."""
-        platform_sandbox.control.set(merge_removes_branch=True)
         run = run_dag(pipeline)
         [merged] = platform_sandbox.control.state().changed("branches", "merged")
         assert sorted(merged.fields) == ["branchName", "message", "removeBranchAfterMerge"]
-        assert run.xcom("delete_branch")["deleted"] == [synced(run)]
+        assert run.xcom("delete_branch")["deleted"] is True
 
     @pytest.mark.parametrize(
         ("setting", "said"),
@@ -301,9 +209,8 @@ class TestMerge:
                 "deploy mode cli. In this mode a merge does not build production",
             ),
             ({"deploy_branch_merge_allowed": False}, "Merging into main is not allowed"),
-            ({"release": DEV_MODE}, "release before v0.4.0"),
         ],
-        ids=["nothing merged", "conflict", "deploy mode cli", "not allowed", "v0.3.0"],
+        ids=["nothing merged", "conflict", "deploy mode cli", "not allowed"],
     )
     def test_nothing_is_published_if_nothing_is_merged(
         self,

@@ -57,14 +57,10 @@ def test_setting_limits_the_rows_of_a_query(
     ("limit", "rows_given"), [("", 20), ("LIMIT 10", 10), ("LIMIT 40", 30), ("LIMIT 30", 30)]
 )
 def test_row_limits_are_settings_of_the_deployment(
-    limit: str, rows_given: int, ask: Any, load: Any, platform: Platform
+    limit: str, rows_given: int, ask: Any, platform: Platform
 ) -> None:
     platform.control.set(data_default_rows=20, data_max_rows=30)
     assert rows(ask(f"SELECT id FROM events {limit}")) == rows_given
-    of_the_model = {"dimensions": ["customers.name"]}
-    assert len(load(of_the_model)[1]["data"]) == 20
-    assert len(load({**of_the_model, "limit": 30})[1]["data"]) == 30
-    assert load({**of_the_model, "limit": 31})[0] == 400
 
 
 TYPED = "SELECT paid_on, paid_at, fee, settled, id, note FROM payments LIMIT 1"
@@ -130,158 +126,21 @@ def test_invalid_sql_request_bodies_are_refused(ask: Any) -> None:
         assert answer["status"] == 400
 
 
-@pytest.fixture
-def load(platform: Platform) -> Any:
-    """Send a query of the semantic model; status and body."""
-    token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
-    url = f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/load"
-
-    def send(query: Any, **body: Any) -> tuple[int, dict[str, Any]]:
-        headers = {"Authorization": token}
-        answer = platform.http.post(url, json={"query": query, **body}, headers=headers)
-        return answer.status_code, answer.json()
-
-    send.get = lambda query: platform.http.get(  # type: ignore[attr-defined]
-        url, params={"query": json.dumps(query)}, headers={"Authorization": token}
-    )
-    return send
-
-
-BY_COUNTRY = {"measures": ["orders.revenue"], "dimensions": ["customers.country"]}
-
-
-class TestLoad:
-    def test_a_query_answers_rows_whose_numbers_are_strings(self, load: Any, ask: Any) -> None:
-        status, answer = load({**BY_COUNTRY, "limit": 2, "total": True})
-        assert (status, answer["total"], len(answer["data"])) == (200, 8, 2)
-        first, second = (float(row["orders.revenue"]) for row in answer["data"])
-        assert first > second
-        assert isinstance(answer["data"][0]["orders.revenue"], str)
-        assert answer["annotation"]["measures"]["orders.revenue"]["type"] == "number"
-        country = answer["data"][0]["customers.country"]
-        sql = (
-            "SELECT ROUND(SUM(amount), 2) AS r FROM orders JOIN customers c "
-            f"ON c.id = customer_id WHERE c.country = '{country}'"
-        )
-        assert [[str(first)]] == ask(sql)[1]["data"]
-
-    def test_multi_query_returns_a_list_of_results(self, load: Any) -> None:
-        _, top = load(BY_COUNTRY)
-        _, both = load([BY_COUNTRY, BY_COUNTRY], queryType="multi")
-        assert [one["data"] for one in both["results"]] == [top["data"]] * 2
-
-    def test_get_request_has_the_query_as_json(self, load: Any) -> None:
-        assert load.get(BY_COUNTRY).json()["data"] == load(BY_COUNTRY)[1]["data"]
-        assert load.get({"measure": []}).status_code == 400
-
-    def test_rows_come_in_the_form_asked_for(self, load: Any) -> None:
-        keys = ["customers.country", "orders.revenue"]
-        rows = [[row[key] for key in keys] for row in load(BY_COUNTRY)[1]["data"]]
-        _, compact = load({**BY_COUNTRY, "responseFormat": "compact"})
-        assert compact["data"] == {"members": keys, "dataset": rows}
-        _, columnar = load({**BY_COUNTRY, "responseFormat": "columnar"})
-        assert columnar["data"] == {
-            "members": keys,
-            "columns": [list(column) for column in zip(*rows, strict=True)],
-        }
-
-    @pytest.mark.parametrize(
-        ("query", "rows", "first"),
-        [
-            (
-                {"timeDimensions": [{"dimension": "orders.month", "granularity": "quarter"}]},
-                4,
-                "2025-01-01T00:00:00.000",
-            ),
-            (
-                {
-                    "timeDimensions": [
-                        {
-                            "dimension": "orders.month",
-                            "granularity": "month",
-                            "dateRange": ["2025-03-01", "2025-04-30"],
-                        }
-                    ]
-                },
-                2,
-                "2025-03-01T00:00:00.000",
-            ),
-            (
-                {
-                    "dimensions": ["customers.country"],
-                    "filters": [
-                        {"member": "customers.country", "operator": "contains", "values": ["an"]},
-                        {"member": "orders.count", "operator": "gt", "values": [0]},
-                    ],
-                    "order": {"customers.country": "asc"},
-                },
-                3,
-                "France",
-            ),
-            (
-                {
-                    "dimensions": ["customers.country"],
-                    "filters": [
-                        {
-                            "member": "customers.country",
-                            "operator": "notEquals",
-                            "values": ["Austria"],
-                        }
-                    ],
-                    "order": [["customers.country", "desc"]],
-                },
-                7,
-                "Sweden",
-            ),
-        ],
-    )
-    def test_query_takes_times_filters_and_order(
-        self, load: Any, query: dict[str, Any], rows: int, first: str
-    ) -> None:
-        status, answer = load({"measures": ["orders.count"], **query})
-        assert (status, len(answer["data"])) == (200, rows)
-        assert first in answer["data"][0].values()
-
-    @pytest.mark.parametrize(
-        ("query", "status"),
-        [
-            ({"measures": ["orders.profit"]}, 500),
-            ({"dimensions": ["orders.revenue"]}, 500),
-            ({}, 500),
-            ({**BY_COUNTRY, "order": {"products.name": "asc"}}, 500),
-            ({**BY_COUNTRY, "order": {"orders.revenue": "up"}}, 400),
-            ({**BY_COUNTRY, "limit": 50_001}, 400),
-            ({**BY_COUNTRY, "measure": []}, 400),
-            (
-                {
-                    **BY_COUNTRY,
-                    "timeDimensions": [{"dimension": "orders.month", "dateRange": "last month"}],
-                },
-                500,
-            ),
-        ],
-    )
-    def test_invalid_query_is_refused_without_continue_wait(
-        self, load: Any, query: Any, status: int
-    ) -> None:
-        answered, body = load(query)
-        assert (answered, set(body)) == (status, {"error"})
-
-    def test_a_slow_query_is_asked_again(self, load: Any, platform: Platform) -> None:
-        platform.control.set(query_seconds=30, query_wait=0)
-        assert load(BY_COUNTRY) == (200, {"error": "Continue wait"})
-        platform.control.advance(31)
-        assert len(load(BY_COUNTRY)[1]["data"]) == 8
-
-
 class TestTokens:
     """Each kind of token has its scopes and its form of the header."""
 
-    def get(self, platform: Platform, header: str, operation: str = "meta") -> tuple[int, Any]:
-        url = f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/{operation}"
-        params = {"query": json.dumps(BY_COUNTRY)} if operation == "load" else {}
-        answer = platform.http.get(url, params=params, headers={"Authorization": header})
+    def get(self, platform: Platform, header: str) -> tuple[int, Any]:
+        """Status and body of a request for the metadata."""
+        url = f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/meta"
+        answer = platform.http.get(url, headers={"Authorization": header})
         return answer.status_code, answer.json()
+
+    def ask(self, platform: Platform, header: str) -> tuple[int, str]:
+        """Status and body of a query."""
+        url = f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/cubesql"
+        headers = {"Authorization": header}
+        answer = platform.http.post(url, json={"query": "SELECT 1"}, headers=headers)
+        return answer.status_code, answer.text
 
     def test_data_token_is_sent_alone_and_has_the_scopes_of_the_deployment(
         self, platform: Platform
@@ -294,7 +153,7 @@ class TestTokens:
         platform.control.set(default_api_scopes=["data"])
         missing = (403, {"error": "API scope is missing: meta"})
         assert self.get(platform, token) == missing
-        assert self.get(platform, token, "load")[0] == 200
+        assert self.ask(platform, token)[0] == 200
 
     def test_a_metadata_token_comes_after_bearer_and_reads_no_data(
         self, platform: Platform
@@ -304,15 +163,13 @@ class TestTokens:
         bearer = f"Bearer {made['token']}"
         assert self.get(platform, bearer)[0] == 200
         assert self.get(platform, made["token"])[0] == 403
-        assert self.get(platform, bearer, "load") == (
-            403,
-            {"error": "API scope is missing: data"},
-        )
+        status, text = self.ask(platform, bearer)
+        assert (status, "API scope is missing: data" in text) == (403, True)
 
     def test_a_usage_token_comes_after_bearer_and_reads_data(self, platform: Platform) -> None:
         token = platform.call("POST", "usage-analytics/token").json()["token"]
-        assert self.get(platform, f"Bearer {token}", "load")[0] == 200
-        assert self.get(platform, token, "load")[0] == 403
+        assert self.ask(platform, f"Bearer {token}")[0] == 200
+        assert self.ask(platform, token)[0] == 403
 
     def test_a_token_is_for_one_deployment(self, platform: Platform) -> None:
         token = platform.call("POST", "deployments/2/token").json()["cubeApiToken"]

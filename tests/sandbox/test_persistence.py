@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.sandbox import Sandbox, management
+from airflow_provider_platform.client.table.table import operations
+from airflow_provider_platform.sandbox import Sandbox
 from tests.sandbox.raw_client import Platform, answer
 
 if TYPE_CHECKING:
@@ -85,13 +86,10 @@ def test_data_of_every_resource_survives_a_restart(tmp_path: Path) -> None:
     """Each resource's samples too, so that none makes the whole memory unreadable."""
     with Sandbox(kept=tmp_path) as first:
         platform = Platform(first)
-        for resource in management.RESOURCES:
-            for operation in resource.operations:
-                if operation.verb == "GET" and "{" not in operation.path.replace(
-                    "{deploymentId}", ""
-                ):
-                    path = operation.path.replace("{deploymentId}", "1")
-                    platform.http.get(first.url + path, headers=platform.bearer)
+        for operation in operations().values():
+            path = operation.path.replace("{deploymentId}", "1")
+            if operation.method == "GET" and "{" not in path:
+                platform.http.get(first.url + path, headers=platform.bearer)
         asked = len(first.control.state().requests)
 
     with Sandbox(kept=tmp_path) as second:

@@ -12,7 +12,7 @@ PACKAGE = PROJECT / "airflow_provider_platform"
 NAMED = re.findall(r"`([\w/]+(?:\.py|/))`", (PROJECT / "docs" / "architecture.md").read_text())
 FOLDERS = (
     PACKAGE,
-    PACKAGE / "results" / "charts",
+    PACKAGE / "charts",
     PACKAGE / "client" / "management",
     PROJECT,
     PROJECT / "tests" / "system",

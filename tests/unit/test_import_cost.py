@@ -47,6 +47,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
     light = (
         "client.choices",
         "client.defaults",
+        "client.formats.branch_names",
         "client.formats.input_values",
         "client.formats.service_text",
         "client.errors",
@@ -94,4 +95,4 @@ def test_the_hook_of_the_operators_loads_no_sql_provider() -> None:
     assert "airflow_provider_platform.hooks.platform" in loaded
     heavy = ("airflow.providers.common.sql", "sqlparse", "pandas", "polars", "pyarrow", "sqlite3")
     assert [name for name in loaded if name.startswith(heavy)] == []
-    assert "airflow_provider_platform.results" not in loaded
+    assert "airflow_provider_platform.files" not in loaded

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import html
-import re
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
-from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import PlatformConfigError
 from airflow_provider_platform.links import LINK_KEY, FileLink, ThreadLink
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import PlatformDeleteBranchOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.notifications import PlatformDeleteNotificationOperator
-from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
@@ -153,62 +150,29 @@ def test_operator_links_to_the_created_object(platform_sandbox: Sandbox, tmp_pat
     ).execute(context)
     xcoms = context["ti"].xcoms
     assert xcoms["platform_export_link"].endswith(f"/exports/{export['job_id']}")
-    shown = httpx.get(xcoms["platform_file_link"], trust_env=False)
-    assert shown.status_code == 200
-    assert "x.pdf" in shown.text
 
 
-@pytest.mark.parametrize("in_several_files", [False, True])
-def test_rows_of_a_query_open_from_the_link_of_their_task(
-    platform_sandbox: Sandbox,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    in_several_files: bool,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    options = {"max_rows_per_file": 100} if in_several_files else None
-    path = "orders" if in_several_files else "orders.csv"  # relative to where the task runs
-    context = TaskTries().context()
-    PlatformQueryOperator(
-        task_id="query",
-        sql="SELECT id, amount FROM orders ORDER BY id",
-        output_path=path,
-        output_format="csv",
-        output_options=options,
-    ).execute(context)
-    shown = httpx.get(context["ti"].xcoms["platform_file_link"], trust_env=False)
-    assert shown.status_code == 200
-    if in_several_files:
-        [first, *others] = re.findall(r'<a href="(/app/file\?[^"]+)"', shown.text)
-        assert len(others) == 4
-        shown = httpx.get(f"{platform_sandbox.url}{html.unescape(first)}", trust_env=False)
-    assert "<th>id</th><th>amount</th>" in shown.text
-    assert "<td>100</td>" in shown.text
-
-
-def test_answer_opens_from_the_link_of_its_task(platform_sandbox: Sandbox, tmp_path: Path) -> None:
-    context = TaskTries().context()
-    chat(prompt="revenue by country", output_path=str(tmp_path), output_format="csv").execute(
-        context
+def test_link_of_a_file_is_its_path_in_the_template_or_its_own_web_address() -> None:
+    config = PlatformConfig.build(
+        host="https://acme.example.com",
+        management_token="canary-of-a-token",
+        web_links={"file": "https://files.example.com/{path}?download=1"},
     )
-    link = context["ti"].xcoms["platform_file_link"]
-    shown = httpx.get(link, trust_env=False)
-    assert "<h1>revenue by country</h1>" in shown.text
-    assert "<th>country</th><th>revenue</th>" in shown.text
-    assert "31,800.90 €" in shown.text
-    [file] = tmp_path.rglob("query-1.csv")
-    file.write_text("country\nSpain\n")
-    changed = httpx.get(link, trust_env=False)
-    assert "does not hold what the task wrote" in changed.text
+    link = FileLink()
+    expected = "https://files.example.com/s3%3A//bucket/x%20y.csv?download=1"
+    assert link.address(config, {"path": "s3://bucket/x y.csv"}) == expected
+    assert link.address(config, {"path": "https://a.example/x"}) == "https://a.example/x"
+    assert link.address(config, {"path": ""}) is None
 
 
-def test_file_that_is_not_on_this_machine_has_no_link_with_a_digest(
-    platform_sandbox: Sandbox,
-) -> None:
-    config = PlatformHook().config
-    for path in ("s3://bucket/x.csv", "/nowhere/x.csv", "/tmp", ""):
-        assert FileLink().address(config, {"path": path}) is None
-    assert FileLink().address(config, {"path": "https://a.example/x"}) == "https://a.example/x"
+@pytest.mark.parametrize("placeholder", ["sha256", "manifest"])
+def test_template_of_a_file_has_only_its_path(placeholder: str) -> None:
+    with pytest.raises(PlatformConfigError, match=r"only \{path\} as placeholder"):
+        PlatformConfig.build(
+            host="https://acme.example.com",
+            management_token="canary-of-a-token",
+            web_links={"file": f"https://files.example.com/{{{placeholder}}}"},
+        )
 
 
 def test_task_that_deletes_a_notification_or_a_branch_does_not_link_to_it() -> None:

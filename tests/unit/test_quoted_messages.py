@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-TROUBLES = (PROJECT / "README.md").read_text().partition("\n## Troubleshooting\n")[2] + (
-    PROJECT / "docs" / "troubleshooting.md"
-).read_text()
+TROUBLES = (PROJECT / "docs" / "troubleshooting.md").read_text()
 WATCHED = (PROJECT / "docs" / "production.md").read_text().partition("\n## Monitoring\n")[2]
 QUOTES = [
     part.strip(" .")

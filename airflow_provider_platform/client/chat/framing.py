@@ -29,6 +29,16 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MESSAGES = ("message", "detail", "details")
 
 
+MAX_RECORD_CONTAINERS = 250_000
+"""The most lists and objects of a record. An event loop reads them within half a second, and the
+chat sends far fewer rows."""
+
+
+def record_lines() -> LineReader:
+    """Return a reader of the lines of one answer."""
+    return LineReader(max_containers=MAX_RECORD_CONTAINERS)
+
+
 class ChatLineParser:
     """Reads the whole lines of one answer. `where` ends the message of its errors."""
 
@@ -103,7 +113,7 @@ class RecordReader:
     """The records of one answer, from its bytes. `where` ends the message of its errors."""
 
     def __init__(self, where: object) -> None:
-        self._lines = LineReader()
+        self._lines = record_lines()
         self._parser = ChatLineParser(where)
         self._first = True
 

@@ -59,7 +59,12 @@ from typing import Any
 
 from airflow_provider_platform.client.chat.busy_thread import says_busy
 from airflow_provider_platform.client.chat.failed_queries import check_tools
-from airflow_provider_platform.client.chat.framing import ChatLineParser, is_error, is_rpc_error
+from airflow_provider_platform.client.chat.framing import (
+    ChatLineParser,
+    is_error,
+    is_rpc_error,
+    record_lines,
+)
 from airflow_provider_platform.client.chat.log_events import (
     SHOWN_STAGES,
     Accepted,
@@ -103,6 +108,8 @@ RECORD_COST = 256
 _FINAL = "final"
 _MAX_EXACT_INT = 2**53
 """A float holds whole numbers up to here exactly."""
+_LONG_LINE = 1 << 20
+"""Bytes. A longer line is parsed once, by `read_json`: its numbers may take long to read."""
 _LOGGED_THOUGHT = MAX_SERVICE_TEXT + 1
 """Characters of a thought that a log shows."""
 _COST_OF_BYTE = 9
@@ -519,7 +526,7 @@ class Connection:
     first: bool
     known_up_to: float | None
     parser: ChatLineParser
-    reader: LineReader = field(default_factory=LineReader)
+    reader: LineReader = field(default_factory=record_lines)
 
     history_received: bool = False
     """The cutoff record has come."""
@@ -644,7 +651,7 @@ class ChatRun:
         held = connection.parser.held
         for line, number in connection.reader.feed(data):
             try:
-                plain = None if held else read_plain_json(line)
+                plain = None if held or len(line) > _LONG_LINE else read_plain_json(line)
             except ValueError:
                 plain = None
             if not self._take_plain(connection, plain):

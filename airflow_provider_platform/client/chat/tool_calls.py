@@ -15,11 +15,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from airflow_provider_platform.client.defaults import MAX_ROWS
-from airflow_provider_platform.client.formats.json_text import (
-    finalize_numbers,
-    read_json,
-    read_plain_json,
-)
+from airflow_provider_platform.client.formats.json_text import read_json, read_plain_json
 from airflow_provider_platform.client.formats.service_text import (
     MAX_CHART_CHARACTERS,
     MAX_SERVICE_TEXT,
@@ -63,10 +59,10 @@ class Query:
     """One query of the agent and its result.
 
     `rows` holds at most `max_rows` rows as the chat API sends them (100 by default). `total_rows`
-    is how many the result has; `truncated` says that some are missing here. To get all of them, run
-    `sql` on the data API. `chart` is a Vega-Lite specification without data; `chart_error` says why
-    a chart that the chat sent is missing here. Details: the `user_request` that the agent made the
-    query for, and how many rows the chat sent (`sent_rows`).
+    is how many the result has; `truncated` says that the chat did not send some of them. To get all
+    of them, run `sql` on the data API. `chart` is a Vega-Lite specification without data;
+    `chart_error` says why a chart that the chat sent is missing here. Details: the `user_request`
+    that the agent made the query for, and how many rows the chat sent (`sent_rows`).
     """
 
     title: str = ""
@@ -192,7 +188,7 @@ class ToolCall:
             columns=columns,
             rows=rows,
             total_rows=self.total_rows,
-            truncated=self.total_rows > len(rows),
+            truncated=self.total_rows > self._read.sent_rows,
             uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
             chart=chart,
             error=None if error is None else quote_service(error),
@@ -239,11 +235,12 @@ def _read_result(value: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
     """Return (what a result says, the result as an object or {} if it is not one)."""
     if value is None:
         return _Result(), {}
-    result = _json_text(value, plain=True)
+    is_short = isinstance(value, str) and len(value) <= _LONG
+    result = _json_text(value, plain=is_short)
+    if is_short and isinstance(result, dict) and not _has_plain_texts(result):
+        result = _json_text(value)
     if not isinstance(result, dict):
         return _Result(text=_text_of_result(value)), {}
-    if isinstance(value, str) and not (len(value) <= _LONG and _has_plain_texts(result)):
-        result = finalize_numbers(result, value)
     rows = len(_rows(result))
     return _Result(
         rows=min(rows, max_rows),

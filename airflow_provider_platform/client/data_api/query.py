@@ -45,6 +45,7 @@ from airflow_provider_platform.client.operations.program import (
     ReadStream,
     Sleep,
 )
+from airflow_provider_platform.client.polling.poll_until import deadline_after
 
 log = logging.getLogger(__name__)
 
@@ -139,6 +140,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
     while True:
         response = SqlResponse(query.where)
         pause = REPEAT_PAUSE
+        failure: PlatformError | None = None
         try:
             yield from _read(url, token, response, query, config, clock)
         except PlatformError as error:
@@ -152,12 +154,12 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
                 raise
             if not may_repeat(error, repeatable=True):
                 raise
-            pause = pause_after(error, failures)
+            pause, failure = pause_after(error, failures), error
         else:
             if not response.still_runs:
                 return
         if clock() + pause >= query.deadline:
-            raise _too_late(query)
+            raise _too_late(query) if failure is None else deadline_after(failure)
         yield Sleep(pause)
 
 

@@ -121,5 +121,12 @@ def is_loopback(hostname: str) -> bool:
         return False
 
 
+def passwords_in(address: str) -> list[str]:
+    """The password in an address, as written and decoded; nothing where it has none."""
+    user, _, _ = address.rpartition("@")
+    password = user.rpartition("://")[2].partition(":")[2]
+    return list(dict.fromkeys(filter(None, (password, unquote(password)))))
+
+
 def _join(parts: SplitResult, path: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path}"

@@ -8,8 +8,8 @@ piece of a text, so that is for the reader of the whole to mend (`replace_surrog
 into no JSON of PostgreSQL, where Airflow keeps XComs (`db_safe`).
 
 Nearly every text is read by pydantic's parser, which is several times as fast. What it refuses, and
-what may hold numbers of the kinds above, is read again by Python's: that one decides what is an
-error, and where.
+what may hold whole numbers beyond 64 bits, is read by Python's: that one decides what is an error,
+and where.
 """
 
 from __future__ import annotations
@@ -56,16 +56,14 @@ def read_json(text: str | bytes) -> Any:
     CutJsonError where only the end is missing."""
     try:
         data = text if isinstance(text, bytes) else text.encode()
+        numerals = data.translate(_NUMERALS)
+        if _MANY_DIGITS in numerals:  # which Python's parser reads five times as fast
+            return _read_again(text)
         value = read_plain_json(data)
     except ValueError:
         return _read_again(text)
-    return _read_again(text) if _may_hold_odd_numbers(data) else value
-
-
-def finalize_numbers(plain: Any, text: str) -> Any:
-    """What `read_plain_json` gave of a text, with the numbers that `read_json` gives."""
-    odd = _may_hold_odd_numbers(text.encode(errors="surrogatepass"))
-    return _read_again(text) if odd else plain
+    infinite = _EXPONENT in numerals and _LARGE_EXPONENT.search(numerals) is not None
+    return _storable_numbers(value) if infinite else value
 
 
 def read_plain_json(data: bytes) -> Any:
@@ -88,13 +86,6 @@ def read_unchecked_json(data: bytes) -> Any:
     """`read_plain_json` for readers that look at the depth themselves too."""
     # Few values of the service come twice at once: to look for each costs more than the text anew.
     return from_json(data, allow_inf_nan=False, cache_strings="keys")
-
-
-def _may_hold_odd_numbers(data: bytes) -> bool:
-    numerals = data.translate(_NUMERALS)
-    return _MANY_DIGITS in numerals or (
-        _EXPONENT in numerals and _LARGE_EXPONENT.search(numerals) is not None
-    )
 
 
 def _read_again(text: str | bytes) -> Any:
@@ -122,7 +113,7 @@ def _read_again(text: str | bytes) -> Any:
     brackets = text.count("[") + text.count("{")
     if brackets > MAX_DEPTH and _is_deep(value, brackets):
         raise ValueError("is nested too deeply")
-    return value
+    return _storable_numbers(value)
 
 
 def replace_surrogates(value: Any) -> Any:
@@ -201,18 +192,36 @@ def _is_deep(value: Any, brackets: int) -> bool:
     return bool(level)
 
 
-def _finite(digits: str) -> float | None:
-    number = float(digits)
-    return number if math.isfinite(number) else None
+def _storable_numbers(value: Any) -> Any:
+    """Return the value, changed in place: whole numbers beyond 64 bits become floats, and numbers
+    beyond a float's range None. One pass over the value takes a fraction of the time of a parser
+    that calls a function for each number."""
+    whole = [value]
+    pending: list[Any] = [whole]
+    while pending:
+        outer = pending.pop()
+        for place, item in outer.items() if type(outer) is dict else enumerate(outer):
+            kind = type(item)
+            if kind is int:
+                if not -(2**63) <= item < 2**64:
+                    outer[place] = _as_float(item)
+            elif kind is float:
+                if not math.isfinite(item):
+                    outer[place] = None
+            elif kind in _CONTAINERS:
+                pending.append(item)
+    return whole[0]
+
+
+def _as_float(number: int) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None
 
 
 def _none(_name: str) -> None:
     """What `NaN`, `Infinity` and `-Infinity` become."""
 
 
-def _within_64_bits(digits: str) -> int | float | None:
-    number = int(digits)
-    return number if -(2**63) <= number < 2**64 else _finite(digits)
-
-
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_within_64_bits, parse_constant=_none)
+_DECODER = json.JSONDecoder(parse_constant=_none)

@@ -20,7 +20,7 @@ PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "dashboard": ("deployment_id", "dashboard_id"),
     "notification": ("deployment_id", "notification_id"),
     "export": ("deployment_id", "job_id"),
-    "file": ("sha256", "path"),
+    "file": ("path",),
 }
 """What can be linked to, and the placeholders that its address may have."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import read_json
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.known_secrets import CUT
+from airflow_provider_platform.client.log_text import CUT
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_LINE_CONTAINERS = 1_000_000
@@ -25,8 +25,11 @@ class LineReader:
     piece held anything but white space.
     """
 
-    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self, max_line_bytes: int = MAX_LINE_BYTES, max_containers: int = MAX_LINE_CONTAINERS
+    ) -> None:
         self._max = max_line_bytes
+        self._most_containers = max_containers
         self._parts: list[bytes] = []
         self._size = 0
         self._full = 0
@@ -42,7 +45,7 @@ class LineReader:
         if pieces and self._parts:
             self._keep(pieces[0])
             pieces[0] = self._take()
-        if len(data) > min(self._max, MAX_LINE_CONTAINERS):
+        if len(data) > min(self._max, self._most_containers):
             self._check(pieces)
         lines = [
             (line, number)
@@ -61,8 +64,8 @@ class LineReader:
         for number, piece in enumerate(pieces, self.lines_seen + 1):
             if len(piece) > self._max:
                 raise line_too_long(number, self._max)
-            if count_containers(piece) > MAX_LINE_CONTAINERS:
-                raise line_too_full(number)
+            if count_containers(piece) > self._most_containers:
+                raise line_too_full(number, self._most_containers)
 
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -71,8 +74,8 @@ class LineReader:
         if piece:
             self._parts.append(piece)
             self._full += count_containers(piece)
-            if self._full > MAX_LINE_CONTAINERS:
-                raise line_too_full(self.lines_seen + 1)
+            if self._full > self._most_containers:
+                raise line_too_full(self.lines_seen + 1, self._most_containers)
 
     def _take(self) -> bytes:
         line = b"".join(self._parts).strip(b" \t\r")
@@ -91,11 +94,11 @@ def line_too_long(number: int, most: int) -> PlatformProtocolError:
     return PlatformProtocolError(f"Line {number} of the stream exceeds {most} bytes.")
 
 
-def line_too_full(number: int) -> PlatformProtocolError:
-    """The error of a line with more than `MAX_LINE_CONTAINERS` lists and objects."""
+def line_too_full(number: int, most: int = MAX_LINE_CONTAINERS) -> PlatformProtocolError:
+    """The error of a line with more than so many lists and objects."""
     return PlatformProtocolError(
-        f"Line {number} of the stream contains more than {MAX_LINE_CONTAINERS} lists and objects. "
-        "It was not read, because it could fill the worker's memory."
+        f"Line {number} of the stream contains more than {most} lists and objects. It was "
+        "not read, because it could fill the worker's memory."
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,14 +37,10 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
     tls_context,
     unused_context,
 )
-from airflow_provider_platform.client.operations.secret_names import is_session_cookie
 
 FRESH_SECONDS = 2.0
 """A request that must not be sent twice uses only a connection that was idle for fewer seconds."""
 STALE_REPEATS = 3
-MOST_SESSIONS = 20
-"""The most session cookies of one client that are learned as secrets: a service may set a cookie
-with each response."""
 _BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
@@ -111,29 +107,20 @@ class _Origin:
         if self.fresh is pool:
             self.fresh = None
 
-    def keep_cookies(self, response: httpx.Response) -> list[str]:
+    def keep_cookies(self, response: httpx.Response) -> None:
         """Keep the cookies of a response and send them from now on, because load balancers need
-        them. Return the values of session cookies, which are credentials."""
-        if "set-cookie" not in response.headers:
-            return []
-        self.cookies = self.cookies or httpx.Cookies()
-        self.cookies.extract_cookies(response)
-        return [
-            cookie.value
-            for cookie in self.cookies.jar
-            if cookie.value
-            and is_session_cookie(cookie.name, http_only=cookie.has_nonstandard_attr("HttpOnly"))
-        ]
+        them."""
+        if "set-cookie" in response.headers:
+            self.cookies = self.cookies or httpx.Cookies()
+            self.cookies.extract_cookies(response)
 
 
 class Connections:
     """The connections of one client, separate for each credential's address, kept as long as the
-    service keeps them open. `learn` is called with the session cookies that the service sets."""
+    service keeps them open."""
 
-    def __init__(self, learn: Callable[[list[str]], Awaitable[None]]) -> None:
+    def __init__(self) -> None:
         hide_headers()
-        self._learn = learn
-        self._sessions: set[str] = set()
         self._origins: dict[str, _Origin] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self.closed = False
@@ -176,21 +163,9 @@ class Connections:
                     raise
             else:
                 received.request = request
-                response = OpenResponse(self, origin, pool, received)
-                await self._learn_sessions(origin.keep_cookies(received), response)
-                return response
+                origin.keep_cookies(received)
+                return OpenResponse(self, origin, pool, received)
         raise AssertionError("the last attempt returns or raises")
-
-    async def _learn_sessions(self, values: list[str], response: OpenResponse) -> None:
-        new = [value for value in values if value not in self._sessions][:MOST_SESSIONS]
-        if not new or len(self._sessions) >= MOST_SESSIONS:
-            return
-        self._sessions.update(new)
-        try:
-            await self._learn(new)
-        except BaseException:
-            await response.aclose()
-            raise
 
     async def aclose(self) -> None:
         """Close all connections for good."""

@@ -33,15 +33,14 @@ from airflow_provider_platform.client.http.api_errors import (
     service_message,
 )
 from airflow_provider_platform.client.http.response_size import refuse_too_many
-from airflow_provider_platform.client.known_secrets import Redactor
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import DataRefusal
-from airflow_provider_platform.client.operations.secret_names import (
-    hide_credentials,
-    shown_credentials,
-)
 
 T = TypeVar("T")
+
+ADDRESSES = frozenset({"deploymentUrl", "apiUrl"})
+"""Fields that later calls use as their address. A password may be a word of a host's name."""
 
 
 def read_response(
@@ -51,13 +50,14 @@ def read_response(
     body: bytes,
     *,
     now: float,
-    hidden: Redactor | None = None,
+    secrets: KnownSecrets | None = None,
     open_ended: bool = False,
 ) -> T:
-    """Return the typed answer of a management call. Raises PlatformError. `hidden` removes secrets
-    that the answer must not contain. If the body is `open_ended`, only the end of the connection
-    marks its end. Such a body counts only if its content shows that it is complete: a JSON object,
-    array, string or word does, but a number, a file or an empty body does not.
+    """Return the typed answer of a management call. Raises PlatformError. The `secrets` of the
+    connection are removed from the answer, except from `ADDRESSES`. If the body is `open_ended`,
+    only the end of the connection marks its end. Such a body counts only if its content shows that
+    it is complete: a JSON object, array, string or word does, but a number, a file or an empty body
+    does not.
     """
     name = operation.request_name
     refuse_redirect(name, status, headers)
@@ -81,14 +81,7 @@ def read_response(
             f"{service_message(body) or 'no text'}.",
             where=name.where,
         )
-    return operation.read(value if hidden is None else _without_own(value, hidden))
-
-
-def _without_own(value: Any, hidden: Redactor) -> Any:
-    """Return the answer without our own credentials. A credential that the answer itself returns
-    stays, even if it begins like one of ours: its model keeps it out of XComs."""
-    clean = hidden.value(value)
-    return value if clean is value else shown_credentials(hidden.value(hide_credentials(value)))
+    return operation.read(value if secrets is None else secrets.redact_data(value, keep=ADDRESSES))
 
 
 def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:

@@ -13,7 +13,7 @@ import certifi
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
-from airflow_provider_platform.client.formats.addresses import is_loopback
+from airflow_provider_platform.client.formats.addresses import is_loopback, passwords_in
 
 
 def tls_context(config: PlatformConfig) -> ssl.SSLContext:
@@ -64,6 +64,11 @@ def proxy_for(
     proxies = getproxies()
     proxy = proxies.get(scheme) or proxies.get("all")
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def system_proxy_passwords() -> list[str]:
+    """Return the passwords of the proxies that the environment names."""
+    return [password for proxy in getproxies().values() for password in passwords_in(proxy)]
 
 
 _PORTS = {"http": 80, "https": 443}

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
-from weakref import WeakMethod
 
 import httpx
 from tenacity import AsyncRetrying
@@ -36,7 +35,8 @@ from airflow_provider_platform.client.http.response_size import (
 )
 from airflow_provider_platform.client.http.retry import tenacity_policy
 from airflow_provider_platform.client.http.stream import Stream
-from airflow_provider_platform.client.known_secrets import KnownSecrets, Redactor, redactor
+from airflow_provider_platform.client.http.tls_and_proxy import system_proxy_passwords
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import (
     Call,
@@ -54,7 +54,6 @@ T = TypeVar("T")
 Reload = Callable[[], Awaitable[PlatformConfig]]
 """Reads the configuration again from its source."""
 Mask = Callable[[list[str]], Awaitable[None]]
-Learn = Callable[[Iterable[str]], Awaitable[None]]
 """Called with each secret that is sent or received for the first time, before the caller can use
 it."""
 
@@ -77,8 +76,9 @@ class Transport:
     ) -> None:
         self.config = config
         self.secrets = KnownSecrets(config.secrets)
+        self.secrets.learn(system_proxy_passwords())  # a proxy's error page may quote it
         self.clock = clock or steady_clock()
-        self.connections = Connections(_weakly(self._learn))
+        self.connections = Connections()
         self._reload = reload
         self._mask = mask
         self._reloading = asyncio.Lock()
@@ -253,11 +253,11 @@ class Transport:
         )
         # What the service quotes of our own credentials goes no further: answers become XComs. In
         # what no model describes it is left for the caller to find.
-        hidden = redactor(tuple(self.config.secrets)) if operation.described else None
-        read = partial(_read, operation, answered, now=self.clock(), hidden=hidden)
+        secrets = self.secrets if operation.described else None
+        read = partial(_read, operation, answered, now=self.clock(), secrets=secrets)
         large = len(answered.body) > LARGE_BYTES and not operation.binary
-        answer, secrets = await asyncio.to_thread(read) if large else read()
-        await self._learn(secrets)
+        answer, received = await asyncio.to_thread(read) if large else read()
+        await self._learn(received)
         return answer
 
     async def _learn(self, secrets: Iterable[str]) -> None:
@@ -332,7 +332,7 @@ class _Answered:
 
 
 def _read(
-    operation: Operation[T], answered: _Answered, *, now: float, hidden: Redactor | None
+    operation: Operation[T], answered: _Answered, *, now: float, secrets: KnownSecrets | None
 ) -> tuple[T, list[str]]:
     """Return the answer and the secrets in it."""
     answer = responses.read_response(
@@ -341,23 +341,11 @@ def _read(
         answered.headers,
         answered.body,
         now=now,
-        hidden=hidden,
+        secrets=secrets,
         open_ended=answered.open_ended,
     )
     searched = not operation.binary and may_hold_secrets(answered.body)
     return answer, list(secrets_in(answer)) if searched else []
-
-
-def _weakly(learn: Learn) -> Learn:
-    """Return a function that calls the method while its object lives. The event loop keeps
-    connections, and these must not keep alive a client to which nothing else refers."""
-    method = WeakMethod(learn)
-
-    async def call(secrets: Iterable[str]) -> None:
-        if (alive := method()) is not None:
-            await alive(secrets)
-
-    return call
 
 
 def _connect_timeout(seconds: float) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_provider_platform.client.log_text import log_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,19 +40,20 @@ class EventLog:
         self._lines = 0
 
     def __call__(self, event: object) -> None:
+        line = log_line(self._secrets.redact_text(str(event)))
         if getattr(event, "is_detail", False):
-            self._log.debug("%s", self._secrets.redact(str(event)))
+            self._log.debug("%s", line)
             return
         if getattr(event, "is_warning", False):
             if self._lines > SHOWN_STEPS:  # a warning is never folded; the next line folds again
                 self._log.info("::endgroup::")
                 self._lines = SHOWN_STEPS
-            self._log.warning("%s", self._secrets.redact(str(event)))
+            self._log.warning("%s", line)
             return
         if self._lines == SHOWN_STEPS:
             self._log.info("::group::Further steps")
         self._lines += 1
-        self._log.info("%s", self._secrets.redact(str(event)))
+        self._log.info("%s", line)
 
     def close(self) -> None:
         """End the group: lines about the end of the run are shown."""
@@ -66,7 +69,7 @@ def log_changes(log: Log) -> Callable[[object, KnownSecrets], None]:
 
     def log_change(event: object, secrets: KnownSecrets) -> None:
         nonlocal last
-        text = secrets.redact(str(event))
+        text = log_line(secrets.redact_text(str(event)))
         if text != last:
             last = text
             log.info("%s", last)

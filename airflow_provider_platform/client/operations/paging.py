@@ -27,6 +27,7 @@ from pydantic import (
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.formats.input_values import read_digits
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.models import QueryModel, ResponseModel
 from airflow_provider_platform.client.operations.operation import (
     PAGING,
@@ -119,8 +120,8 @@ class Page(ResponseModel, Generic[T]):
             "this provider does not know.",
             cls.__name__,
             left_out,
-            ".".join(map(str, first["loc"])),
-            first["msg"],
+            quote_service(".".join(map(str, first["loc"]))),
+            quote_service(first["msg"]),
         )
         return page
 

@@ -19,13 +19,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.branch_names import check_branch_name
 from airflow_provider_platform.client.formats.input_values import (
     in_seconds,
     is_absent,
     read_boolean,
     read_json_string,
 )
-from airflow_provider_platform.client.known_secrets import CUT, printable
+from airflow_provider_platform.client.log_text import CUT, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +160,13 @@ def _has_no_text(value: Any) -> bool:
     return is_bare or callable(value) or isinstance(value, types)
 
 
+def branch(name: str, value: Any) -> str:
+    """Return the name of a branch. Raises PlatformInputError."""
+    return check_branch_name(text(name, value), name)
+
+
 optional_boolean = or_none(boolean)
+optional_branch = or_none(branch)
 optional_choice = or_none(choice)
 optional_id = or_none(identifier)
 optional_text = or_none(text)

@@ -12,7 +12,11 @@ from itertools import count
 from typing import Any, Literal
 
 from airflow_provider_platform.client.defaults import POLL_INTERVAL
-from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.errors import (
+    PlatformApiError,
+    PlatformDeadlineError,
+    PlatformError,
+)
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.poll_interval import (
@@ -99,19 +103,45 @@ def poll_until_over(
     notify_failures: bool = False,
 ) -> Program[Any]:
     """`poll_until` within the limits, for a run: its outcome, or None if it is not over at the
-    deadline."""
-    return (
-        yield from poll_until(
-            read_once,
-            PollInterval(limits.poll_interval),
-            FailureBudget(),
-            deadline=limits.deadline,
-            clock=clock,
-            grace=grace,
-            begins="within the interval" if limits.stagger_first_poll else "at once",
-            notify_failures=notify_failures,
-        )
+    deadline. Raises PlatformDeadlineError if the last poll before the deadline failed."""
+    failure: PlatformError | None = None
+
+    def read_and_note() -> Program[Any]:
+        nonlocal failure
+        try:
+            outcome = yield from read_once()
+        except PlatformError as error:
+            failure = error
+            raise
+        failure = None
+        return outcome
+
+    outcome = yield from poll_until(
+        read_and_note,
+        PollInterval(limits.poll_interval),
+        FailureBudget(),
+        deadline=limits.deadline,
+        clock=clock,
+        grace=grace,
+        begins="within the interval" if limits.stagger_first_poll else "at once",
+        notify_failures=notify_failures,
     )
+    if outcome is None and failure is not None:
+        raise deadline_after(failure)
+    return outcome
+
+
+def deadline_after(failure: PlatformError) -> PlatformDeadlineError:
+    """Return the error of a wait whose last request failed when its deadline came."""
+    asked = failure.retry_after if isinstance(failure, PlatformApiError) else None
+    pause = "" if asked is None else f" It asks to wait {asked:.0f} seconds (Retry-After)."
+    error = PlatformDeadlineError(
+        "The deadline has passed, and the service did not say how far the work is. Its last "
+        f"answer: {failure.reason.removesuffix('.')}.{pause}",
+        where=failure.where,
+    )
+    error.__cause__ = failure
+    return error
 
 
 def poll_once(

@@ -13,6 +13,7 @@ from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.client.operations.rules import (
     boolean,
     boolean_or,
+    branch,
     by_rule,
     choice,
     from_json,
@@ -23,6 +24,7 @@ from airflow_provider_platform.client.operations.rules import (
     number,
     optional,
     optional_boolean,
+    optional_branch,
     optional_choice,
     optional_id,
     optional_text,
@@ -38,6 +40,7 @@ from airflow_provider_platform.client.operations.rules import (
 __all__ = [
     "boolean",
     "boolean_or",
+    "branch",
     "by_rule",
     "choice",
     "column_types",
@@ -50,6 +53,7 @@ __all__ = [
     "number",
     "optional",
     "optional_boolean",
+    "optional_branch",
     "optional_choice",
     "optional_id",
     "optional_text",
@@ -98,7 +102,7 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
 def column_types(name: str, value: Any) -> str | dict[str, str]:
     """Return the types of the columns of a result: a mode, or a type for each named column, also
     from a JSON string. Raises PlatformInputError."""
-    from airflow_provider_platform.results.columns import ColumnTypes
+    from airflow_provider_platform.files.types import ColumnTypes
 
     is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")
     parsed: Any = from_json(name, value, dict, "must be a dict") if is_object else value

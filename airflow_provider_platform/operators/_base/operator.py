@@ -53,6 +53,8 @@ class PlatformOperator(BaseOperator):
     """Base of the operators.
 
     :param platform_conn_id: the connection of type `platform`
+    :param multiple_outputs: push the result key by key too, so that `create.output["id"]` works;
+        True by default if the result is an object
     """
 
     template_fields: Sequence[str] = ("platform_conn_id",)
@@ -61,6 +63,8 @@ class PlatformOperator(BaseOperator):
     operator_extra_links = Links()
     linked_result: ClassVar[dict[str, str]] = {}
     """What links are made of, by the field of the result that tells it."""
+    returns_object: ClassVar[bool] = True
+    """Whether the result is always an object, whose keys are XComs of their own too."""
     checks: ClassVar[Checks] = {}
     """The arguments of the class, each with its check. A subclass names its own; those of its bases
     are added, and None takes one of them away."""
@@ -78,8 +82,18 @@ class PlatformOperator(BaseOperator):
         if "template_fields" not in vars(cls):
             cls.template_fields = (*cls.checks, "platform_conn_id")
 
-    def __init__(self, *, platform_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
-        super().__init__(post_execute=storing_outputs(kwargs.pop("post_execute", None)), **kwargs)
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str = DEFAULT_CONN_ID,
+        multiple_outputs: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            post_execute=storing_outputs(kwargs.pop("post_execute", None)),
+            multiple_outputs=self.returns_object if multiple_outputs is None else multiple_outputs,
+            **kwargs,
+        )
         self.platform_conn_id = platform_conn_id
 
     def effective_value(self, name: str) -> Any:

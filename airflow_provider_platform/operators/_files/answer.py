@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow_provider_platform.client.choices import ChartFormat
 from airflow_provider_platform.client.defaults import QUERY_TIMEOUT
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.log_text import log_line
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._files.output import (
     folder_fits_its_files,
@@ -19,6 +20,7 @@ from airflow_provider_platform.operators._files.output import (
     optional_options,
     planned_output,
     report_to_outlets,
+    written_by,
 )
 from airflow_provider_platform.operators._files.storage_paths import optional_folder, storage_path
 
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.operations.event_logger import Log
     from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.results.files.format_and_options import Output
 
 CHART_FORMATS = get_args(ChartFormat)
 
@@ -107,10 +109,10 @@ class AnswerOutput:
         PlatformInputError, ResultWriteError."""
         if self.output_path is None:
             return
-        from airflow_provider_platform.results.files.atomic import check_place
-        from airflow_provider_platform.results.files.format_and_options import check_engine
+        from airflow_provider_platform.files.options import check_engine
+        from airflow_provider_platform.files.store import check_place
 
-        check_engine(self._output())
+        check_engine()
         if self.charts and find_spec("vl_convert") is None:
             raise PlatformInputError(
                 "Nothing was sent: charts need vl-convert-python. Install "
@@ -129,8 +131,8 @@ class AnswerOutput:
     def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result, with values converted to the types of their columns (the chat sends
         strings). Raises ResultValueError for a value that does not fit in strict mode."""
-        from airflow_provider_platform.results.columns import ColumnTypes
-        from airflow_provider_platform.results.files.answer import type_rows
+        from airflow_provider_platform.files.answer import type_rows
+        from airflow_provider_platform.files.types import ColumnTypes
 
         warn = self._warner(client)
         return type_rows(result, ColumnTypes.parse(self.types), warn)
@@ -146,11 +148,10 @@ class AnswerOutput:
         branch_name: str | None,
     ) -> dict[str, Any]:
         """Write the files, and return the result with their paths."""
-        from airflow_provider_platform.results.columns import ColumnTypes
-        from airflow_provider_platform.results.files.answer import AnswerFiles, write_answer
+        from airflow_provider_platform.files.answer import AnswerFiles, write_answer
+        from airflow_provider_platform.files.types import ColumnTypes
 
-        place, folder = _place(context), self._folder(context)
-        names = ("dag_id", "run_id", "task_id", "map_index")
+        folder = self._folder(context)
         wanted = AnswerFiles(
             folder=folder,
             output=self._output(),
@@ -162,8 +163,8 @@ class AnswerOutput:
             types=ColumnTypes.parse(self.types),
             warn=self._warner(client),
         )
-        asked = None if question is None else client.secrets.redact(question)
-        about = {"question": asked, **dict(zip(names, place, strict=True))}
+        asked = None if question is None else client.secrets.redact_data(question)
+        about = {"question": asked, **written_by(context)}
         written, manifest = write_answer(result, wanted, about)
         self.log.info("Wrote files to %s (queries: %s)", folder, len(written["queries"]))
         report_to_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
@@ -171,7 +172,7 @@ class AnswerOutput:
 
     def _warner(self, client: PlatformClient) -> Callable[[str], None]:
         """Return the function that writes warnings to the task's log, without secrets."""
-        return lambda message: self.log.warning("%s", client.secrets.redact(message))
+        return lambda message: self.log.warning("%s", log_line(client.secrets.redact_text(message)))
 
     def _output(self) -> Output:
         """Return how the file of each query is written."""
@@ -179,9 +180,9 @@ class AnswerOutput:
 
     def _folder(self, context: Context) -> ObjectStoragePath:
         """Return the folder of this task in this run."""
-        from airflow_provider_platform.results.files.names import task_folder
+        from airflow_provider_platform.files.names import task_folder
 
-        return storage_path("output_path", self.output_path) / task_folder(*_place(context))
+        return storage_path("output_path", self.output_path) / task_folder(**written_by(context))
 
     def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
         """Return all rows of a query of the agent, read with the permissions that
@@ -200,7 +201,7 @@ class AnswerOutput:
         program = run_sql(query, client.config, client.clock)
         limits = known_limits(client.config)
         failed = FailedSqlLog(sql)
-        failed.redact = client.secrets.redact
+        failed.redact = client.secrets.redact_text
         return SqlRows(
             lambda: client.events(program), lambda row_count: limits.why_cut(sql, row_count), failed
         )
@@ -220,12 +221,6 @@ class AnswerOutput:
                 field="all_rows_as",
             )
         return config.chat_service_token
-
-
-def _place(context: Context) -> tuple[str, str, str, int]:
-    """Return DAG, run, task and map index."""
-    ti: Any = context["ti"]
-    return ti.dag_id, ti.run_id, ti.task_id, ti.map_index
 
 
 def _facts(manifest: dict[str, Any], path: str) -> dict[str, Any]:

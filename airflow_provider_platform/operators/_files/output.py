@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
+from airflow_provider_platform._airflow import loop_pass
 from airflow_provider_platform.client.choices import RowFormat
-from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._files.storage_paths import output_target
 
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
-    from airflow_provider_platform.results.files.format_and_options import Output
-    from airflow_provider_platform.results.files.save import SavedRows
+    from airflow_provider_platform.files.options import Output
+    from airflow_provider_platform.files.save import SavedRows
 
 LISTED_FILES = 100
-"""So many files a task's result lists; the manifest lists all."""
+"""So many files a task's result lists."""
 optional_format = partial(arguments.optional_choice, choices=get_args(RowFormat))
 
 
@@ -27,7 +28,7 @@ def optional_options(name: str, value: Any) -> dict[str, Any] | None:
     PlatformInputError."""
     options = arguments.mapping(name, value)
     if options is not None and not arguments.is_template(options):
-        from airflow_provider_platform.results.files.format_and_options import (
+        from airflow_provider_platform.files.options import (
             output_options as check,
         )
 
@@ -41,10 +42,10 @@ def planned_output(
 ) -> Output:
     """Return how a path is written; None is a folder whose files get names of their own. Raises
     ValueError for a contradiction."""
-    from airflow_provider_platform.results.files.format_and_options import (
+    from airflow_provider_platform.files.options import (
         output_options as read_options,
     )
-    from airflow_provider_platform.results.files.format_and_options import plan_output
+    from airflow_provider_platform.files.options import plan_output
 
     name = None if path is None else str(path)
     return plan_output(name, output_format, read_options(output_options))
@@ -64,53 +65,46 @@ def folder_fits_its_files(*, output_path: Any, output_format: Any, output_option
         raise ValueError("output_options needs output_path, a folder to write to")
     if output_options:
         planned = planned_output(None, output_format, output_options)
-        if planned != type(planned)(planned.format, planned.style):
+        what = (planned.is_folder, planned.on_existing, planned.on_empty)
+        if what != (False, "overwrite", "write"):
             raise ValueError(
                 "output_options of a chat may set only how a file is written, for example its "
-                "delimiter and compression. For on_existing, on_empty, manifest, partitions and "
-                "several files for one result, use PlatformQueryOperator"
+                "delimiter and compression. For on_existing, on_empty, partitions and several "
+                "files for one result, use PlatformQueryOperator"
             )
 
 
 def written_by(context: Context) -> dict[str, Any]:
-    """Return the task run that writes: DAG, run, task and map index. Outside Airflow, as in a test
-    of an operator, the strings are empty."""
+    """Return the task run that writes: DAG, run, task and map index, and in a loop its pass.
+    Outside Airflow, as in a test of an operator, the strings are empty."""
     ti: Any = context.get("ti")
     nobody = {"dag_id": "", "run_id": "", "task_id": "", "map_index": -1}
-    return {name: getattr(ti, name, value) for name, value in nobody.items()}
+    writer = {name: getattr(ti, name, value) for name, value in nobody.items()}
+    in_pass = loop_pass(ti)
+    return writer if in_pass is None else {**writer, "loop_pass": in_pass}
 
 
-def output_place_of(path: Any, output: Output, context: Context) -> ObjectStoragePath:
-    """Return the path in its storage, checked before anything is sent, and claimed for this index
-    of a mapped task: in one folder an index would replace the partitions of another. Raises
-    PlatformInputError, ResultWriteError."""
-    from airflow_provider_platform.results.files.format_and_options import check_engine
+def output_place_of(path: Any, output: Output) -> ObjectStoragePath:
+    """Return the path in its storage, checked before anything is sent. Raises PlatformInputError,
+    ResultWriteError."""
+    from airflow_provider_platform.files.options import check_engine
 
-    check_engine(output)
-    inside = None if output.layout is None else "_manifest.json"
-    return output_target("output_path", path, context, inside=inside)
+    check_engine()
+    return output_target("output_path", path, inside="part" if output.is_folder else None)
 
 
-def respect_existing(
-    context: Context, place: ObjectStoragePath, output: Output, *, fail_on_truncated: bool
-) -> None:
-    """Keep existing files of others if the options say so: raise AirflowSkipException or
-    PlatformInputError.
-
-    Files of an earlier try of this task run do not count. With `fail_on_truncated`, a file that is
-    truncated by its manifest raises ResultTruncatedError, because a skip would hide this.
-    """
+def respect_existing(context: Context, place: ObjectStoragePath, output: Output) -> None:
+    """Keep existing files if the options say so: raise AirflowSkipException or PlatformInputError.
+    In a folder, the files of an earlier try of this task run do not count."""
     from airflow_provider_platform._airflow import AirflowSkipException
-    from airflow_provider_platform.results.files.names import writer_id
-    from airflow_provider_platform.results.files.save import find_existing
+    from airflow_provider_platform.files.names import writer_id
+    from airflow_provider_platform.files.save import exists
 
     if output.on_existing == "overwrite":
         return
-    by = written_by(context)
-    manifest = find_existing(place, output, by, writer_id(**by))
-    if manifest is None:
+    if not exists(place, output, writer_id(**written_by(context))):
         return
-    verb = "already exists" if output.layout is None else "already contains files"
+    verb = "already contains files" if output.is_folder else "already exists"
     if output.on_existing == "fail":
         raise PlatformInputError(
             f"Nothing was written: output_path {verb}, and output_options has on_existing='fail'. "
@@ -118,16 +112,8 @@ def respect_existing(
             where=place,
             field="output_path",
         )
-    if manifest.get("truncated") and fail_on_truncated:
-        raise ResultTruncatedError(
-            f"output_path {verb}, but its manifest says that rows may be missing. The task "
-            "accepts only complete results (on_truncated='fail'), so on_existing='skip' does not "
-            "skip it. Remove the existing files, so that the query runs again.",
-            where=place,
-        )
-    cut = " Its manifest says that rows may be missing." if manifest.get("truncated") else ""
     raise AirflowSkipException(
-        f"output_path {verb}, and output_options has on_existing='skip'.{cut} ({place})"
+        f"output_path {verb}, and output_options has on_existing='skip'. ({place})"
     )
 
 
@@ -146,8 +132,6 @@ def written_files(saved: SavedRows) -> dict[str, Any]:
     facts: dict[str, Any] = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
     if saved.files:
         facts |= {"file_count": len(saved.files), "files": saved.files[:LISTED_FILES]}
-    if saved.manifest is not None:
-        facts["manifest"] = saved.manifest
     return facts
 
 

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.operators._base import arguments
 
 if TYPE_CHECKING:
-    from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform._airflow import ObjectStoragePath
 
 _PROVIDERS = {
     **dict.fromkeys(("s3", "s3a"), "apache-airflow-providers-amazon[s3fs]"),
@@ -72,10 +72,10 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
             field=name,
         ) from error
     except Exception as error:
-        from airflow_provider_platform.results.files.storage_errors import read_failure
+        from airflow_provider_platform.files.store import storage_words
 
         raise ResultWriteError(
-            f"Nothing was sent: {name} cannot be written to: {read_failure(error)}",
+            f"Nothing was sent: {name} cannot be written to: {storage_words(error)}.",
             where=quote_service(target),
         ) from error
     return path
@@ -149,20 +149,14 @@ def _what_to_install(target: str) -> str:
     return f"; install {package}" if package else ""
 
 
-def output_target(
-    name: str, value: Any, context: Context, *, inside: str | None = None
-) -> ObjectStoragePath:
-    """The path of a result in its storage, checked before anything is sent, and claimed for this
-    index of a mapped task. The path is a file, or the folder of a file `inside`. Raises
-    PlatformInputError for a path that cannot be written to or belongs to another index,
+def output_target(name: str, value: Any, *, inside: str | None = None) -> ObjectStoragePath:
+    """The path of a result in its storage, checked before anything is sent. The path is a file, or
+    the folder of a file `inside`. Raises PlatformInputError for a path that cannot be written to,
     ResultWriteError for a storage that cannot be reached."""
-    from airflow_provider_platform.operators._files.claims import claim_path, warn_of_other_tasks
-    from airflow_provider_platform.results.files.atomic import check_place
+    from airflow_provider_platform.files.store import check_place
 
     path = storage_path(name, value)
     check_place(name, path if inside is None else path / inside)
-    claim_path(name, path, context)
-    warn_of_other_tasks(name, value, context)
     return path
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform._airflow import retry_policy_fails
+from airflow_provider_platform._airflow import retry_policy_action
 from airflow_provider_platform.client.operations.event_logger import EventLog
 
 if TYPE_CHECKING:
@@ -62,14 +62,17 @@ class Attempt:
         self.name_submission, self.ids, self.reattached = _nothing, None, False
 
     def is_last_try(self, error: Exception | None = None) -> bool:
-        """Return whether no later try will find this try's run: no retry is left, the task's retry
+        """Return whether nobody will find this try's run later: no retry is left, the task's retry
         policy refuses a retry after this error, or no record names the run (an Airflow without a
-        task state store, or a store that did not store the record)."""
+        task state store, or a store that did not store the record). A try that the policy
+        reschedules goes on later and finds its run, also without a retry left."""
         ti = self.context.get("ti")
-        if int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0):
-            return True
-        if error is None or self.known is None:
-            return False
-        return not self.submission.finds(self.known) or retry_policy_fails(
-            self.task, error, self.context
+        no_retry_left = int(getattr(ti, "try_number", 1) or 1) > int(
+            getattr(ti, "max_tries", 0) or 0
         )
+        if error is None or self.known is None:
+            return no_retry_left
+        if not self.submission.finds(self.known):
+            return True
+        action = retry_policy_action(self.task, error, self.context)
+        return action == "fail" or (no_retry_left and action != "reschedule")

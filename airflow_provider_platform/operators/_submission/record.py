@@ -47,7 +47,6 @@ from airflow_provider_platform.client.errors import (
     PreAggregationBuildFailedError,
     PreAggregationJobsLostError,
     ReportDeliveryFailedError,
-    ScheduledTaskFailedError,
 )
 
 if TYPE_CHECKING:
@@ -341,7 +340,6 @@ def _run_has_ended(error: PlatformError) -> bool:
         | PreAggregationBuildFailedError
         | PreAggregationJobsLostError
         | ReportDeliveryFailedError
-        | ScheduledTaskFailedError
         | ChatError
     )
     return isinstance(error, ends) and not isinstance(error, ChatRpcError)

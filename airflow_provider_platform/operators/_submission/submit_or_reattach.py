@@ -36,10 +36,6 @@ from airflow_provider_platform.operators._base.operator import (
 )
 from airflow_provider_platform.operators._submission.attempt import Attempt
 from airflow_provider_platform.operators._submission.kills import RunKill
-from airflow_provider_platform.operators._submission.orphaned_runs import (
-    find_orphaned_run,
-    record_run,
-)
 from airflow_provider_platform.operators._submission.record import (
     Step,
     Submission,
@@ -49,7 +45,6 @@ from airflow_provider_platform.operators._submission.record import (
 )
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
-    Blocked,
     Identified,
     Ids,
     Intended,
@@ -117,6 +112,10 @@ class RemoteRunOperator(PlatformOperator):
     def check_before(self, attempt: Attempt) -> None:
         """Before the run is submitted, check what the task needs after the run, such as its output
         folder. Raises PlatformError."""
+
+    def skips_after(self, error: PlatformError) -> bool:
+        """Return whether an error of the submission ends the task as skipped."""
+        return isinstance(error, AlreadyRunningError) and self.if_running == "skip"
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
         """Return the task's result as plain JSON. Raises PlatformError if the outcome is a
@@ -218,8 +217,6 @@ class RemoteRunOperator(PlatformOperator):
                 attempt.submission.note("intent", ids)
             case RunAccepted(ids):
                 self._accepted(attempt, ids)
-            case Blocked(chat_id):
-                self._stop_orphaned_run(attempt, chat_id)
             case LogLine():
                 event.write(self.log, attempt.client.secrets)
             case _:
@@ -237,22 +234,6 @@ class RemoteRunOperator(PlatformOperator):
             if not attempt.submission.finds(attempt.ids):
                 self._kill.stop_quietly(attempt, attempt.ids)  # no retry could find it
             attempt.client.interrupt()
-        if ids.get("in_existing_thread") and self.cancel_on_kill:
-            record_run(attempt.context.get("ti"), attempt.ids)
-
-    def _stop_orphaned_run(self, attempt: Attempt, chat_id: str | None) -> None:
-        """Stop the run that this task's last DAG run left in the thread, if the thread is answering
-        it."""
-        ti = attempt.context.get("ti")
-        orphaned = find_orphaned_run(ti, chat_id) if self.cancel_on_kill else None
-        if orphaned is not None:
-            self.log.warning(
-                "The agent may still be answering a message that this task sent to this thread in "
-                "DAG run %s (message %s). Stopping that answer.",
-                orphaned["run_id"],
-                orphaned["message_id"],
-            )
-            self._kill.stop_quietly(attempt, orphaned)
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
@@ -394,7 +375,7 @@ class RemoteRunOperator(PlatformOperator):
             outcome = attempt.client.run(submit, self._listener(attempt))
         except PlatformError as error:
             self._give_up(attempt, error, submitted=attempt.ids is not None)
-            if isinstance(error, AlreadyRunningError) and self.if_running == "skip":
+            if self.skips_after(error):
                 from airflow_provider_platform._airflow import AirflowSkipException
 
                 raise AirflowSkipException(error.message) from None

@@ -38,9 +38,7 @@ class Assignment:
     previous: Query | None
     earlier_messages: list[Record]
     settings: Settings
-    development: bool
-    """Whether the run shows what the agent thinks."""
-    warehouse: Warehouse
+    warehouse_for: Callable[[str], Warehouse]
     messages: list[Record]
     """The serialized messages of this turn: the question, and the messages that the run adds."""
     answer_suffix: str = ""
@@ -61,8 +59,7 @@ class Agent:
         echo = {"id": job.message_id, "role": "user", "content": job.text, "isDelta": False}
         yield Step({**echo, "sort": 1}, "echo")
         queries = understand(job.text, job.previous)
-        if job.development:
-            yield Step(self._thought(f"The user asks: {job.text}"), "work")
+        yield Step(self._thought(f"The user asks: {job.text}"), "work")
         findings: list[tuple[Query, Result | str]] = []
         if queries:
             yield from self._text("Let me look at the data model first.", [self._node], "work")
@@ -193,7 +190,9 @@ class Agent:
         if self._job.branch_error is not None:
             raise QueryError(f"Error: {self._job.branch_error}")
         self._job.on_sql(query.sql)
-        return self._job.warehouse.query(query.sql, limit=self._job.settings.chat_row_limit)
+        return self._job.warehouse_for(query.sql).query(
+            query.sql, limit=self._job.settings.chat_row_limit
+        )
 
 
 def _as_text(value: Any, kind: str) -> str | None:

@@ -19,7 +19,8 @@ from airflow_provider_platform.sandbox.chat.stream import open_stream
 from airflow_provider_platform.sandbox.chat.users import thread_of
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
-from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
+from airflow_provider_platform.sandbox.management.call import VERBS
+from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.agents import AGENTS
 from airflow_provider_platform.sandbox.state.journal import AbortEntry
 from airflow_provider_platform.sandbox.state.server_state import ServerState
@@ -60,8 +61,7 @@ def _checked(
 
 def _stream(server: ServerState, agent: str, request: Request, body: bytes) -> Response:
     stream = open_stream(server, read_stream_request(server, agent, request.headers, body))
-    kind = "application/json" if server.settings.stream_type == "json" else "text/html"
-    return JsonLines(stream.records(), stream.close, kind)
+    return JsonLines(stream.records(), stream.close)
 
 
 def _abort(server: ServerState, agent: str, request: Request, body: bytes) -> Response:
@@ -81,8 +81,7 @@ def _stop(server: ServerState, asked: AbortRequest, entry: AbortEntry) -> None:
     if thread is None:
         entry.outcome = "not_found"
         raise ApiError(404, f"Chat thread {asked.chat_id} not found")
-    anonymous = asked.identity is None and not server.settings.abort_needs_identity
-    if not anonymous and asked.identity != thread.owner:
+    if asked.identity != thread.owner:
         entry.outcome = "forbidden"
         raise ApiError(403, "The caller does not own this chat thread")
     run = thread.current

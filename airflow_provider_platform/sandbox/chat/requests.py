@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import checks
+from airflow_provider_platform.client.table.table import Schema, problems
 from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
-from airflow_provider_platform.sandbox.management.shared.schedules import TIME_ZONE
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
@@ -21,111 +20,102 @@ USER_ATTRIBUTES = frozenset({"country", "region", "department"})
 TOKEN_HEADERS = ("x-service-auth-token", "x-cube-auth-token")
 
 _FORBIDDEN_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
-_ATTRIBUTE = checks.structure(
+_TEXT: Schema = {"type": "string"}
+_FILLED: Schema = {"type": "string", "minLength": 1}
+_FLAG: Schema = {"type": "boolean"}
+_OBJECT: Schema = {"type": "object"}
+
+
+def _object(properties: dict[str, Schema], *required: str) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+_ZONE: Schema = {"type": "string", "format": "timezone"}
+_ATTRIBUTE = _object(
+    {"name": {"type": "string", "enum": sorted(USER_ATTRIBUTES)}, "value": _TEXT}, "name", "value"
+)
+_SESSION = _object(
     {
-        "name": checks.needed(checks.string(one_of=sorted(USER_ATTRIBUTES))),
-        "value": checks.needed(checks.string(min_length=0)),
+        "externalId": _FILLED,
+        "internalId": _FILLED,
+        "email": {"type": "string", "format": "email"},
+        "userAttributes": _array(_ATTRIBUTE),
+        "groups": _array(_FILLED),
+        "roles": _array(_FILLED),
+        "securityContext": _OBJECT,
+        "isEphemeral": _FLAG,
+        "ephemeralTtlSeconds": {"type": "integer", "minimum": 1},
+        "publicDashboardId": _FILLED,
+        "timezone": _ZONE,
+        "settings": _object({"timezone": _ZONE}),
+        "allowChatWorkspaceAuthoring": _FLAG,
     }
 )
-_SESSION: checks.Fields = {
-    "externalId": checks.string(),
-    "internalId": checks.string(),
-    "email": checks.string(pattern=r"[^@\s]+@[^@\s]+"),
-    "userAttributes": checks.array(_ATTRIBUTE),
-    "groups": checks.array(checks.string()),
-    "roles": checks.array(checks.string()),
-    "securityContext": checks.mapping,
-    "isEphemeral": checks.boolean,
-    "ephemeralTtlSeconds": checks.integer(minimum=1),
-    "publicDashboardId": checks.string(),
-    "timezone": TIME_ZONE,
-    "settings": checks.structure({"timezone": TIME_ZONE}),
-    "allowChatWorkspaceAuthoring": checks.boolean,
-}
-_IMAGE = checks.structure(
+_DASHBOARD_CONTEXT = _object(
     {
-        "mimeType": checks.needed(checks.string()),
-        "data": checks.needed(checks.string()),
-        "name": checks.string(),
-    }
-)
-_DASHBOARD_CONTEXT = checks.structure(
-    {
-        "publicId": checks.needed(checks.string()),
-        "title": checks.string(min_length=0),
-        "widgets": checks.array(checks.anything),
-        "viewerState": checks.structure(
-            {"filterState": checks.mapping, "timeGrainState": checks.mapping}
-        ),
-        "snapshots": checks.array(
-            checks.structure(
+        "publicId": _FILLED,
+        "title": _TEXT,
+        "widgets": {"type": "array"},
+        "viewerState": _object({"filterState": _OBJECT, "timeGrainState": _OBJECT}),
+        "snapshots": _array(
+            _object(
                 {
-                    "widgetId": checks.needed(checks.string()),
-                    "data": checks.array(checks.anything),
-                    "spec": checks.mapping,
-                    "sqlQuery": checks.string(min_length=0),
-                }
+                    "widgetId": _FILLED,
+                    "data": {"type": "array"},
+                    "spec": _OBJECT,
+                    "sqlQuery": _TEXT,
+                },
+                "widgetId",
             )
         ),
-    }
+    },
+    "publicId",
 )
-_WORKBOOK_CONTEXT = checks.structure(
+_CHART = {"widgetId": _FILLED, "sql": _TEXT, "baseSql": _TEXT, "logicalFilters": {}}
+_CHART |= {"reportId": {"type": "number"}, "title": _TEXT}
+_FILTER = {"widgetId": _FILLED, "semanticView": _TEXT, "filter": _OBJECT}
+_WORKBOOK_CONTEXT = _object(
     {
-        "charts": checks.array(
-            checks.structure(
-                {
-                    "widgetId": checks.needed(checks.string()),
-                    "sql": checks.needed(checks.string(min_length=0)),
-                    "baseSql": checks.string(min_length=0),
-                    "logicalFilters": checks.anything,
-                    "reportId": checks.number(),
-                    "title": checks.string(min_length=0),
-                }
-            )
-        ),
-        "filters": checks.array(
-            checks.structure(
-                {
-                    "widgetId": checks.needed(checks.string()),
-                    "semanticView": checks.needed(checks.string(min_length=0)),
-                    "filter": checks.mapping,
-                }
-            )
-        ),
+        "charts": _array(_object(_CHART, "widgetId", "sql")),
+        "filters": _array(_object(_FILTER, "widgetId", "semanticView")),
     }
 )
-_CONTEXTS = (
+_CONTEXTS = [
     *("chat", "workbook", "model", "dashboard", "external", "mcp", "ai-widget", "onboarding"),
     *("explore", "connection_setup", "slack_dm", "published-dashboard"),
+]
+_STREAM = _object(
+    {
+        "input": _FILLED,
+        "chatId": _FILLED,
+        "messageId": {"type": "string", "pattern": "^[0-9]{13,}-message$"},
+        "sessionSettings": {},
+        "activeBranchName": _FILLED,
+        "isDefaultBranch": _FLAG,
+        "isDevMode": _FLAG,
+        "agentId": {"type": ["number", "null"]},
+        "context": {"type": "string", "enum": _CONTEXTS},
+        "cubeCredentials": {},
+        "dashboardContext": _DASHBOARD_CONTEXT,
+        "images": _array(
+            _object({"mimeType": _FILLED, "data": _FILLED, "name": _TEXT}, "mimeType", "data")
+        ),
+        "workbookContext": _WORKBOOK_CONTEXT,
+        "workbookId": {"type": "number"},
+    }
 )
+_ABORT = _object({"chatId": _FILLED, "sessionSettings": {}}, "chatId")
 
 
-def _fits_64_bits(value: str, name: str) -> list[str]:
-    """Check that the number in an id fits a signed integer of 64 bits, as which the service stores
-    it."""
-    fits = len(value) <= 27 and int(value.removesuffix("-message")) < 2**63
-    return [] if fits else [f"{name} must be a Unix time in milliseconds that fits 64 bits"]
-
-
-_STREAM: checks.Fields = {
-    "input": checks.string(),
-    "chatId": checks.string(),
-    "messageId": checks.string(pattern=r"[0-9]{13,}-message").also(_fits_64_bits),
-    "sessionSettings": checks.anything,
-    "activeBranchName": checks.string(),
-    "isDefaultBranch": checks.boolean,
-    "isDevMode": checks.boolean,
-    "agentId": checks.nullable(checks.number()),
-    "context": checks.string(one_of=_CONTEXTS),
-    "cubeCredentials": checks.anything,
-    "dashboardContext": _DASHBOARD_CONTEXT,
-    "images": checks.array(_IMAGE),
-    "workbookContext": _WORKBOOK_CONTEXT,
-    "workbookId": checks.number(),
-}
-_ABORT = checks.structure(
-    {"chatId": checks.needed(checks.string()), "sessionSettings": checks.anything}
-)
+def _fits_64_bits(message_id: Any) -> bool:
+    """Return whether the number in an id fits a signed integer of 64 bits, as which the service
+    stores it."""
+    digits = str(message_id).removesuffix("-message")
+    return not digits.isdigit() or (len(digits) <= 19 and int(digits) < 2**63)
 
 
 @dataclass(frozen=True)
@@ -153,8 +143,6 @@ class StreamRequest:
     session_settings: dict[str, Any] | None
     """What a request with an API key says about the user; None with a service token, which ignores
     it."""
-    development: bool
-    """Whether the request itself asks for development mode."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +161,9 @@ def read_stream_request(
     claims = _authenticate(server, agent, headers)
     document = _document(headers, body)
     settings = document.get("sessionSettings")
-    messages = checks.structure(_STREAM)(document, "")
+    messages = problems(_STREAM, document)
+    if not _fits_64_bits(document.get("messageId")):
+        messages.append("messageId must be a Unix time in milliseconds that fits 64 bits")
     if claims is None:
         messages += _session_messages(settings, required=True)
     identity = _identity(claims, settings)
@@ -189,7 +179,6 @@ def read_stream_request(
         branch=branch,
         is_default_branch=document.get("isDefaultBranch", branch is None),
         session_settings=settings if claims is None else None,
-        development=document.get("isDevMode", False),
     )
 
 
@@ -199,7 +188,7 @@ def read_abort_request(
     """As ``read_stream_request``, for the abort operation."""
     claims = _authenticate(server, agent, headers)
     document = _document(headers, body)
-    messages = _ABORT(document, "")
+    messages = problems(_ABORT, document)
     settings = document.get("sessionSettings")
     if claims is None and "sessionSettings" in document:
         messages += _session_messages(settings, required=False)
@@ -280,8 +269,8 @@ def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
 def _session_messages(settings: Any, *, required: bool) -> list[str]:
     if settings is None and required:
         return ["sessionSettings is required with API key authentication"]
-    messages = checks.structure(_SESSION)(settings, "sessionSettings")
-    if messages:
+    whole = _object({"sessionSettings": _SESSION})
+    if messages := problems(whole, {"sessionSettings": settings}):
         return messages
     ids = [key for key in ("externalId", "internalId") if key in settings]
     if len(ids) != 1:

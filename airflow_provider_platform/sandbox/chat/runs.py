@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 
 from airflow_provider_platform.sandbox.chat.agent import (
     Agent,
     Assignment,
     Step,
     aborted_record,
-    usage_record,
 )
 from airflow_provider_platform.sandbox.chat.run_faults import inject
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread
@@ -42,7 +43,6 @@ def start(
     text: str,
     branch: str | None,
     is_default_branch: bool,
-    development: bool,
 ) -> Run:
     """Start a run in a separate asyncio task. The thread must be idle."""
     entry = RunEntry(
@@ -65,8 +65,7 @@ def start(
         earlier_messages=thread.messages(),
         messages=run.messages,
         settings=server.settings,
-        development=development or server.settings.development,
-        warehouse=_warehouse(server, branch),
+        warehouse_for=_warehouse_for(server, branch),
         on_sql=entry.sql.append,
     )
     thread.runs.append(run)
@@ -75,10 +74,10 @@ def start(
     return run
 
 
-def _warehouse(server: ServerState, branch: str | None) -> Warehouse:
-    """Return the warehouse that the agent's queries read on this branch."""
+def _warehouse_for(server: ServerState, branch: str | None) -> Callable[[str], Warehouse]:
+    """Return which warehouse a query of the agent reads on this branch."""
     name = branch or branches_of(server, CHAT_DEPLOYMENT).deploy
-    return server.store(PreAggregationJobs).warehouse(server, CHAT_DEPLOYMENT, name)
+    return partial(server.store(PreAggregationJobs).warehouse, server, CHAT_DEPLOYMENT, name)
 
 
 def _branch_error(server: ServerState, name: str | None, is_default: bool) -> str | None:
@@ -100,15 +99,8 @@ def abort(server: ServerState, run: Run) -> None:
     if run.task is not None and run.task is not asyncio.current_task():
         run.task.cancel()
     run.append(aborted_record())
-    _charge(server, run)
     run.become("aborted")
     server.journal.changed()
-
-
-def _charge(server: ServerState, run: Run) -> None:
-    """Append the usage record of a run that ends before its answer."""
-    if server.settings.usage_last == "always":
-        run.append(usage_record(run.text, run.messages))
 
 
 def give_up(server: ServerState, run: Run) -> None:
@@ -137,9 +129,6 @@ class _Performance:
         self._faults = [armed.fault for armed in taken]
         if any(fault.kind == "line_separators" for fault in self._faults):
             assignment.answer_suffix = SEPARATORS
-        if assignment.branch_error is not None and server.settings.branch_error == "line":
-            line = Fault(kind="error", after=1, message=assignment.branch_error)
-            self._faults.append(line)
         self._passed: set[str] = set()
 
     async def play(self) -> None:
@@ -170,7 +159,6 @@ class _Performance:
             run.append(
                 {"error": line} if fault.form == "line" else JsonRpcError(line, -32603).document
             )
-            _charge(self._server, run)
             run.become("failed")
         elif fault.kind == "abort":
             self._faults.remove(fault)
@@ -178,7 +166,6 @@ class _Performance:
         elif fault.kind == "suspend":
             self._faults.remove(fault)
             run.append({"id": "__suspended__", "role": "assistant"})
-            _charge(self._server, run)
             run.resume_on = fault.resume
             run.resume_until = self._server.clock.now() + RESUMABLE_FOR
             run.resumed.clear()

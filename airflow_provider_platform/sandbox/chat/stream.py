@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Sequence
 
@@ -10,7 +9,6 @@ from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.chat.agent import (
     Record,
     aborted_record,
-    usage_record,
 )
 from airflow_provider_platform.sandbox.chat.requests import StreamRequest, new_message_id
 from airflow_provider_platform.sandbox.chat.threads import (
@@ -26,6 +24,8 @@ from airflow_provider_platform.sandbox.state.journal import MessageEntry, Subscr
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 BUSY = "Streaming for thread is in progress"
+_OVERLAP = 3
+"""Records that are repeated after ``__cutoff__`` with ``replay`` set to ``overlap``."""
 
 
 class ChatStream:
@@ -129,7 +129,7 @@ def _submit(server: ServerState, thread: Thread, request: StreamRequest) -> Chat
     if current is not None and outcome == "resumed":
         return _resume(server, thread, current)
     if outcome == "busy":
-        return ChatStream(_busy(server, thread))
+        return ChatStream([thread.cutoff(True), {"error": BUSY}])
     if current is not None:
         chat_runs.give_up(server, current)
     history = _history(server, thread.runs)
@@ -140,19 +140,10 @@ def _submit(server: ServerState, thread: Thread, request: StreamRequest) -> Chat
         text=text,
         branch=request.branch,
         is_default_branch=request.is_default_branch,
-        development=request.development,
     )
     _note(server, run, "submit")
     head = [*history, thread.cutoff(False)]
     return ChatStream(head, subscription=run.subscribe(0), opens=True)
-
-
-def _busy(server: ServerState, thread: Thread) -> list[Record | bytes]:
-    form = server.settings.busy_answer
-    if form == "record":
-        refused: list[Record | bytes] = [thread.cutoff(True), {"error": BUSY}]
-        return [*refused, usage_record()] if server.settings.usage_last == "always" else refused
-    return [BUSY.encode() if form == "text" else json.dumps(BUSY).encode()]
 
 
 def _look(server: ServerState, thread: Thread, message_id: str | None) -> ChatStream:
@@ -195,12 +186,12 @@ def _join(server: ServerState, thread: Thread, run: Run, reason: str) -> ChatStr
     settings = server.settings
     earlier = _history(server, thread.runs[:-1])
     seen = run.replayable()
-    own = _form(server, seen)
+    own = fold(seen)
     cutoff = thread.cutoff(True)
     placed = {
         "before_cutoff": [*earlier, *own, cutoff],
         "after_cutoff": [*earlier, cutoff, *own],
-        "overlap": [*earlier, cutoff, *seen[1:][-settings.replay_overlap :]],
+        "overlap": [*earlier, cutoff, *seen[1:][-_OVERLAP:]],
         "none": [*earlier, cutoff],
     }
     return ChatStream(placed[settings.replay], subscription=run.subscribe(len(run.log)))
@@ -209,11 +200,7 @@ def _join(server: ServerState, thread: Thread, run: Run, reason: str) -> ChatStr
 def _history(server: ServerState, runs: list[Run]) -> list[Record]:
     if server.settings.history == "none":
         return []
-    return [record for run in runs for record in _form(server, run.replayable())]
-
-
-def _form(server: ServerState, records: list[Record]) -> list[Record]:
-    return fold(records) if server.settings.replay_form == "folded" else records
+    return [record for run in runs for record in fold(run.replayable())]
 
 
 def _note(server: ServerState, run: Run, reason: str) -> None:

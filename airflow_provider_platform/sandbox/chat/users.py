@@ -8,6 +8,8 @@ from airflow_provider_platform.sandbox.chat.threads import Thread, Threads
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
+MOST_USERS = 10_000
+"""The most external users of the account, without ephemeral users."""
 DEFAULT_LIFETIME = 7 * 86400
 """Seconds that an ephemeral user lives after its creation."""
 
@@ -42,10 +44,8 @@ def provision(server: ServerState, caller: Caller) -> None:
         lifetime = DEFAULT_LIFETIME if caller.lifetime is None else caller.lifetime
         users.ends.setdefault(identity, now + lifetime)
     elif users.ends.get(identity, now) is not None:
-        limit = server.settings.external_user_limit
-        if users.persisted() >= limit:
-            status = int(server.settings.external_user_limit_answer)
-            raise ApiError(status, f"The account has reached the limit of {limit} external users")
+        if users.persisted() >= MOST_USERS:
+            raise ApiError(429, f"The account has reached the limit of {MOST_USERS} external users")
         users.ends[identity] = None
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.connection import describe
 from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
 from airflow_provider_platform.sandbox.faults.faults import Fault
 from airflow_provider_platform.sandbox.faults.matching import from_json
-from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS
+from airflow_provider_platform.sandbox.management.items import Items
+from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS, OWNER
 from airflow_provider_platform.sandbox.state.branches import (
     DeploymentBranches,
     branches_of,
@@ -217,10 +217,10 @@ class _Control:
     async def change(self, request: Request) -> Answer:
         """Change fields of a sample resource, as another user would."""
         name, item_id = request.path_params["name"], request.path_params["id"]
-        items = management.items(self._server, name)
-        if items is None:
-            raise Refused(404, f"no resource {name}; known are {', '.join(management.names())}")
-        item = next((one for one in items if str(one["id"]) == item_id), None)
+        items = self._server.store(Items)
+        if name not in items.names():
+            raise Refused(404, f"no resource {name}; known are {', '.join(items.names())}")
+        item = next((one for one in items.all(name) if str(one["id"]) == item_id), None)
         if item is None:
             raise Refused(404, f"{name} has no item {item_id}")
         item.update(_body(request))
@@ -282,7 +282,7 @@ class _Control:
         return {"name": branch.name}
 
     async def add_management_token(self, request: Request) -> Answer:
-        user = _body(request).get("user", self._server.settings.caller)
+        user = _body(request).get("user", OWNER)
         return {"value": self._server.credentials.add_management_token(int(user))}
 
     def _branches(self, body: dict[str, Any]) -> DeploymentBranches:

@@ -1,5 +1,4 @@
-"""The data API of a deployment: SQL, queries of the semantic model, its metadata, and builds of
-pre-aggregations."""
+"""The data API of a deployment: SQL, its metadata, and builds of pre-aggregations."""
 
 from __future__ import annotations
 
@@ -11,25 +10,28 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.data_api import jobs_route, load, members, requests
+from airflow_provider_platform.sandbox.data_api import jobs_route, members, requests
 from airflow_provider_platform.sandbox.data_api.column_types import declared, sent
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
 from airflow_provider_platform.sandbox.data_api.requests import DataRequest, Refused, refuse
-from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import JsonLines
-from airflow_provider_platform.sandbox.management.shared.resource import VERBS
+from airflow_provider_platform.sandbox.management.call import VERBS
 from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import QueryError
 
-_SQL_BODY = checks.structure(
-    {
-        "query": checks.needed(checks.string()),
-        "timezone": checks.string(),
-        "cache": load.CACHE,
-        "throwContinueWait": checks.boolean,
-    }
-)
+REFRESHED = "2026-07-20T00:00:00.000Z"
+_CACHE = ["stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache"]
+_SQL_BODY = {
+    "type": "object",
+    "required": ["query"],
+    "properties": {
+        "query": {"type": "string", "minLength": 1},
+        "timezone": {"type": "string"},
+        "cache": {"type": "string", "enum": _CACHE},
+        "throwContinueWait": {"type": "boolean"},
+    },
+}
 
 STREAMED_ROWS = 500
 """Rows per line if the deployment streams."""
@@ -42,7 +44,6 @@ def routes() -> list[Route]:
     base = "/deployments/{deployment:int}"
     operations: dict[str, tuple[Operation, tuple[str, ...]]] = {
         "cubesql": (_cubesql, ("POST",)),
-        "load": (_load, ("GET", "POST")),
         "meta": (_meta, ("GET",)),
         "pre-aggregations/jobs": (jobs_route.jobs, ("POST",)),
     }
@@ -69,29 +70,6 @@ async def _cubesql(request: Request) -> Response:
     return JsonLines(_lines(requests.read(request, scope="data", body=_SQL_BODY)))
 
 
-async def _load(request: Request) -> Response:
-    """Answer a query. If it takes long, the response is "Continue wait", and the same request later
-    returns the result."""
-    asked = requests.read(request, scope="data", body=load.BODY)
-    server = asked.server
-    if not await server.store(RunningQueries).done(server, asked.key, comes_again=True):
-        raise refuse(200, requests.CONTINUE_WAIT)
-    query, settings = asked.document["query"], server.settings
-    queries = query if isinstance(query, list) else [query]
-    if any(one.get("limit", 1) > settings.data_max_rows for one in queries):
-        raise refuse(400, f"Error: query.limit must be at most {settings.data_max_rows}")
-    try:
-        results = [
-            load.load(asked.warehouse, one, default_rows=settings.data_default_rows)
-            for one in queries
-        ]
-    except (load.BadQuery, QueryError) as error:
-        raise refuse(500, f"Error: {error}") from None
-    if isinstance(query, list):
-        return JSONResponse({"queryType": "blendingQuery", "results": results})
-    return JSONResponse(results[0])
-
-
 async def _meta(request: Request) -> Response:
     requests.read(request, scope="meta", body=None)
     return JSONResponse(members.meta())
@@ -106,9 +84,9 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
     streaming = server.settings.data_streaming
     try:
         limit = row_limit(document["query"], server.settings)
-        reading = asked.warehouse.read(document["query"], limit=limit)
+        reading = asked.warehouse(document["query"]).read(document["query"], limit=limit)
         start: dict[str, Any] = {"schema": declared(reading.schema, server.settings)}
-        yield start if streaming else {**start, "lastRefreshTime": load.REFRESHED}
+        yield start if streaming else {**start, "lastRefreshTime": REFRESHED}
         empty = True
         for rows in reading.pieces(_rows_per_line(server.settings, limit)):
             empty = False

@@ -10,10 +10,10 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from airflow_provider_platform.sandbox.http import checks
+from airflow_provider_platform.client.table.table import Schema, problems
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import web_page
-from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS
+from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.branches import branches_of
 from airflow_provider_platform.sandbox.state.credentials import WITH_PREFIX, verify_data_token
 from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregationJobs
@@ -44,14 +44,13 @@ class DataRequest:
     def key(self) -> tuple[object, ...]:
         return (self.deployment, self.branch, json.dumps(self.document, sort_keys=True))
 
-    @property
-    def warehouse(self) -> Warehouse:
-        """The warehouse that its queries read."""
+    def warehouse(self, sql: str) -> Warehouse:
+        """Return the warehouse that a query reads."""
         jobs = self.server.store(PreAggregationJobs)
-        return jobs.warehouse(self.server, self.deployment, self.branch)
+        return jobs.warehouse(self.server, self.deployment, self.branch, sql)
 
 
-def read(request: Request, *, scope: str, body: checks.Check | None) -> DataRequest:
+def read(request: Request, *, scope: str, body: Schema | None) -> DataRequest:
     """Check the token and its scope, the branch, then the body; raises ``Refused``.
 
     ``body`` is None for an operation without one.
@@ -64,8 +63,8 @@ def read(request: Request, *, scope: str, body: checks.Check | None) -> DataRequ
     if scope not in _scopes(server, claims):
         raise refuse(403, f"API scope is missing: {scope}")
     branch = _open_branch(server, deployment, request.path_params.get("branch"))
-    document = {} if body is None else _document(request, handler.body)
-    messages = [] if body is None else body(document, "")
+    document = {} if body is None else _document(handler.body)
+    messages = [] if body is None else problems(body, document)
     if messages:
         raise refuse(400, "; ".join(messages))
     handler.speaks_for(claims.get("externalId"))
@@ -104,8 +103,6 @@ def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:
         raise refuse(400, answer.words)
     if answer.kind == "failed":
         raise refuse(500, f"Error: {answer.words}")
-    if answer.kind == "building" and settings.building_answer == "continue_wait":
-        raise refuse(200, CONTINUE_WAIT)
     page = web_page()
     raise Refused(Response(page.body, 503, {"content-type": "text/html"}))
 
@@ -118,15 +115,8 @@ def _branch_name(path: str, form: str) -> str:
     return f"{path} (encoded)" if "%2f" in path.lower() else unquote(path)
 
 
-def _document(request: Request, body: bytes) -> Any:
-    """Return the body as JSON. For a GET, return its parameters, in which ``query`` is a JSON
-    string."""
+def _document(body: bytes) -> Any:
     try:
-        if request.method == "GET":
-            parameters: dict[str, Any] = dict(request.query_params)
-            if "query" in parameters:
-                parameters["query"] = json.loads(parameters["query"])
-            return parameters
         return json.loads(body)
     except ValueError:
         raise refuse(400, "the query must be JSON") from None

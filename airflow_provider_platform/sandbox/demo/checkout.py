@@ -31,7 +31,7 @@ DEMO_DAGS = (DAG_ID, "model_to_production")
 """The DAGs that the demo can run."""
 PARAMETERS: dict[str, dict[str, Any]] = {
     DAG_ID: {"report_id": 101},
-    "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
+    "deliveries": {"delivery_id": 502},
     "model_to_production": {"delivery_id": 501, "workbook_id": 301, "dashboard_id": 501},
     "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
     "reports_and_workbooks": {

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from airflow_provider_platform.results.text.bars import bar_chart
+from airflow_provider_platform.messages.bars import bar_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ def _chart(query: dict[str, Any]) -> list[str]:
     """The chart as bars, if all its rows are there, and the paths of its pictures and rows."""
     lines = []
     if query.get("chart") and not query["truncated"]:
-        bars = bar_chart(query["chart"], query["columns"], query["rows"], max_width=WIDTH - 4)
+        bars = bar_chart(query["columns"], query["rows"], max_width=WIDTH - 4)
         lines += ["", *(f"  {bar}" for bar in bars)] if bars else []
     files = [("rows", query.get("path")), *(("chart", p) for p in query.get("chart_paths") or ())]
     named = [f"  {kind:<5}  {path}" for kind, path in files if path]

@@ -48,9 +48,9 @@ RUN_KINDS = frozenset(
 """Kinds that change what a chat run produces, for all its readers."""
 
 _PARAMETERS = {
-    "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message", "code"}
+    "status": {"status", "retry_after", "retry_after_form", "body", "message"}
     | {"quotes", "quote_form"},
-    "redirect": {"status", "location"},
+    "redirect": {"status"},
     "jsonrpc": {"message", "indented"},
     "deltas_only": {"kept"},
     "cut": {"after", "bytes", "inside_character", "reset"},
@@ -93,11 +93,6 @@ class Fault(Match):
     """status: seconds in the ``Retry-After`` header."""
     retry_after_form: Literal["seconds", "date"] = "seconds"
     body: Literal["json", "html", "empty"] = "json"
-    processed: bool = False
-    """status: whether the request is processed before this response."""
-    location: str = "https://elsewhere.example.com/login"
-    code: str | None = None
-    """status: the machine-readable reason in the answer."""
     message: str = "Internal error of the sandbox, as asked for"
     quotes: Literal["authorization", "body"] | None = None
     """status: what the message quotes from the request at its end, as careless services do: the

@@ -26,14 +26,7 @@ from airflow_provider_platform.sandbox.state.server_state import ServerState
 log = logging.getLogger(__name__)
 
 MAX_BODY = 50 * 1024 * 1024
-
-
-class _Replaced(Exception):
-    """The request was processed, and a fault replaces its response."""
-
-    def __init__(self, fault: Armed) -> None:
-        super().__init__(fault.fault.kind)
-        self.fault = fault
+_ELSEWHERE = "https://elsewhere.example.com/login"
 
 
 class RequestHandler:
@@ -76,18 +69,16 @@ class RequestHandler:
         if not await self._stop_before_call():
             raise Ended("disconnected")
         instead = next(iter(answers), None)
-        if instead is not None and not instead.fault.processed:
+        if instead is not None:
             await self._respond(self._fault_response(instead), send)
             return
-        await self._race(app, send, instead)
+        await self._race(app, send)
 
-    async def _race(self, app: ASGIApp, send: Send, instead: Armed | None) -> None:
+    async def _race(self, app: ASGIApp, send: Send) -> None:
         """Run the application until it has answered or the client has disconnected."""
 
         async def before_start() -> None:
             await self._stop_at("before_answer")
-            if instead is not None:
-                raise _Replaced(instead)
 
         wire = Wire(send, self._transport, self._take(WIRE_KINDS), before_start, self._started)
         work = asyncio.ensure_future(self._call_app(app, wire))
@@ -96,10 +87,7 @@ class RequestHandler:
             if not work.done():
                 self._entry.ended = "disconnected"
                 return
-            try:
-                work.result()
-            except _Replaced as replaced:
-                await self._respond(self._fault_response(replaced.fault), send)
+            work.result()
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -109,17 +97,14 @@ class RequestHandler:
         encoded = self._scope["raw_path"].decode("ascii")
         scope = {**self._scope, "path": encoded, "handler": self}
         try:
-            if self.server.settings.length_required and not _declares_length(scope):
-                raise ApiError(411, "Length Required")
             if len(self.body) > MAX_BODY:
                 raise ApiError(413, f"the body is larger than {MAX_BODY} bytes")
             await app(scope, self._receive, send)
         except ApiError as error:
-            response = error.response(self.server.settings.error_body)
-            await response(scope, self._receive, send)
+            await error.response()(scope, self._receive, send)
         except JsonRpcError as error:
             await error.response()(scope, self._receive, send)
-        except (Ended, _Replaced):
+        except Ended:
             raise
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
@@ -201,13 +186,6 @@ def handler_of(scope: Scope) -> RequestHandler:
     return handler
 
 
-def _declares_length(scope: Scope) -> bool:
-    """Return whether a request that may have a body declares its length."""
-    headers = Headers(scope=scope)
-    may_have_body = scope["method"] in ("POST", "PUT", "PATCH", "DELETE")
-    return not may_have_body or "content-length" in headers or "transfer-encoding" in headers
-
-
 async def read_body(receive: Receive) -> bytes | None:
     """Return the whole body, or None if the client disconnected before its end."""
     parts = []
@@ -266,7 +244,7 @@ def fault_response(armed: Armed, quoted: str = "") -> Response:
     if fault.kind == "html":
         return web_page()
     if fault.kind == "redirect":
-        return Response(status_code=fault.status or 302, headers={"location": fault.location})
+        return Response(status_code=fault.status or 302, headers={"location": _ELSEWHERE})
     if fault.kind == "jsonrpc":
         return JsonRpcError(fault.message, indented=fault.indented).response()
     if fault.kind == "continue_wait":
@@ -282,5 +260,5 @@ def fault_response(armed: Armed, quoted: str = "") -> Response:
     if fault.body == "html":
         page = web_page()
         return Response(page.body, status, {**headers, "content-type": "text/html"})
-    error = ApiError(status, f"{fault.message} {quoted}".strip(), fault.code).response()
+    error = ApiError(status, f"{fault.message} {quoted}".strip()).response()
     return Response(error.body, status, {**headers, "content-type": "application/json"})

@@ -5,38 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 
 class ApiError(Exception):
-    """An error response: an HTTP status and one message, or one message for each broken rule.
+    """An error response: an HTTP status and one message, or one message for each broken rule."""
 
-    ``code`` is the machine-readable reason of some conflicts.
-    """
-
-    def __init__(self, status: int, message: str | list[str], code: str | None = None) -> None:
+    def __init__(self, status: int, message: str | list[str]) -> None:
         super().__init__(str(message))
         self.status = status
         self.message = message
-        self.code = code
 
-    def response(self, body: Literal["message", "error", "empty"] = "message") -> Response:
-        """Return the response; ``body`` is the form in which the tenant writes errors."""
-        if body == "empty":
-            return Response(status_code=self.status)
-        if body == "error":
-            text = "; ".join([self.message] if isinstance(self.message, str) else self.message)
-            return JSONResponse({"error": text}, status_code=self.status)
+    def response(self) -> Response:
         document = {
             "statusCode": self.status,
             "message": self.message,
             "error": HTTPStatus(self.status).phrase,
         }
-        if self.code is not None:
-            document["code"] = self.code
         return JSONResponse(document, status_code=self.status)
 
 
@@ -65,9 +53,8 @@ class JsonLines(Response):
         self,
         lines: AsyncIterator[dict[str, Any] | bytes],
         close: Callable[[], None] | None = None,
-        media_type: str = "application/json",
     ) -> None:
-        super().__init__(media_type=media_type)
+        super().__init__(media_type="application/json")
         del self.headers["content-length"]
         self._lines = lines
         self._close = close

@@ -1,194 +1,230 @@
-"""Report deliveries: look, pause, resume, run now. Nothing here writes a spreadsheet.
+"""Report deliveries and scheduled tasks: their runs, and pause and resume. Nothing here writes a
+spreadsheet or asks an agent, and there is no scheduler: every run was started by a request.
 
-Deliveries are not created, changed or deleted here: most of their properties are not documented.
-There is no scheduler, so every run was started by a request.
+Their bodies are not documented, so the generic store keeps whatever is sent.
 """
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.responses import JSONResponse, Response
-
-from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management.shared import paging
-from airflow_provider_platform.sandbox.management.shared.items import Item, Items
-from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.shared.runs_now import Run, Runs
-from airflow_provider_platform.sandbox.state.server_state import ServerState
-
-
-def _activated(server: ServerState) -> None:
-    if not server.settings.deliveries_activated:
-        raise ApiError(404, "Not Found")
-
-
-resource = Resource(
-    "/api/v1/deployments/{deploymentId}/report-deliveries",
-    needs="ReportRead",
-    since="0.17.0",
-    available=_activated,
-)
+from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management.call import Call, handles
+from airflow_provider_platform.sandbox.management.items import Item
 
 FAILURE = "The delivery would overwrite filled cells (Revenue!A1:C40)"
 """What a run that failed reports as its error."""
+KEPT_TASK_RUNS = 50
+_RUNS = {"report-deliveries": "report-delivery-runs", "scheduled-tasks": "scheduled-task-runs"}
 
 
-class Deliveries(Items):
-    """Deliveries by id: 501 (no schedule), 502 (scheduled) and 503 (of another user)."""
+@dataclass(frozen=True)
+class Run:
+    """One run; ``end`` is its status from ``ends_at`` on (Unix time)."""
 
-    what = "Report delivery"
+    run_id: str
+    created_at: float
+    started_at: float
+    ends_at: float
+    end: str
+    succeeds: bool = True
+    error: str | None = None
 
-    def __init__(self) -> None:
-        super().__init__(
-            [
-                _sample(501, 101, "Revenue by country", owner=7, cron=[]),
-                _sample(502, 102, "Orders per month", owner=7, cron=["0 6 * * *"]),
-                _sample(503, 103, "Top products", owner=8, cron=[]),
-            ]
-        )
+    def is_running(self, now: float) -> bool:
+        return self.started_at <= now < self.ends_at
 
-    def visible(self, call: Call) -> list[Item]:
-        """An administrator sees all, others see their own."""
-        is_admin = "Admin" not in call.server.settings.token_lacks
-        return [
-            one for one in self.of(call.deployment) if is_admin or one["ownerUserId"] == call.user
-        ]
-
-    def get(self, call: Call, parameter: str = "id") -> Item:
-        found = super().get(call, parameter)
-        if found not in self.visible(call):
-            raise ApiError(404, f"Report delivery {found['id']} not found")
-        return found
-
-
-class DeliveryRuns(Runs):
-    """The runs of deliveries."""
+    def answer(self, call: Call) -> Item:
+        """Return the run as an operation on this one run answers."""
+        now, stamp = call.server.clock.now(), call.server.clock.stamp
+        queued, over = now < self.started_at, now >= self.ends_at
+        return {
+            "status": "queued" if queued else self.end if over else "running",
+            "trigger": "manual",
+            "startedAt": None if queued else stamp(self.started_at),
+            "endedAt": stamp(self.ends_at) if over else None,
+            "error": self.error if over else None,
+        }
 
 
-resource.collections["report-deliveries"] = lambda server: server.store(Deliveries).all()
+@dataclass
+class Runs:
+    """The runs of deliveries and of tasks, oldest first, by the resource and the item's id."""
+
+    of: dict[tuple[str, int], list[Run]] = field(default_factory=dict)
 
 
-@resource.get(
-    query={
-        "reportId": checks.integer(),
-        "ownerUserId": checks.integer(),
-        "spreadsheet": checks.string(),
-        "status": checks.string(),
+def _runs(call: Call, name: str, item_id: int) -> list[Run]:
+    return call.store(Runs).of.setdefault((name, item_id), [])
+
+
+def _start(
+    call: Call,
+    name: str,
+    item_id: int,
+    end: str,
+    *,
+    queued: float = 0,
+    seconds: float = 0,
+    **more: Any,
+) -> Run:
+    now = call.server.clock.now()
+    begins = now + queued
+    run = Run(uuid.uuid4().hex, now, begins, begins + seconds, end, **more)
+    _runs(call, name, item_id).append(run)
+    call.record("created", _RUNS[name], run.run_id)
+    return run
+
+
+# -- deliveries ------------------------------------------------------------------------------
+
+
+def _is_visible(call: Call, delivery: Item) -> bool:
+    """Return whether the caller sees a delivery: an administrator sees all, others their own."""
+    return call.may("Admin") or delivery.get("ownerUserId") == call.user
+
+
+def _meant(call: Call) -> Item:
+    found = store.item(call, "report-deliveries", call.path["id"])
+    if not _is_visible(call, found):
+        raise ApiError(404, f"Report delivery {found['id']} not found")
+    return found
+
+
+@store.view("report-deliveries")
+def _shown(call: Call, delivery: Item) -> Item:
+    clock, now = call.server.clock, call.server.clock.now()
+    runs = _runs(call, "report-deliveries", delivery["id"])
+    successes = [run for run in runs if run.succeeds and now >= run.ends_at]
+    status = "paused" if delivery["paused"] else "active"
+    shown = {name: value for name, value in delivery.items() if name != "paused"}
+    return {
+        **shown,
+        "status": "running" if any(run.is_running(now) for run in runs) else status,
+        "lastRunAt": clock.stamp(runs[-1].created_at) if runs else None,
+        "lastSuccessAt": clock.stamp(successes[-1].ends_at) if successes else None,
     }
-)
-def list_report_deliveries(call: Call) -> Any:
-    """The deliveries that the caller sees."""
-    wanted = {name: call.query[name] for name in ("reportId", "ownerUserId") if name in call.query}
-    sheet, status = call.query.get("spreadsheet"), call.query.get("status")
-    found = [_answer(call, one) for one in call.store(Deliveries).visible(call)]
-    return paging.page(
+
+
+@handles("listReportDeliveries")
+def list_deliveries(call: Call) -> Any:
+    wanted = {name: value for name, value in call.query.items() if name != "spreadsheet"}
+    sheet = call.query.get("spreadsheet")
+    found = [
+        _shown(call, one) for one in store.of(call, "report-deliveries") if _is_visible(call, one)
+    ]
+    return store.page(
         call,
         [
             one
             for one in found
-            if all(one[name] == value for name, value in wanted.items())
-            and sheet in (None, one["destination"]["spreadsheet"])
-            and status in (None, one["status"])
+            if all(one.get(name) == value for name, value in wanted.items())
+            and sheet in (None, (one.get("destination") or {}).get("spreadsheet"))
         ],
     )
 
 
-@resource.get("/{id}")
-def get_report_delivery(call: Call) -> Any:
-    return _answer(call, call.store(Deliveries).get(call))
+@handles("createReportDelivery")
+def create_delivery(call: Call) -> Any:
+    """The caller becomes the owner."""
+    return _shown(call, store.create(call, {**call.body, "ownerUserId": call.user}))
 
 
-@resource.post("/{id}/pause", needs="ReportEdit")
-def pause_report_delivery(call: Call) -> Any:
-    return _set_paused(call, paused=True)
+@handles("getReportDelivery", "updateReportDelivery", "deleteReportDelivery")
+def delivery(call: Call) -> Any:
+    _meant(call)
+    return store.perform(call)
 
 
-@resource.post("/{id}/resume", needs="ReportEdit")
-def resume_report_delivery(call: Call) -> Any:
+@handles("pauseReportDelivery", "resumeReportDelivery")
+def pause_or_resume(call: Call) -> Any:
     """Missed runs are not caught up."""
-    return _set_paused(call, paused=False)
+    found, paused = _meant(call), call.operation.id == "pauseReportDelivery"
+    found["paused"] = paused
+    call.record("paused" if paused else "resumed", "report-deliveries", found["id"])
+    return _shown(call, found)
 
 
-@resource.post("/{id}/runs", needs="ReportEdit")
-def run_report_delivery(call: Call) -> Response:
+@handles("runReportDelivery")
+def run_delivery(call: Call) -> Any:
     """Start a run, of a paused delivery too; 409 while one is going on."""
-    delivery, settings = call.store(Deliveries).get(call), call.server.settings
-    runs, subject = call.store(DeliveryRuns), _subject(delivery)
-    if runs.running(subject, call.server.clock.now()) is not None:
-        raise ApiError(409, f"Report delivery {delivery['id']} is already running")
+    found, settings = _meant(call), call.server.settings
+    now = call.server.clock.now()
+    if any(run.is_running(now) for run in _runs(call, "report-deliveries", found["id"])):
+        raise ApiError(409, f"Report delivery {found['id']} is already running")
     outcome = settings.delivery_outcome
     word = {"succeeded": "succeeded", "failed": "failed", "unreported": "ended"}[outcome]
-    run = runs.start(
+    run = _start(
         call,
-        subject,
+        "report-deliveries",
+        found["id"],
+        word,
+        queued=settings.delivery_queue_seconds,
         seconds=settings.delivery_seconds,
-        end="finished" if settings.delivery_ends == "finished" else word,
         succeeds=outcome == "succeeded",
         error=FAILURE if outcome == "failed" else None,
     )
-    call.record("created", "report-delivery-runs", run.run_id)
-    return JSONResponse({"runId": run.run_id}, status_code=202)
+    return {"runId": run.run_id}
 
 
-@resource.get("/{id}/runs")
-def list_report_delivery_runs(call: Call) -> Any:
+@handles("listReportDeliveryRuns")
+def list_delivery_runs(call: Call) -> Any:
     """The runs, newest first."""
-    subject = _subject(call.store(Deliveries).get(call))
-    runs = call.store(DeliveryRuns).newest_first(subject)
-    return paging.page(call, [run.row(call) for run in runs])
+    runs = _runs(call, "report-deliveries", _meant(call)["id"])
+    return store.page(call, [{"id": run.run_id, **run.answer(call)} for run in runs[::-1]])
 
 
-@resource.get("/{id}/runs/{runId:text}")
-def get_report_delivery_run(call: Call) -> Any:
-    subject = _subject(call.store(Deliveries).get(call))
-    run = call.store(DeliveryRuns).get(subject, call.path["runId"])
-    return {"runId": run.run_id, **run.answer(call)}
+@handles("getReportDeliveryRun")
+def get_delivery_run(call: Call) -> Any:
+    wanted = call.path["runId"]
+    for run in _runs(call, "report-deliveries", _meant(call)["id"]):
+        if run.run_id == wanted:
+            return {"runId": run.run_id, **run.answer(call)}
+    raise ApiError(404, f"Run {wanted} not found")
 
 
-def _set_paused(call: Call, *, paused: bool) -> Any:
-    delivery = call.store(Deliveries).get(call)
-    delivery["paused"] = paused
-    call.record("paused" if paused else "resumed", "report-deliveries", delivery["id"])
-    return _answer(call, delivery)
+# -- scheduled tasks -------------------------------------------------------------------------
 
 
-def _subject(delivery: Item) -> tuple[int, int]:
-    return delivery["deploymentId"], delivery["id"]
+@handles("listScheduledTasks")
+def list_tasks(call: Call) -> Any:
+    """Every task if ``first`` is left out."""
+    return store.page(call, store.of(call, "scheduled-tasks"), everything=True)
 
 
-def _answer(call: Call, delivery: Item) -> Item:
-    now, clock = call.server.clock.now(), call.server.clock
-    runs = call.store(DeliveryRuns).newest_first(_subject(delivery))
-    delay = call.server.settings.delivery_success_delay
-    successes = [run for run in runs if run.succeeds and now >= run.ends_at + delay]
-    status = "paused" if delivery["paused"] else "active"
-    running = any(run.is_running(now) for run in runs)
-    shown = {name: value for name, value in delivery.items() if name != "paused"}
-    return {
-        **shown,
-        "status": "running" if running else status,
-        "lastRunAt": _stamp(clock.stamp, runs, "started_at"),
-        "lastSuccessAt": _stamp(clock.stamp, successes, "ends_at"),
-    }
+@handles("createScheduledTask")
+def create_task(call: Call) -> Any:
+    return store.create(call, call.body, userId=call.user, nextRunAt=None)
 
 
-def _stamp(stamp: Any, runs: list[Run], moment: str) -> str | None:
-    return stamp(getattr(runs[0], moment)) if runs else None
+@handles("updateScheduledTask", "deleteScheduledTask")
+def change_task(call: Call) -> Any:
+    _own_task(call)
+    return store.perform(call)
 
 
-def _sample(delivery_id: int, report: int, name: str, *, owner: int, cron: list[str]) -> Item:
-    return {
-        "id": delivery_id,
-        "deploymentId": 1,
-        "name": name,
-        "reportId": report,
-        "ownerUserId": owner,
-        "destination": {"spreadsheet": "1AbC", "sheetName": name, "anchorCell": "A1"},
-        "writeMode": "overwrite",
-        "schedule": {"cronExpressions": cron, "timezone": "UTC"} if cron else None,
-        "shape": None,
-        "notifications": {"inbox": True, "email": False},
-        "paused": False,
-    }
+@handles("runScheduledTask")
+def run_task(call: Call) -> Any:
+    """Start a run, which is over at once."""
+    task = _own_task(call)
+    return {"runId": _start(call, "scheduled-tasks", task["id"], "complete").run_id}
+
+
+@handles("listScheduledTaskRuns")
+def list_task_runs(call: Call) -> Any:
+    """The newest runs, newest first."""
+    task = store.item(call, "scheduled-tasks", call.path["taskId"])
+    newest = _runs(call, "scheduled-tasks", task["id"])[: -KEPT_TASK_RUNS - 1 : -1]
+    thread = [{"id": run.run_id, "threadId": f"thread-{run.run_id}"} for run in newest]
+    rows = [{**ids, **run.answer(call)} for ids, run in zip(thread, newest, strict=True)]
+    return store.page(call, rows)
+
+
+def _own_task(call: Call) -> Item:
+    """Return the task in the path, for its creator and for administrators only."""
+    task = store.item(call, "scheduled-tasks", call.path["taskId"])
+    if task["userId"] != call.user and not call.may("Admin"):
+        raise ApiError(403, "Only the creator of a scheduled task or an administrator may do this")
+    return task

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_platform.results.text.bars import chart_values
+from airflow_provider_platform.messages.bars import chart_values
 
 WIDTH, _LABELS, _ROW, _PLOT = 640, 150, 26, 220
 _LETTER, _LABEL_LENGTH = 7, 10
@@ -52,7 +52,7 @@ def draw(
 ) -> Chart | None:
     """The chart; None where there is nothing to draw."""
     named = [{"name": name} for name in columns]
-    pairs = [(str(label), number) for label, number in chart_values(spec, named, rows)][:_MOST]
+    pairs = [(str(label), number) for label, number in chart_values(named, rows)][:_MOST]
     if not pairs:
         return None
     title = spec.get("title")

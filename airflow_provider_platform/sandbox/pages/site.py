@@ -20,10 +20,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat.threads import Threads
-from airflow_provider_platform.sandbox.management.exports import exports
-from airflow_provider_platform.sandbox.management.notifications.notifications import Notifications
+from airflow_provider_platform.sandbox.management import exports
+from airflow_provider_platform.sandbox.management.items import Items
 from airflow_provider_platform.sandbox.pages import files
 from airflow_provider_platform.sandbox.pages.threads import turns
 from airflow_provider_platform.sandbox.state.branches import Branches
@@ -121,8 +120,7 @@ class _Site:
             ],
             syncs=list(reversed(state.syncs)),
             notifications=[
-                (item, server.store(Notifications).recipients[item["id"]])
-                for item in server.store(Notifications).all()
+                (item, item["recipients"]) for item in server.store(Items).all("notifications")
             ],
             exports=[
                 (job, job.status(server.clock.now()))
@@ -177,7 +175,7 @@ class _Site:
 
     def item(self, request: Request) -> Response:
         kind, item_id = request.path_params["kind"], request.path_params["id"]
-        items = management.items(self._server, kind) if kind in _RESOURCES else None
+        items = self._server.store(Items).all(kind) if kind in _RESOURCES else None
         item = next((one for one in items or [] if one["id"] == item_id), None)
         if item is None:
             single = kind.removesuffix("s")

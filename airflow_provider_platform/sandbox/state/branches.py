@@ -1,8 +1,8 @@
 """The branches of each deployment: which branches are open, and what serves each branch.
 
-The sandbox serves production (the deploy branch), a personal fork that is a credential's active
-branch in development mode, and a shared branch whose staging environment is switched on. It serves
-no other branch: a branch that a dbt sync has written must first be opened.
+The sandbox serves production (the deploy branch) and a branch whose staging environment is switched
+on, which falls asleep if nobody queries it. It serves no other branch: a branch that a dbt sync has
+written must first be opened. It has no development mode.
 """
 
 from __future__ import annotations
@@ -16,36 +16,29 @@ from airflow_provider_platform.sandbox.state.builds import DOES_NOT_COMPILE, Bui
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
-    from airflow_provider_platform.sandbox.state.settings import Settings
 
 DEPLOY_BRANCHES = {1: "main", 2: "master"}
 """The deploy branch by deployment."""
 CHAT_DEPLOYMENT = 1
 """The deployment of the chat API's agents."""
-IDLE_SECONDS = 600.0
-"""Time without a query after which a staging or development environment falls asleep."""
 BAD_BRANCH = "Bad branch"
 NOT_ACTIVE = "Branch is not active"
-FORK_PREFIX = "dev-"
 
 Kind = Literal["serving", "bad", "not_active", "building", "failed", "asleep"]
 
 
 @dataclass
 class Branch:
-    """One branch. ``owner`` is the user of a personal fork; None for a shared branch.
-
-    ``fork_of``: the id of the branch from which a personal fork was made. ``staging``: whether the
-    staging environment is switched on. ``build`` is the latest build, ``previous`` the build before
-    it, ``served`` the last successful build.
+    """One branch. ``staging``: whether the staging environment is switched on. ``build`` is the
+    latest build, ``previous`` the build before it, ``served`` the last successful build. ``base``:
+    the files of the parent from which the branch was written.
     """
 
     id: int
     name: str
     parent: str | None
     model: Model
-    owner: int | None = None
-    fork_of: int | None = None
+    base: str | None = None
     staging: bool = False
     build: Build | None = None
     previous: Build | None = None
@@ -75,14 +68,6 @@ class Answer:
         return self.kind == "serving"
 
 
-@dataclass
-class Session:
-    """A credential in development mode: its user, and its branch."""
-
-    user: int
-    branch: str
-
-
 class Numbers:
     """Yields the numbers after ``last``."""
 
@@ -95,13 +80,11 @@ class Numbers:
 
 
 class DeploymentBranches:
-    """The branches of one deployment by name, and who is in development mode."""
+    """The branches of one deployment by name."""
 
     def __init__(self, deployment: int, ids: Numbers, jobs: Numbers) -> None:
         self.deployment = deployment
         self.deploy = DEPLOY_BRANCHES.get(deployment, "main")
-        self.sessions: dict[str, Session] = {}
-        """The sessions by the credential that is in development mode."""
         self._by_name: dict[str, Branch] = {}
         self._ids = ids
         self._jobs = jobs
@@ -116,7 +99,8 @@ class DeploymentBranches:
         if name not in self._by_name:
             above = self._by_name.get(parent or "")
             files = model or (above.model if above else Model(f"{self.deployment}/{name}"))
-            self._by_name[name] = Branch(self._ids.next(), name, parent, files)
+            base = above.model.files if above else None
+            self._by_name[name] = Branch(self._ids.next(), name, parent, files, base)
         return self._by_name[name]
 
     def get(self, name: str) -> Branch | None:
@@ -132,48 +116,48 @@ class DeploymentBranches:
         return sorted(self._by_name)
 
     def remove(self, branch: Branch) -> None:
-        """Delete the branch: its children get its parent, and its sessions end."""
+        """Delete the branch: its children get its parent."""
         del self._by_name[branch.name]
         for child in self._by_name.values():
             if child.parent == branch.name:
                 child.parent = branch.parent
-        self.sessions = {
-            credential: session
-            for credential, session in self.sessions.items()
-            if session.branch != branch.name
-        }
 
     def write(self, branch: Branch, model: Model, server: ServerState) -> None:
         """Give the branch other files, and build it again if it is served. In deploy mode ``cli``
         only an upload builds production.
         """
-        branch.model = model
+        parent = self._by_name.get(branch.parent or "")
+        branch.model, branch.base = model, parent.model.files if parent else None
         production = branch.name == self.deploy
         if self.is_open(branch) and not (production and server.settings.deploy_mode == "cli"):
             self._build(branch, server)
 
     def merge(self, branch: Branch, into: Branch, server: ServerState) -> bool:
-        """Merge the files of one branch into another. Return False if they were merged before."""
+        """Merge the files of one branch into another. Return False if they were merged before. The
+        target has the branch's files then, unless it has changed since the branch was written."""
         taken = (branch.model.commit, into.name)
         if taken in branch.merged:
             return False
         branch.merged |= {taken}
         model = branch.model
         if server.settings.merge_commit == "own":
-            model = replace(model, revision=_digest(f"{into.model.revision}+{model.revision}"))
+            both = _digest(f"{into.model.revision}+{model.revision}")
+            content = (model.content or model.revision) if branch.base == into.model.files else both
+            model = replace(model, revision=both, content=content)
         self.write(into, model, server)
         return True
 
     # -- opening -----------------------------------------------------------------------------
 
     def is_open(self, branch: Branch) -> bool:
-        viewed = any(session.branch == branch.name for session in self.sessions.values())
-        return branch.name == self.deploy or branch.staging or viewed
+        return branch.name == self.deploy or branch.staging
 
     def set_staging(self, branch: Branch, enabled: bool, server: ServerState) -> None:
-        was_open = self.is_open(branch)
-        branch.staging = enabled
-        self._opened_or_closed(branch, was_open, server)
+        was_open, branch.staging = self.is_open(branch), enabled
+        if not was_open and enabled:
+            self._build(branch, server)
+        elif was_open and not enabled:
+            branch.build = branch.previous = branch.served = None
 
     def serve(self, branch: Branch, now: float) -> None:
         """Open a shared branch that is already built."""
@@ -182,56 +166,6 @@ class DeploymentBranches:
         if not branch.model.compiles:
             build = replace(build, outcome="failed", error=DOES_NOT_COMPILE)
         branch.build, branch.previous = build, None
-
-    def enter(self, branch: Branch, credential: str, user: int, server: ServerState) -> None:
-        """Make ``branch`` the credential's active one, in place of any other."""
-        before = self.sessions.get(credential)
-        was_open = self.is_open(branch)
-        self.sessions[credential] = Session(user, branch.name)
-        if before is not None and before.branch != branch.name:
-            self._close_left(before, server)
-        self._opened_or_closed(branch, was_open, server)
-        if was_open and self._asleep(branch, server):
-            self._build(branch, server)
-
-    def leave(self, credential: str, server: ServerState) -> str | None:
-        """End the credential's development mode. Return its branch; None if it was not in
-        development mode."""
-        session = self.sessions.pop(credential, None)
-        if session is None:
-            return None
-        self._close_left(session, server)
-        return session.branch
-
-    def active(self, credential: str) -> str | None:
-        """Return the credential's branch in development mode."""
-        session = self.sessions.get(credential)
-        return None if session is None else session.branch
-
-    def fork(self, parent: Branch, user: int, settings: Settings) -> Branch:
-        """Return the user's personal fork of ``parent``, which is the same each time."""
-        found = next(
-            (b for b in self._by_name.values() if (b.owner, b.fork_of) == (user, parent.id)), None
-        )
-        if found is None:
-            name = f"{FORK_PREFIX}{user}-{_digest(f'{parent.id} {parent.name}')[:10]}"
-            found = self.add(name, parent.name)
-            found.owner, found.fork_of = user, parent.id
-        elif settings.reentered_fork == "updated":
-            found.model = parent.model
-        return found
-
-    def _close_left(self, session: Session, server: ServerState) -> None:
-        branch = self._by_name.get(session.branch)
-        if branch is not None:
-            self._opened_or_closed(branch, True, server)
-
-    def _opened_or_closed(self, branch: Branch, was_open: bool, server: ServerState) -> None:
-        is_open = self.is_open(branch)
-        if is_open and not was_open:
-            self._build(branch, server)
-        elif was_open and not is_open:
-            branch.build = branch.previous = branch.served = None
 
     def _build(self, branch: Branch, server: ServerState) -> None:
         now = server.clock.now()
@@ -244,14 +178,13 @@ class DeploymentBranches:
                 now,
                 job=self._jobs.next(),
                 after=branch.build,
-                warms_up=branch.name == self.deploy,
             ),
         )
-        branch.asked_at = branch.build.warm_at
+        branch.asked_at = branch.build.built_at
 
     def built_long_ago(self, model: Model) -> Build:
         """Return a successful build from before the sandbox started."""
-        return Build(self._jobs.next(), model, 0, 0, 0, 0, "built", None, None)
+        return Build(self._jobs.next(), model, 0, 0, 0, "built", None, None)
 
         # -- what is served ----------------------------------------------------------------------
 
@@ -266,7 +199,7 @@ class DeploymentBranches:
         """Return the build that serves queries. Only production keeps its last successful build
         during a new one."""
         shown = self.shown(branch, now)
-        if shown is not None and shown.stage(now) in ("built", "warmup"):
+        if shown is not None and shown.stage(now) == "built":
             return shown
         return branch.served if branch.name == self.deploy else None
 
@@ -275,7 +208,7 @@ class DeploymentBranches:
         sleeps here."""
         if branch.name == self.deploy:
             return False
-        return server.clock.now() - branch.asked_at > IDLE_SECONDS
+        return server.clock.now() - branch.asked_at > server.settings.branch_idle_seconds
 
     def answer(self, name: str, server: ServerState) -> Answer:
         """Return how a request to the branch is answered, without changing anything."""

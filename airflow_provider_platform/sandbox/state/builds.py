@@ -3,8 +3,8 @@
 A build is a list of moments that is fixed when it starts, so its status is a function of the
 sandbox's clock: nothing runs in the background, and a test moves the clock instead of waiting.
 
-    begun ----------- shown ----------- built ---------- warm
-          not shown          building          warm-up         its outcome
+    begun ----------- shown ----------- built
+          not shown          building          its outcome
 
 Until a build is shown, the service knows nothing of it: a branch that was just opened is still
 "not active", and production still reports the build before.
@@ -22,15 +22,17 @@ DOES_NOT_COMPILE = "orders.yml: the cube orders joins customers, which does not 
 """The error of the model of a branch with ``broken`` in its name."""
 _FAILED = "the worker ended while it installed the project's packages"
 
-Stage = Literal["not_shown", "building", "warmup"] | BuildOutcome
+Stage = Literal["not_shown", "building"] | BuildOutcome
 
 
 @dataclass(frozen=True)
 class Model:
-    """One state of a branch's files."""
+    """One state of a branch's files: its commit is made of ``revision``, and ``filesHash`` of
+    ``content``, which a merge can leave as it was; without it of ``revision`` too."""
 
     revision: str
     compiles: bool = True
+    content: str | None = None
 
     @property
     def commit(self) -> str:
@@ -40,7 +42,7 @@ class Model:
     @property
     def files(self) -> str:
         """``filesHash``: 64 hex digits."""
-        return hashlib.sha256(self.revision.encode()).hexdigest()
+        return hashlib.sha256((self.content or self.revision).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,6 @@ class Build:
     begun_at: float
     shown_at: float
     built_at: float
-    warm_at: float
     outcome: BuildOutcome
     error: str | None
     previous_error: str | None
@@ -66,15 +67,12 @@ class Build:
             return "not_shown"
         if now < self.built_at:
             return "building"
-        if self.outcome == "built" and now < self.warm_at:
-            return "warmup"
         return self.outcome
 
     def changed_at(self, now: float) -> float:
         """Return when the build reached its current stage."""
-        moments = {"not_shown": self.begun_at, "building": self.shown_at, "warmup": self.built_at}
-        ended = self.warm_at if self.outcome == "built" else self.built_at
-        return moments.get(self.stage(now), ended)
+        moments = {"not_shown": self.begun_at, "building": self.shown_at}
+        return moments.get(self.stage(now), self.built_at)
 
     def error_text(self, now: float) -> str | None:
         running = self.stage(now) in ("not_shown", "building")
@@ -89,9 +87,7 @@ class Build:
         return [(at, line) for at, line in lines if at <= now]
 
 
-def begin(
-    model: Model, settings: Settings, now: float, *, job: int, after: Build | None, warms_up: bool
-) -> Build:
+def begin(model: Model, settings: Settings, now: float, *, job: int, after: Build | None) -> Build:
     """Return a build that starts now and takes as long as the settings say now."""
     shown = now + settings.build_delay
     built = shown + settings.build_seconds
@@ -106,7 +102,6 @@ def begin(
         begun_at=now,
         shown_at=shown,
         built_at=built,
-        warm_at=built + (settings.warmup_seconds if warms_up else 0.0),
         outcome=outcome,
         error=error,
         previous_error=None if after is None else after.error_text(now),

@@ -115,7 +115,7 @@ class ChangeEntry:
 
     ``action``: created, updated, deleted, moved, published; added and removed (recipients and
     members); placed, unplaced and refreshed (reports); redeemed and revoked (embed sessions);
-    merged (branches); enabled and disabled (staging-environments); entered and left (dev-mode).
+    merged (branches); enabled and disabled (staging-environments).
     """
 
     at: float

@@ -7,7 +7,9 @@ sandbox's clock: nothing runs in the background, and a test moves the clock inst
           scheduled        processing         missing_partition      done, no rows          done
 
 Until a job is ``filled``, its table exists without rows, and queries that use the table find no
-rows. A table that ends without rows stays empty until it is built again.
+rows. A table that ends without rows stays empty until it is built again. As at the service, a query
+uses a pre-aggregation only if that has all of its measures and dimensions; every other query reads
+the source tables.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from __future__ import annotations
 import calendar
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 _YEAR = 2025
+_AGGREGATE = re.compile(r"(?:sum|count|avg|min|max)\([^)]*\)")
+_QUALIFIER = re.compile(r"\b\w+\.")
+_COLUMN = re.compile(r"\((\w+)\)")
 _FAILURE = "Error: the warehouse cancelled the query: statement timeout"
 
 
@@ -36,6 +42,9 @@ class PreAggregation:
 
     cube: str
     name: str
+    measure: str | None = None
+    """The measure, in SQL. None: only other pre-aggregations use the table."""
+    dimension: str | None = None
     data_source: str = "default"
     monthly: bool = False
     depends_on: str | None = None
@@ -44,6 +53,20 @@ class PreAggregation:
     def full_name(self) -> str:
         return f"{self.cube}.{self.name}"
 
+    def answers(self, sql: str, columns: Collection[tuple[str, str]]) -> bool:
+        """Return whether a query that reads these columns uses the table. Keys of joins do not
+        count: a semantic query names none."""
+        aggregates = set(_AGGREGATE.findall(_QUALIFIER.sub("", re.sub(r"\s+", "", sql.lower()))))
+        inside = _COLUMN.findall(self.measure or "")
+        counts_only_its_rows = {table for table, _ in columns} == {self.cube}
+        read = {one for one in columns if one[1] and not one[1].endswith("id")}
+        members = {(self.cube, name) for name in (*inside, self.dimension)}
+        return (
+            aggregates == {self.measure}
+            and read <= members
+            and (bool(inside) or counts_only_its_rows)
+        )
+
     @property
     def months(self) -> list[str]:
         """The partitions, such as ``2025-01``; one empty string if there are no partitions."""
@@ -51,10 +74,17 @@ class PreAggregation:
 
 
 PRE_AGGREGATIONS = (
-    PreAggregation("orders", "revenue_by_month", monthly=True, depends_on="orders.order_lines"),
+    PreAggregation(
+        "orders",
+        "revenue_by_month",
+        "sum(amount)",
+        "month",
+        monthly=True,
+        depends_on="orders.order_lines",
+    ),
     PreAggregation("orders", "order_lines"),
-    PreAggregation("customers", "by_country"),
-    PreAggregation("products", "by_category", data_source="inventory"),
+    PreAggregation("customers", "by_country", "count(*)", "country"),
+    PreAggregation("products", "by_category", "count(*)", "category", data_source="inventory"),
 )
 
 
@@ -103,8 +133,6 @@ class PreAggregationJobs:
     """The jobs of all deployments and branches, and the newest job of each table."""
 
     by_token: dict[tuple[int, str, str], Job] = field(default_factory=dict)
-    starting: dict[str, float] = field(default_factory=dict)
-    """The begin of each start that still waits for the warehouse."""
     _newest: dict[tuple[int, str, str], Job] = field(default_factory=dict)
     _posts: int = 0
     _emptied: dict[str, Warehouse] = field(default_factory=dict)
@@ -163,18 +191,21 @@ class PreAggregationJobs:
             job.shown, job.expires_at = True, now + server.settings.jobs_lifetime
         return {"token": token, "table": job.table, "status": status, "selector": job.selector}
 
-    def warehouse(self, server: ServerState, deployment: int, branch: str) -> Warehouse:
-        """Return the warehouse as queries of this branch see it: a table without rows hides the
-        rows of its cube."""
-        now = server.clock.now()
+    def warehouse(self, server: ServerState, deployment: int, branch: str, sql: str) -> Warehouse:
+        """Return the warehouse as this query sees it on this branch: if it uses a table without
+        rows, the rows of the table's cube are hidden."""
+        now, columns = server.clock.now(), server.warehouse.columns_of(sql)
         empty: dict[str, set[str]] = {}
         for (place, name, _), job in self._newest.items():
-            if (place, name) == (deployment, branch) and job.lacks_rows(now):
+            is_empty = (place, name) == (deployment, branch) and job.lacks_rows(now)
+            if is_empty and job.pre_aggregation.answers(sql, columns):
                 empty.setdefault(job.pre_aggregation.cube, set()).add(job.month)
         if not empty:
             return server.warehouse
         key = json.dumps({cube: sorted(months) for cube, months in sorted(empty.items())})
-        return self._emptied.setdefault(key, Warehouse(without=empty))
+        if key not in self._emptied:
+            self._emptied[key] = Warehouse(without=empty)
+        return self._emptied[key]
 
     def _is_good(self, server: ServerState, key: tuple[int, str, str]) -> bool:
         job, now = self._newest.get(key), server.clock.now()
@@ -189,7 +220,7 @@ def _job(
     settings, now = server.settings, server.clock.now()
     outcome = settings.jobs_outcome if _ends_so(settings, one, month) and not fresh else "done"
     queued, built, there, filled = _moments(settings, now) if not fresh else (now,) * 4
-    hides = settings.jobs_other_data_sources == "missing_partition"
+    hides = not settings.has("0.3.0")
     return Job(
         token,
         table,

@@ -55,8 +55,6 @@ class Settings(BaseModel):
     """Time a dbt sync spends in each stage; with 0 it is over before the next request is read."""
     dialect: Literal["service", "cube"] = "service"
     """Prefix of the tool names and of the agent's graph node."""
-    development: Annotated[bool, Field(strict=True)] = True
-    """Whether records with the agent's ``thinking`` are sent."""
 
     follow_up: Literal["subscribe", "state"] = "subscribe"
     """What a request without ``input`` returns while its run is active."""
@@ -64,10 +62,7 @@ class Settings(BaseModel):
     """Whether earlier records are replayed at all, those of earlier turns included."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
     """Where a subscription to an active run gets the earlier records of the run. ``overlap``
-    repeats the last ``replay_overlap`` records after ``__cutoff__``, without the user echo."""
-    replay_overlap: Count = 3
-    replay_form: Literal["folded", "raw"] = "folded"
-    """Whether replayed records of the same id come as one full record or as they were streamed."""
+    repeats the last three records after ``__cutoff__``, without the user echo."""
     stopped_thread: Literal["state", "aborted", "close"] = "state"
     """What ends a later read of a thread whose last run was aborted: ``__state__``,
     ``__aborted__``, or nothing (the connection is properly closed after ``__cutoff__``)."""
@@ -75,26 +70,13 @@ class Settings(BaseModel):
     """How the messages of ``__state__`` are serialized: ``lc``/``constructor``/``kwargs``,
     ``type``/``data``, ``role``/``content`` without ids, or each as a JSON string of the second
     form."""
-    stream_type: Literal["json", "html"] = "json"
-    """Content type of the chat stream; the API's document names ``text/html`` for it too."""
-    busy_answer: Literal["record", "text", "json_text"] = "record"
-    """What refuses a message in a streaming thread: an error record after ``__cutoff__``, or a body
-    of only the message, as plain text or a JSON string, without a line end."""
     chat_row_limit: Count = 100
     """Rows of a query that a chat sends; a default of the service, not a limit."""
-    usage_last: Literal["always", "after_answer"] = "after_answer"
-    """Whether ``__usage__`` also follows an error, ``__aborted__`` and ``__suspended__``."""
 
     service_tokens: Annotated[bool, Field(strict=True)] = False
     """Whether the deployment accepts service tokens, which must be switched on for a deployment."""
     chat_rows: Literal["values", "texts"] = "values"
     """Whether the rows of a tool result have typed values or, like the data API, strings."""
-    external_user_limit: Count = 10_000
-    """The most external users of the account, without ephemeral users."""
-    external_user_limit_answer: Literal["400", "403", "429"] = "429"
-    """The status of a chat request that would create one more."""
-    abort_needs_identity: Annotated[bool, Field(strict=True)] = True
-    """Whether an abort with an API key must name the user who owns the thread."""
 
     release: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "0.19.1"
     """The tenant's release: operations and fields of later releases are missing. ``0.2.1`` is the
@@ -102,66 +84,34 @@ class Settings(BaseModel):
     missing_operation: Literal["html", "403", "404", "405"] = "html"
     """What an operation that the tenant's release lacks answers: the tenant's web page under 200,
     as any unknown path, or an error."""
-    dbt_history_answer: Literal["200", "400", "500"] = "200"
-    """The status with which the history of dbt syncs answers. Other operations do not change."""
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     """How syncs started from now on end; UNKNOWN never shows in the status, only in the history."""
-    dbt_history: Literal["newest_first", "oldest_first"] = "newest_first"
-    """Order of the list of dbt syncs."""
     dbt_unknown: Seconds = 0.0
     """Time after its start, by the sandbox's clock, in which no operation knows a sync."""
     dbt_cancelled_status: Literal["stage", "CANCELLED", "FAILED", "404"] = "stage"
     """What the status of a cancelled sync answers; the history says CANCELLED in any case."""
-    dbt_result_delay: Seconds = 0.0
-    """Time after its end, by the sandbox's clock, in which a completed sync has no result yet."""
-    dbt_no_result_yet: Literal["404", "null", "empty"] = "404"
-    """What the result operation answers until the result exists; the last two with status 200, as
-    JSON."""
-    dbt_ignored: tuple[Literal["ref", "source", "manifest", "output"], ...] = ()
-    """Fields of the start that this older tenant does not know and ignores."""
-    dbt_extra_stage: str | None = None
-    """A stage with an unknown name, after INITIALIZING."""
 
-    error_body: Literal["message", "error", "empty"] = "message"
-    """How errors are written: an object with ``message``, one with ``error`` only, or no body."""
-    length_required: Annotated[bool, Field(strict=True)] = False
-    """Whether a front end answers 411 to a POST, PUT, PATCH or DELETE that declares no length."""
-    usage_analytics: Annotated[bool, Field(strict=True)] = True
-    """Whether usage analytics are enabled for the account (404 otherwise)."""
     build_delay: Seconds = 0.0
     """Time after a branch was opened or written until its build is reported. Until then an opened
     branch is "not active", and production reports the previous build."""
     build_seconds: Seconds = 0.0
     """Time that a build takes after that."""
-    warmup_seconds: Seconds = 0.0
-    """Time that a successful build of production warms up at its end."""
     build_outcome: BuildOutcome = "built"
     """How builds that start from now on end, if the model compiles."""
-    building_answer: Literal["503", "continue_wait"] = "503"
-    """What the data API answers while a branch is being built: an error page of the ingress, or
-    "Continue wait"."""
-    branch_error: Literal["tool", "line"] = "tool"
-    """How a chat run reports a branch that is not served: in the result of its tool call, or as an
-    error line that ends the run."""
     branch_errors_name_it: Annotated[bool, Field(strict=True)] = False
     """Whether "Bad branch" and "Branch is not active" are followed by the branch's name."""
     branch_path: Literal["encoded", "plain"] = "encoded"
     """How slashes of a branch name are written in the paths of the data API. The other form names
     no branch."""
-    reentered_fork: Literal["stale", "updated"] = "stale"
-    """Whether a fork that is entered again keeps its files or gets its parent's."""
-    leave_nothing: Literal["400", "404", "200"] = "400"
-    """What leaving development mode answers if the credential is not in it."""
+    branch_idle_seconds: Seconds = 600.0
+    """Time without a request to its data API after which an open branch falls asleep. The next
+    request wakes it, and gets an error page itself."""
     merge_outcome: Literal["merged", "nothing", "conflict"] = "merged"
     """``nothing``: merges answer ``merged`` false; ``conflict``: they are refused with 409."""
     merge_commit: Literal["own", "fast_forward"] = "own"
     """Which commit the target has after a merge: a new commit, or the branch's."""
-    merge_removes_branch: Annotated[bool, Field(strict=True)] = True
-    """What merging to the default branch does if ``removeBranchAfterMerge`` is not sent."""
     deploy_mode: Literal["git", "cli"] = "git"
     """``cli``: production is built only from uploads, not after a merge."""
-    deploy_branch_read_only: Annotated[bool, Field(strict=True)] = False
-    """Whether dbt syncs and commits to the deploy branch are refused."""
     deploy_branch_merge_allowed: Annotated[bool, Field(strict=True)] = True
     """Whether branches can be merged into the deploy branch."""
     dev_branches_only: Annotated[bool, Field(strict=True)] = False
@@ -170,12 +120,6 @@ class Settings(BaseModel):
 
     token_lacks: tuple[Permission, ...] = ()
     """Permissions the management token lacks: operations needing one of them answer 403."""
-    caller: Count = 7
-    """Id of the user the management token belongs to: 7 or 8."""
-    notification_drops: tuple[Literal["filters", "timeGrains", "memberSwitchers"], ...] = ()
-    """Settings of a notification that an older tenant neither stores nor reports."""
-    publish_needs_config: Annotated[bool, Field(strict=True)] = False
-    """Whether the tenant is older than v0.16.0 and does not publish a saved draft by itself."""
     reviewed_dashboards: tuple[str, ...] = ()
     """Ids of published dashboards that require review: only a person can publish them."""
 
@@ -185,40 +129,19 @@ class Settings(BaseModel):
     """How exports submitted from now on end."""
     export_lifetime: Seconds = 300.0
     """Time from submission until an export's job and file are deleted."""
-    export_limit: Count = 5
-    """The most simultaneous exports for one rendered identity."""
 
     deliveries_activated: Annotated[bool, Field(strict=True)] = True
     """Whether report deliveries are activated for the account; every path answers 404 otherwise."""
+    delivery_queue_seconds: Seconds = 0.0
+    """Time that a run of a report delivery is ``queued`` before it begins."""
     delivery_seconds: Seconds = 0.0
     """Time that a run of a report delivery takes."""
     delivery_outcome: Literal["succeeded", "failed", "unreported"] = "succeeded"
     """How runs of deliveries that start from now on end; ``unreported``: without an error and
     without a success."""
-    delivery_ends: Literal["states", "finished"] = "states"
-    """The status of a run that is over, which is not documented: the states of the platform's
-    pages, or one word for all outcomes."""
-    delivery_success_delay: Seconds = 0.0
-    """Time from the end of a run until the delivery's ``lastSuccessAt`` has it."""
-    run_ids: Literal["id", "runId", "none"] = "id"
-    """The field for the id of a run, in lists of runs of deliveries and scheduled tasks."""
-    tasks_enabled: Annotated[bool, Field(strict=True)] = True
-    """Whether scheduled tasks are enabled for the account (403 otherwise)."""
-    task_seconds: Seconds = 0.0
-    """Time that a run of a scheduled task takes."""
-    task_outcome: Literal["complete", "failed"] = "complete"
-    """How runs of scheduled tasks that start from now on end."""
-    task_start_answer: Literal["runId", "empty"] = "runId"
-    """What starting a scheduled task answers, which is not documented: the run's id, or nothing."""
-    task_run_status: Literal["status", "none"] = "status"
-    """Whether a run of a scheduled task has a ``status``: its properties are not documented."""
-    task_while_running: Literal["start", "409"] = "start"
-    """What running a scheduled task does while a run of it is active."""
 
     embed_tenant_path: Literal["slash", "plain"] = "slash"
     """Whether the path that deletes an embed tenant ends in ``/``, as on older tenants."""
-    embed_tenant_other_path: Literal["404", "405", "redirect"] = "404"
-    """What the other form of this path answers."""
     lists: Literal["cursor", "legacy", "unpaged", "repeating"] = "cursor"
     """``legacy``: lists have only ``data`` and ``count``, and no cursor; ``unpaged``: one page has
     everything, and ``pageInfo`` is null; ``repeating``: every page is the first page and names a
@@ -242,9 +165,6 @@ class Settings(BaseModel):
     """Time that a query of the data API takes before its first row."""
     query_wait: Seconds = 10.0
     """How long a request waits for the first row before the answer is "Continue wait"."""
-    jobs_start_seconds: Seconds = 0.0
-    """Time that the start of builds of pre-aggregations takes, because it first queries the
-    warehouse. Beyond ``query_wait``, the answer is "Continue wait"."""
     jobs_queue_seconds: Seconds = 0.0
     """Time that the table of a pre-aggregation is ``scheduled``."""
     jobs_build_seconds: Seconds = 0.0
@@ -258,14 +178,9 @@ class Settings(BaseModel):
     jobs_outcome_of: tuple[str, ...] = ()
     """The tables to which ``jobs_outcome`` applies: full names of pre-aggregations, each with or
     without a month after a space. If empty: all tables."""
-    jobs_other_data_sources: Literal["status", "missing_partition"] = "status"
-    """What is reported for tables outside of the default data source while they are built. Before
-    July 2026 it was ``missing_partition``."""
     jobs_lifetime: Seconds = 86400.0
     """Time for which tokens are known, from the start and again from the first ``done`` or
     ``failure`` that is reported."""
-    jobs_no_match: Literal["400", "empty"] = "400"
-    """What the start answers if the selector matches nothing: an error, or no tokens."""
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
         "meta",
         "data",

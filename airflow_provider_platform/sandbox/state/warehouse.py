@@ -154,6 +154,24 @@ class Warehouse:
         with self._guarded():
             return [list(row) for row in cursor.fetchmany(rows)]
 
+    def columns_of(self, sql: str) -> set[tuple[str, str]]:
+        """Return the (table, column) pairs that one SELECT reads; none if it is refused."""
+        read: set[tuple[str, str]] = set()
+
+        def note(action: int, table: str | None, column: str | None, *names: str | None) -> int:
+            if action == sqlite3.SQLITE_READ and table:
+                read.add((table, column or ""))
+            return _authorize(action, table, column, *names)
+
+        self._db.set_authorizer(note)
+        try:
+            self._db.execute(f"EXPLAIN {sql}")
+        except (sqlite3.Error, sqlite3.Warning):
+            return set()
+        finally:
+            self._db.set_authorizer(_authorize)
+        return read
+
     def _run(self, sql: str) -> sqlite3.Cursor:
         cursor = self._db.execute(sql)
         if cursor.description is None:

@@ -93,14 +93,6 @@ def test_a_request_with_a_service_token_needs_no_body(platform: Platform) -> Non
     assert ids(records(platform.http.post(url, headers=token).content))[0] == "__cutoff__"
 
 
-def test_request_in_development_mode_returns_the_agents_reasoning(platform: Platform) -> None:
-    platform.control.set(development=False)
-    shown = platform.ask("orders per month", isDevMode=True)
-    hidden = platform.ask("orders per month")
-    assert any(record.get("thinking") for record in shown)
-    assert not any(record.get("thinking") for record in hidden)
-
-
 def test_setting_sends_values_of_rows_as_strings(platform: Platform) -> None:
     """As the data API sends them: the documents leave open what the agent's rows hold."""
     question = "sql: SELECT country, SUM(amount), NULL FROM orders, customers GROUP BY 1 LIMIT 1"

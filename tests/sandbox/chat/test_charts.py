@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from airflow_provider_platform.results.charts import ChartRenderer
+from airflow_provider_platform.charts import ChartRenderer
 from tests.sandbox.raw_client import Platform, results
 
 pytest.importorskip("vl_convert", reason="the extra charts is not installed")

@@ -59,26 +59,6 @@ def test_user_of_a_service_token_is_always_ephemeral(
     assert gone.status_code == 404
 
 
-@pytest.mark.parametrize("status", ["429", "400", "403"])
-def test_account_limits_its_persisted_external_users(platform: Platform, status: str) -> None:
-    platform.control.set(external_user_limit=2, external_user_limit_answer=status)
-
-    def ask(name: str, **settings: Any) -> int:
-        user = {"externalId": name, "isEphemeral": False, **settings}
-        return platform.chat(input="orders per month", sessionSettings=user).status_code
-
-    assert [ask("one"), ask("two"), ask("one")] == [200, 200, 200]
-    assert ask("three") == int(status)
-    assert ask("three", isEphemeral=True) == 200
-    assert ask("three") == int(status)
-    internal = {"internalId": "analyst@acme.example.com", "isEphemeral": False}
-    assert answer(platform.ask("orders per month", sessionSettings=internal))
-
-
-def test_default_limit_of_external_users_is_ten_thousand(platform: Platform) -> None:
-    assert platform.control.settings()["external_user_limit"] == 10_000
-
-
 def test_an_internal_user_is_matched_lowercased_and_trimmed(platform: Platform) -> None:
     loose = {"internalId": " Analyst@acme.example.com "}
     thread = chat_id(platform.ask("orders per month", sessionSettings=loose))

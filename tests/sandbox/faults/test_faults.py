@@ -144,7 +144,7 @@ def test_fault_gzip_compresses_and_dribble_sends_single_bytes(platform: Platform
         ({"kind": "status", "status": 502, "body": "empty"}, 502, "empty"),
         ({"kind": "html"}, 200, "html"),
         ({"kind": "redirect"}, 302, "empty"),
-        ({"kind": "redirect", "status": 307, "location": "http://127.0.0.2/x"}, 307, "empty"),
+        ({"kind": "redirect", "status": 307}, 307, "empty"),
         ({"kind": "jsonrpc"}, 200, "json"),
     ],
 )
@@ -208,12 +208,10 @@ def test_fault_lost_processes_the_request_and_drop_does_not(platform: Platform) 
     platform.control.fault("drop", method="POST", path="/dbt-sync$")
     with pytest.raises(httpx.RemoteProtocolError):
         platform.call("POST", "deployments/1/dbt-sync")
-    platform.control.fault("status", status=500, processed=True)
-    assert platform.call("POST", "deployments/1/dbt-sync").status_code == 500
     state = platform.control.state()
-    assert len(state.syncs) == 2
-    assert [request.status for request in state.requests] == [None, None, 500]
-    assert [request.ended for request in state.requests] == ["cut", "cut", "complete"]
+    assert len(state.syncs) == 1
+    assert [request.status for request in state.requests] == [None, None]
+    assert [request.ended for request in state.requests] == ["cut", "cut"]
 
 
 def test_fault_affects_only_the_selected_requests(platform: Platform) -> None:

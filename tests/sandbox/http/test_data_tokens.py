@@ -37,8 +37,3 @@ def test_each_token_is_sent_as_documented(
     assert status(platform, token) == alone
     assert status(platform, f"Bearer {token}") == bearer
     assert status(platform, f"Basic {token}") == 403
-
-
-def test_usage_analytics_can_be_switched_off(platform: Platform) -> None:
-    platform.control.set(usage_analytics=False)
-    assert platform.call("POST", "usage-analytics/token").status_code == 404

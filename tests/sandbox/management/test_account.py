@@ -23,7 +23,7 @@ TOKENS = "deployments/1/environments/11/tokens"
 
 def test_caller_sees_only_their_own_oauth_tokens(platform: Platform) -> None:
     assert platform.call("GET", "user-oauth-tokens/3").json()["id"] == 1
-    platform.control.set(caller=8)
+    platform.act_as(8)
     assert platform.call("GET", "user-oauth-tokens/3").json()["lastError"]["attempts"] == 3
     assert platform.call("GET", "user-oauth-tokens/4").status_code == 404
     assert platform.call("POST", "user-oauth-tokens/3/initiate").status_code == 200
@@ -47,7 +47,7 @@ def test_oauth_integrations_can_be_managed(platform: Platform) -> None:
     without = {name: value for name, value in INTEGRATION.items() if name != "clientSecret"}
     assert platform.call("POST", "oauth-integrations", json=without).status_code == 400
     bad = platform.call("POST", "oauth-integrations", json={**INTEGRATION, "authUrl": "id"})
-    assert "authUrl must match" in str(bad.json()["message"])
+    assert "authUrl must be a URL" in str(bad.json()["message"])
     assert platform.call("DELETE", "oauth-integrations/3").status_code == 200
     assert platform.call("GET", "user-oauth-tokens").json() == []
     platform.control.set(token_lacks=["OAuthIntegrationsManage"])
@@ -111,9 +111,9 @@ def test_token_of_an_environment_can_be_created(platform: Platform) -> None:
     assert (made["scopes"], made["security_context"]) == (["meta"], {"country": "DE"})
     (listed,) = platform.call("GET", TOKENS).json()["items"]
     assert listed["token"] == made["token"]
-    platform.control.set(caller=8)
+    platform.act_as(8)
     assert platform.call("GET", TOKENS).json()["items"] == []
-    platform.control.set(caller=7)
+    platform.act_as(7)
     platform.control.advance(61)
     assert platform.call("GET", TOKENS).json()["items"] == []
 
@@ -152,7 +152,7 @@ def test_agents_and_their_skills_are_listed(platform: Platform) -> None:
         ("GET", "deployments/1/environments?type=test", None, 400, "type must be one of"),
         ("GET", "deployments/1/agents?allowEmbedding=yes", None, 400, "must be a boolean"),
         ("GET", "deployments/1/agent-skills?branchName=gone", None, 404, "Branch gone"),
-        ("GET", "oauth-integrations/9", None, 404, "OAuth integration 9 not found"),
+        ("GET", "oauth-integrations/9", None, 404, "Oauth integration 9 not found"),
     ],
 )
 def test_invalid_account_requests_are_refused(

@@ -55,14 +55,6 @@ def staging(platform: Platform, name: str, enabled: bool = True) -> httpx.Respon
     return build(platform, "PUT", "branches/staging-environment", json=body)
 
 
-def enter(platform: Platform, name: str, **options: Any) -> str:
-    response = build(platform, "POST", "dev-mode", json={"branchName": name}, **options)
-    assert response.status_code == 200, response.text
-    state = response.json()
-    assert (state["active"], state["parentBranch"]) == (True, name)
-    return str(state["branchName"])
-
-
 def sync(platform: Platform, branch: str, deployment: int = 1) -> None:
     """Have a dbt sync write the branch."""
     path = f"deployments/{deployment}/dbt-sync"
@@ -121,21 +113,6 @@ class TestOpening:
         session = {"deploymentId": 1, "branchName": "gone"}
         assert platform.call("POST", "embed/generate-session", json=session).status_code == 404
 
-    def test_setting_makes_a_chat_report_a_bad_branch_as_an_error_line(
-        self, platform: Platform
-    ) -> None:
-        platform.control.set(branch_error="line")
-        stream = platform.ask("revenue by country", activeBranchName="gone")
-        assert stream[-1] == {"error": "BadRequestError: Bad branch"}
-        assert results(stream) == []
-        platform.control.add_branch("closed")
-        stream = platform.ask("revenue by country", activeBranchName="closed")
-        assert stream[-1] == {"error": "BadRequestError: Branch is not active"}
-        platform.control.set(branch_errors_name_it=True)
-        stream = platform.ask("revenue by country", activeBranchName="closed")
-        assert stream[-1] == {"error": "BadRequestError: Branch is not active: closed"}
-        assert platform.ask("revenue by country")[-1]["id"] == "__usage__"
-
     def test_switching_staging_off_closes_the_branch(self, platform: Platform) -> None:
         platform.control.open_branch("nightly")
         assert sql(platform, "nightly").status_code == 200
@@ -145,10 +122,8 @@ class TestOpening:
         changed = platform.control.state().changed
         assert [one.id for one in changed("staging-environments", "disabled")] == ["nightly"]
 
-    def test_only_shared_branches_can_be_opened_in_staging(self, platform: Platform) -> None:
-        fork = enter(platform, "dev")
-        for name in ("main", fork):
-            assert staging(platform, name).status_code == 400
+    def test_production_has_no_staging_environment(self, platform: Platform) -> None:
+        assert staging(platform, "main").status_code == 400
         assert staging(platform, "gone").status_code == 404
 
     def test_the_environments_list_has_exactly_the_open_branches(self, platform: Platform) -> None:
@@ -175,10 +150,6 @@ class TestOpening:
         staging(platform, "dbt-sync/main-1", enabled=False)
         assert len(listed("staging")) == 1
         assert listed("development") == []
-        fork = enter(platform, "dev")
-        assert [name for name, _ in listed("development")] == [fork]
-        build(platform, "DELETE", "dev-mode")
-        assert listed("development") == []
 
     def test_each_deployment_has_branches_of_its_own(self, platform: Platform) -> None:
         sync(platform, "nightly", deployment=2)
@@ -189,107 +160,6 @@ class TestOpening:
         assert status(platform, deployment=2)["branchName"] == "master"
         assert sql(platform, deployment=2).status_code == 200
         assert refused(sql(platform, "dev", deployment=2)) == (400, "Branch is not active")
-
-
-class TestDevelopmentMode:
-    def test_fork_serves_queries_only_while_a_credential_is_in_dev_mode(
-        self, platform: Platform
-    ) -> None:
-        sync(platform, "nightly")
-        fork = enter(platform, "nightly")
-        assert fork.startswith("dev-")
-        assert "/" not in fork
-        assert status(platform)["branchName"] == fork
-        assert (status(platform)["status"], status(platform)["mode"]) == ("built", "dev_mode")
-        assert sql(platform, fork).status_code == 200
-        (result,) = results(platform.ask("revenue by country", activeBranchName=fork))
-        assert result["totalRows"] == 8
-        assert status(platform, "nightly")["errorText"] == "Branch is not active"
-        assert build(platform, "DELETE", "dev-mode").json() == {"success": True}
-        assert status(platform)["branchName"] == "main"
-        assert refused(sql(platform, fork)) == (400, "Branch is not active")
-        assert enter(platform, "nightly") == fork
-
-    def test_dev_mode_reopens_the_fork_of_its_parent_branch(self, platform: Platform) -> None:
-        platform.control.add_branch("one")
-        platform.control.add_branch("two")
-        first, second = enter(platform, "one"), enter(platform, "two")
-        assert first != second
-        assert refused(sql(platform, first)) == (400, "Branch is not active")
-        assert enter(platform, "one") == first
-        build(platform, "DELETE", "branches", params={"branchName": "one"})
-        platform.control.add_branch("one")
-        assert enter(platform, "one") != first
-
-    def test_each_credential_has_its_own_active_branch(self, platform: Platform) -> None:
-        other = platform.control.add_management_token()
-        mine = enter(platform, "dev")
-        theirs = enter(platform, "main", token=other)
-        assert status(platform)["branchName"] == mine
-        assert build(platform, "DELETE", "dev-mode", token=other).status_code == 200
-        assert status(platform)["branchName"] == mine
-        assert refused(sql(platform, theirs)) == (400, "Branch is not active")
-        colleague = platform.control.add_management_token(user=8)
-        assert enter(platform, "main", token=colleague) != theirs
-        assert status(platform)["branchName"] == mine
-
-    @pytest.mark.parametrize(("choice", "expected"), [("400", 400), ("404", 404), ("200", 200)])
-    def test_leaving_dev_mode_twice_answers_as_the_setting_says(
-        self, platform: Platform, choice: str, expected: int
-    ) -> None:
-        assert build(platform, "DELETE", "dev-mode").status_code == 400
-        platform.control.set(leave_nothing=choice)
-        assert build(platform, "DELETE", "dev-mode").status_code == expected
-
-    def test_deleting_the_active_fork_ends_the_session(self, platform: Platform) -> None:
-        fork = enter(platform, "dev")
-        assert build(platform, "DELETE", "branches", params={"branchName": fork}).is_success
-        assert status(platform)["branchName"] == "main"
-        assert build(platform, "DELETE", "dev-mode").status_code == 400
-
-    def test_fork_of_another_user_cannot_be_entered(self, platform: Platform) -> None:
-        fork = enter(platform, "dev", token=platform.control.add_management_token(user=8))
-        response = build(platform, "POST", "dev-mode", json={"branchName": fork})
-        assert (response.status_code, "another user" in response.text) == (400, True)
-
-    def test_a_branch_made_in_development_mode_is_active_but_no_fork(
-        self, platform: Platform
-    ) -> None:
-        made = build(platform, "POST", "branches", json={"name": "a", "activate": True}).json()
-        assert made == {"active": True, "branchName": "a", "parentBranch": "main"}
-        assert status(platform)["branchName"] == "a"
-        assert sql(platform, "a").status_code == 200
-        assert build(platform, "POST", "commit", json={}).status_code == 400
-        for name, active in (("activate", True), ("enterDevMode", False)):
-            body = {"name": f"b-{name}", name: True}
-            assert build(platform, "POST", "branches", json=body).json()["active"] is active
-
-    def test_setting_decides_whether_a_reentered_fork_keeps_its_files(
-        self, platform: Platform
-    ) -> None:
-        sync(platform, "nightly")
-        fork = enter(platform, "nightly")
-        old = status(platform, fork)["lastHash"]
-        assert old == branch_hash(platform, "nightly")
-        build(platform, "DELETE", "dev-mode")
-        sync(platform, "nightly")
-        enter(platform, "nightly")
-        assert status(platform, fork)["lastHash"] == old
-        build(platform, "DELETE", "dev-mode")
-        platform.control.set(reentered_fork="updated")
-        enter(platform, "nightly")
-        assert status(platform, fork)["lastHash"] == branch_hash(platform, "nightly") != old
-
-    def test_commit_applies_to_the_active_fork_and_refuses_any_other_branch(
-        self, platform: Platform
-    ) -> None:
-        assert build(platform, "POST", "commit", json={}).status_code == 400
-        fork = enter(platform, "dev")
-        assert build(platform, "POST", "commit", json={"branchName": "dev"}).status_code == 400
-        done = build(platform, "POST", "commit", json={"message": "m", "exitDevMode": True})
-        assert done.json() == {"success": True}
-        assert [one.id for one in platform.control.state().changed("branches", "updated")] == [fork]
-        assert build(platform, "DELETE", "dev-mode").status_code == 400
 
 
 class TestBuilds:
@@ -309,8 +179,6 @@ class TestBuilds:
         assert (waiting.status_code, waiting.headers["content-type"]) == (503, "text/html")
         (result,) = results(platform.ask("revenue by country", activeBranchName="nightly"))
         assert result == {"error": "Error: the branch is being built"}
-        platform.control.set(building_answer="continue_wait")
-        assert refused(sql(platform, "nightly")) == (200, "Continue wait")
         platform.control.advance(30)
         report = status(platform, "nightly")
         assert (report["status"], report["lastHash"]) == (
@@ -336,8 +204,6 @@ class TestBuilds:
         verdict = build(platform, "GET", "data-model/validate", params=query)
         assert (verdict.status_code, verdict.json()["valid"]) == (200, False)
         assert verdict.json()["errors"][0]["fileName"] == "orders.yml"
-        fork = enter(platform, "broken-model")
-        assert status(platform, fork)["status"] == "failed"
 
     @pytest.mark.parametrize("outcome", ["failed", "cancelled", "stopped", "none"])
     def test_branch_serves_no_queries_if_its_build_did_not_succeed(
@@ -379,6 +245,10 @@ class TestBuilds:
         assert sql(platform, "nightly").status_code == 200
         platform.control.advance(601)
         assert sql(platform).status_code == 200
+        platform.control.set(branch_idle_seconds=10)
+        assert sql(platform, "nightly").status_code == 503
+        platform.control.advance(11)
+        assert status(platform, "nightly")["status"] == "stopped"
 
     def test_reported_build_status_lasts_until_it_is_removed(self, platform: Platform) -> None:
         platform.control.open_branch("nightly")
@@ -410,10 +280,6 @@ class TestValidate:
         report = build(platform, "GET", "data-model/validate").json()
         assert (report["branchName"], report["mode"]) == ("main", "production")
         assert build(platform, "GET", "data-model/validate?devMode=true").status_code == 400
-        fork = enter(platform, "dev")
-        own = build(platform, "GET", "data-model/validate?devMode=true").json()
-        assert own["branchName"] == fork
-        assert build(platform, "GET", "data-model/validate").json()["branchName"] == "main"
 
 
 class TestMerging:
@@ -439,15 +305,7 @@ class TestMerging:
         state = platform.control.state()
         assert [entry.id for entry in state.changed("branches", "merged")] == ["nightly"]
 
-    def test_production_warms_up_and_keeps_serving_through_a_failed_build(
-        self, platform: Platform
-    ) -> None:
-        sync(platform, "nightly")
-        platform.control.set(warmup_seconds=60)
-        self.merge(platform, "nightly")
-        assert status(platform)["status"] == "warmup"
-        platform.control.advance(61)
-        assert status(platform)["status"] == "built"
+    def test_production_keeps_serving_through_a_failed_build(self, platform: Platform) -> None:
         sync(platform, "broken")
         self.merge(platform, "broken")
         assert status(platform)["status"] == "failed"
@@ -478,23 +336,9 @@ class TestMerging:
         platform.control.set(merge_outcome="conflict")
         assert self.merge(platform, "nightly").status_code == 409
 
-    @pytest.mark.parametrize("removes", [True, False])
-    def test_setting_decides_whether_a_merge_deletes_the_branch(
-        self, platform: Platform, removes: bool
-    ) -> None:
-        platform.control.set(merge_removes_branch=removes)
-        sync(platform, "nightly")
-        assert self.merge(platform, "nightly").json()["branchDeleted"] is removes
-
-    def test_merge_without_a_branch_uses_the_active_branch(self, platform: Platform) -> None:
+    def test_merge_without_a_branch_is_refused(self, platform: Platform) -> None:
         nothing = build(platform, "POST", "merge", json={})
         assert (nothing.status_code, "deploy branch" in nothing.text) == (400, True)
-        fork = enter(platform, "dev")
-        body = {"switchToParentBranch": True}
-        merged = build(platform, "POST", "merge", json=body).json()
-        assert merged == {"merged": True, "branchDeleted": False}
-        assert [one.id for one in platform.control.state().changed("branches", "merged")] == [fork]
-        assert status(platform)["branchName"] == "main"
 
     def test_branch_can_be_named_by_its_id(self, platform: Platform) -> None:
         merged = build(platform, "POST", "merge", json={"branchId": 2, "deleteBranch": True})
@@ -502,24 +346,18 @@ class TestMerging:
 
     def test_the_deploy_branch_can_be_protected(self, platform: Platform) -> None:
         sync(platform, "nightly")
-        platform.control.set(deploy_branch_merge_allowed=False, deploy_branch_read_only=True)
+        platform.control.set(deploy_branch_merge_allowed=False)
         settings = platform.call("GET", "deployments/1/settings").json()
-        assert (settings["deployBranchReadOnly"], settings["deployBranchMergeAllowed"]) == (
-            True,
-            False,
-        )
+        assert settings["deployBranchMergeAllowed"] is False
         assert self.merge(platform, "nightly").status_code == 403
-        direct = platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "main"})
-        assert direct.status_code == 400
 
     def test_role_for_development_branches_may_not_change_production(
         self, platform: Platform
     ) -> None:
         platform.control.set(dev_branches_only=True)
         sync(platform, "nightly")
-        assert enter(platform, "nightly")
+        assert staging(platform, "nightly").status_code == 200
         assert self.merge(platform, "nightly").status_code == 403
-        assert build(platform, "POST", "dev-mode", json={"branchName": "main"}).status_code == 403
         direct = platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "main"})
         assert direct.status_code == 403
         gone = build(platform, "DELETE", "branches", params={"branchName": "nightly"})
@@ -531,14 +369,13 @@ class TestDeleting:
         self, platform: Platform
     ) -> None:
         sync(platform, "nightly")
-        fork = enter(platform, "nightly")
+        platform.control.add_branch("child", parent="nightly")
         query = {"branchName": "nightly"}
         gone = build(platform, "DELETE", "branches", params=query)
         assert gone.json() == {"success": True}
         page = build(platform, "GET", "branches").json()["items"]
-        (child,) = [one for one in page if one["name"] == fork]
+        (child,) = [one for one in page if one["name"] == "child"]
         assert child["parentBranch"] == "main"
-        assert status(platform)["branchName"] == fork
         assert build(platform, "DELETE", "branches", params=query).status_code == 404
         main = build(platform, "DELETE", "branches", params={"branchName": "main"})
         assert main.status_code == 400
@@ -568,12 +405,10 @@ class TestReleases:
         assert build(platform, "GET", "branches").text[:9] == "<!doctype"
         assert staging(platform, "nightly").text[:9] == "<!doctype"
 
-    def test_older_release_has_dev_mode_without_staging(self, platform: Platform) -> None:
+    def test_older_release_has_no_staging(self, platform: Platform) -> None:
         platform.control.add_branch("nightly")
         platform.control.set(release="0.3.0", missing_operation="404")
         assert staging(platform, "nightly").status_code == 404
-        fork = enter(platform, "nightly")
-        assert status(platform, fork)["status"] == "built"
         assert build(platform, "GET", "data-model/validate").status_code == 404
         platform.control.set(release="0.4.0")
         assert staging(platform, "nightly").status_code == 200
@@ -625,7 +460,7 @@ def test_a_branch_is_made_from_another(platform: Platform) -> None:
         ("PUT", "branches/staging-environment", {"enabled": True}, 400, "exactly one of"),
         ("GET", "data-model/validate?branchName=dev&devMode=true", None, 400, "exclude"),
         ("GET", "data-model/validate?branchName=gone", None, 404, "Branch gone"),
-        ("POST", "dev-mode", {"branchName": "gone"}, 404, "Branch gone"),
+        ("POST", "commit", {"branchName": "dev"}, 400, "not a dev-mode branch"),
         ("POST", "merge", {"branchName": "main"}, 400, "has no parent"),
         ("POST", "merge-to-default", {"branchName": "dev"}, 400, "message is required"),
         ("POST", "merge-to-default", {"branchName": "main", "message": "m"}, 400, "deploy branch"),
@@ -640,7 +475,6 @@ def test_invalid_data_model_requests_are_refused(
     assert words in str(response.json()["message"])
 
 
-def test_sql_on_a_fork_streams_records_as_on_production(platform: Platform) -> None:
-    """The SQL route below a fork streams records as production's does."""
-    fork = enter(platform, "dev")
-    assert records(sql(platform, fork).content)[1:] == [{"data": [["1"]]}]
+def test_sql_on_a_branch_streams_records_as_on_production(platform: Platform) -> None:
+    """The SQL route below a branch streams records as production's does."""
+    assert records(sql(platform, "dev").content)[1:] == [{"data": [["1"]]}]

@@ -88,7 +88,7 @@ def test_a_session_makes_its_tenant_groups_and_user(platform: Platform) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({"deploymentId": None}, 400, "deploymentId must be an integer"),
+        ({"deploymentId": None}, 400, "deploymentId must be a number"),
         ({"deploymentId": 9}, 404, "Deployment 9"),
         ({"branchName": "nope"}, 404, "nope is not a branch"),
         ({"embedTenantName": "Acme"}, 400, "embedTenantName must match"),
@@ -125,12 +125,6 @@ def test_setting_decides_under_which_path_a_tenant_is_deleted(
 ) -> None:
     platform.control.set(embed_tenant_path=setting)
     assert platform.call("DELETE", f"{RETAIL}{other}").status_code == 404
-    platform.control.set(embed_tenant_other_path="405")
-    assert platform.call("DELETE", f"{RETAIL}{other}").status_code == 405
-    platform.control.set(embed_tenant_other_path="redirect")
-    redirect = platform.call("DELETE", f"{RETAIL}{other}")
-    assert redirect.status_code == 308
-    assert redirect.headers["location"].endswith(f"{RETAIL}{form}")
     assert "acme-retail" in tenants(platform)
     for _ in range(2):
         assert platform.call("DELETE", f"{RETAIL}{form}").status_code == 204

@@ -98,10 +98,10 @@ def test_export_is_deleted_after_five_minutes(platform: Platform) -> None:
 
 def test_export_is_visible_only_to_its_caller(platform: Platform) -> None:
     job = submit(platform)
-    platform.control.set(caller=8)
+    platform.act_as(8)
     assert platform.call("GET", f"{PATH}/{job}").status_code == 404
     assert platform.call("GET", f"{PATH}/{job}/download").status_code == 404
-    platform.control.set(caller=7)
+    platform.act_as(7)
     assert platform.call("GET", f"{PATH}/{job}/download").status_code == 200
     elsewhere = f"deployments/2/dashboard-exports/{job}"
     assert platform.call("GET", elsewhere).status_code == 404
@@ -123,9 +123,9 @@ def test_a_download_can_be_cut_and_repeated(platform: Platform) -> None:
 
 
 def test_running_exports_are_limited_per_rendered_user(platform: Platform) -> None:
-    platform.control.set(export_limit=2, export_pace=60)
-    submit(platform)
-    submit(platform)
+    platform.control.set(export_pace=60)
+    for _ in range(5):
+        submit(platform)
     body = {"dashboardId": 501, "format": "png"}
     assert platform.call("POST", PATH, json=body).status_code == 429
     submit(platform, renderAs={"type": "USER", "userId": 8})

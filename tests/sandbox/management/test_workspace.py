@@ -127,7 +127,7 @@ def test_each_failed_item_of_a_bulk_call_is_named(platform: Platform) -> None:
         ("PUT", f"{FOLDERS}/11", {"parentId": 12}, 400, "parentId should not exist"),
         ("GET", f"{FOLDERS}?parentId=-1", None, 400, "less than 0"),
         ("GET", f"{FOLDERS}/99/ancestors", None, 404, "Folder 99 not found in deployment 1"),
-        ("GET", f"{SPACE}?types=CHART", None, 400, "types must be one of"),
+        ("GET", f"{SPACE}?types=CHART", None, 400, "types[0] must be one of"),
         ("GET", f"{SPACE}?folderId=99", None, 404, "Folder 99"),
         ("POST", f"{SPACE}/move", {"id": 301}, 400, "type is required"),
         ("POST", f"{SPACE}/move", {"type": "FOLDER", "id": 11, "folderId": 12}, 400, "into itself"),

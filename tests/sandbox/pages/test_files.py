@@ -37,7 +37,7 @@ def opened(
     """What the link to a file answers; its digest is that of its content by default."""
     if sha256 is None:
         sha256 = digest(Path(path).read_bytes())
-    pattern = str(platform.sandbox.connection()["extra"]["web_links"]["file"])
+    pattern = f"{platform.sandbox.url}/app/file?path={{path}}&sha256={{sha256}}"
     link = pattern.format(path=quote(str(path)), sha256=sha256)
     return platform.http.get(link.replace("/file?", "/file/content?") if raw else link)
 

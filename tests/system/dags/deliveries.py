@@ -1,5 +1,4 @@
-"""DAGs that run a delivery and a scheduled task: what may be templated comes from the run's
-configuration."""
+"""A DAG that runs a delivery: what may be templated comes from the run's configuration."""
 
 from __future__ import annotations
 
@@ -7,10 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators.deliveries import (
-    PlatformRunDeliveryOperator,
-    PlatformRunScheduledTaskOperator,
-)
+from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 
 FROM_CONF = {
     "if_running": "{{ dag_run.conf.get('if_running', 'follow') }}",
@@ -25,9 +21,4 @@ FROM_CONF = {
 with DAG("deliver", schedule=None):
     PlatformRunDeliveryOperator(
         task_id="run", delivery_id="{{ dag_run.conf.get('id', 501) }}", **FROM_CONF
-    )
-
-with DAG("scheduled_task", schedule=None):
-    PlatformRunScheduledTaskOperator(
-        task_id="run", scheduled_task_id="{{ dag_run.conf.get('id', 601) }}", **FROM_CONF
     )

@@ -53,7 +53,6 @@ RETRYABLE = {
     "DataQueryTimeoutError",
     "DbtSyncCancelledError",
     "DbtSyncFailedError",
-    "DevModeBusyError",
     "MergedBuildFailedError",
     "PagesChangedError",
     "PlatformDeadlineError",
@@ -69,7 +68,6 @@ RETRYABLE = {
     "ReportDeliveryFailedError",
     "ResultEmptyError",
     "ResultWriteError",
-    "ScheduledTaskFailedError",
 }
 
 

@@ -19,11 +19,11 @@ from airflow_provider_platform.client.errors import (
     ResultTruncatedError,
     ResultValueError,
 )
+from airflow_provider_platform.files import frames
+from airflow_provider_platform.files.types import SHORT_DECIMAL
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.query_rows import AsyncQueryRows, QueryRows
 from airflow_provider_platform.operators.query import PlatformQueryOperator
-from airflow_provider_platform.results import frames
-from airflow_provider_platform.results.columns import SHORT_DECIMAL
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def test_an_empty_result_has_its_columns(method: str) -> None:
     assert str(table.schema.field("day").type).startswith("date32")
 
 
-def test_frame_of_many_rows_has_few_chunks() -> None:
+def test_frame_of_many_rows_has_one_chunk() -> None:
     def begin() -> Iterator[Any]:
         yield SqlColumns([{"name": "n", "type": "Int64"}])
         for first in range(0, 250_000, 1000):
@@ -194,7 +194,7 @@ def test_frame_of_many_rows_has_few_chunks() -> None:
 
     table = QueryRows(begin, lambda count: None).to_arrow()  # type: ignore[arg-type, return-value]
     assert table["n"].to_pylist() == [*range(250_000)]
-    assert table["n"].num_chunks == 3
+    assert table["n"].num_chunks == 1
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -264,7 +264,7 @@ def test_a_bad_argument_is_refused_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("method", "lacking", "extra"),
     [
-        ("to_arrow", "pyarrow", "parquet"),
+        ("to_arrow", "pyarrow", "files"),
         ("to_pandas", "pandas", "pandas"),
         ("to_polars", "polars", "polars"),
         ("to_polars", "pyarrow", "polars"),

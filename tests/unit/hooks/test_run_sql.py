@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
     PlatformTransportError,
-)
-from airflow_provider_platform.client.management.data_model.branches import (
-    set_branch_staging_environment,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 
@@ -226,15 +222,10 @@ def test_query_waits_until_its_branch_is_built(
     hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:
     control = platform_sandbox.control
-    control.set(building_answer="continue_wait", build_seconds=1000)
-    control.add_branch("nightly")
-    opened = {"enabled": True, "branchName": "nightly"}
-    hook.run(set_branch_staging_environment(deployment_id=1, body=opened))
-    with ThreadPoolExecutor(1) as pool:
-        row = pool.submit(lambda: next(hook.run_sql(SQL, branch_name="nightly", timeout=600)))
-        control.wait_until(lambda _: queries(platform_sandbox) > 1, 60)
-        control.advance(1001)
-        assert row.result()
+    control.open_branch("nightly")
+    control.fault("continue_wait", path="nightly/cubejs-api/v1/cubesql", count=2)
+    assert next(hook.run_sql(SQL, branch_name="nightly", timeout=600))
+    assert queries(platform_sandbox) == 3
 
 
 def test_query_wakes_a_sleeping_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:

@@ -108,6 +108,8 @@ class SimulatedBranches:
     key: str = ""
     conflict: bool = False
     """Whether the branch conflicts with production."""
+    refuses: bool = False
+    """Whether a merge answers that it merged nothing, although production lacks the branch."""
 
     starts = ("mergeToDefaultBranch",)
 
@@ -115,6 +117,8 @@ class SimulatedBranches:
         self._numbers = count(1)
         self.merges: list[MergeRequest] = []
         self.ancestors: dict[str, frozenset[str]] = {"m0": frozenset({"m0"})}
+        self.files: dict[str, frozenset[str]] = {"m0": frozenset({"m0"})}
+        """What each commit contains: the commits that are no merges."""
         self.production, self.branch = "m0", "m0"
         self.has_branch = True
         self.builds = [ProductionBuild("m0", self.time.now - 1000)]
@@ -161,7 +165,7 @@ class SimulatedBranches:
 
     def merge(self, *, delete: bool) -> bool:
         """Merge the branch; whether that changed production."""
-        if self.branch in self.ancestors[self.production]:
+        if self.refuses or self.branch in self.ancestors[self.production]:
             return False
         forward = self.production in self.ancestors[self.branch]
         if self.habits.fast_forward and forward:
@@ -193,9 +197,13 @@ class SimulatedBranches:
                 rows.append({"name": BRANCH, "parentBranch": PRODUCTION, "lastHash": branch})
             return {"items": rows}, None
         if name == "buildStatus":
-            status, commit = self._build_status()
-            told = {"branchName": PRODUCTION, "mode": "production", "status": status}
-            return told | ({"lastHash": commit} if self.habits.names_commits else {}), None
+            name = operation.query["branchName"]
+            status, commit = self._build_status() if name == PRODUCTION else ("built", self.branch)
+            told = {"branchName": name, "mode": "production", "status": status}
+            if name == BRANCH and not self.has_branch:
+                return told | {"status": "building", "errorText": "Bad branch"}, None
+            named = {"lastHash": commit, "filesHash": "+".join(sorted(self.files[commit]))}
+            return told | (named if self.habits.names_commits else {}), None
         if name == "mergeToDefaultBranch":
             return self._merge_request(operation.body or {})
         assert name.endswith("/logs"), name
@@ -216,6 +224,8 @@ class SimulatedBranches:
     def _commit(self, kind: str, *parents: str) -> str:
         name = f"{kind}{len(self.ancestors)}"
         self.ancestors[name] = frozenset({name}).union(*(self.ancestors[one] for one in parents))
+        own = frozenset({name} if len(parents) == 1 else ())
+        self.files[name] = own.union(*(self.files[one] for one in parents))
         return name
 
     def _advance(self, commit: str) -> None:

@@ -80,6 +80,12 @@ class MergeMachine(TaskMachine):
         self.platform.conflict = conflict
         self._run_steps(then)
 
+    @rule(refuses=st.booleans(), then=THEN)
+    def refuse_or_allow(self, refuses: bool, then: int) -> None:
+        """The service answers merges with `merged: false`, although nothing is merged."""
+        self.platform.refuses = refuses
+        self._run_steps(then)
+
     @rule(outcome=st.sampled_from(["failed", "built"]), then=THEN)
     def end_build(self, outcome: Any, then: int) -> None:
         """Production's build fails, or somebody starts it again."""
@@ -102,7 +108,7 @@ class MergeMachine(TaskMachine):
         self._run_steps(then)
 
     def heal_service(self) -> None:
-        self.platform.conflict = False
+        self.platform.conflict = self.platform.refuses = False
         self.platform.end_build("built")
 
 

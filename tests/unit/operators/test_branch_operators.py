@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
     BuildFailedError,
@@ -17,6 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
 )
+from airflow_provider_platform.client.management.data_model.branches import list_branches
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.branches import (
@@ -30,18 +31,15 @@ from tests.unit.operators.task_context import TaskDeferred, TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
-    from tests.unit.operators.captured_log import Capture
 
 pytestmark = pytest.mark.one_case_in(4)
 
 BRANCH = "dbt-sync/main-1"
 BROKEN = "dbt-sync/broken-1"
-ENVIRONMENTS = ["staging", "dev_mode"]
 MODES = {"on the worker": False, "deferred": True}
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 
 both_modes = pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
-both_environments = pytest.mark.parametrize("environment", ENVIRONMENTS)
 
 
 def through(operator: Any, tries: TaskTries) -> Any:
@@ -89,10 +87,11 @@ def close(**arguments: Any) -> dict[str, Any]:
     return operator.execute(TaskTries().context())
 
 
-def delete(**arguments: Any) -> list[str]:
-    """Run the operator; returns the names that it deleted."""
+def delete(**arguments: Any) -> bool:
+    """Run the operator; returns whether it deleted the branch."""
     operator = PlatformDeleteBranchOperator(task_id="delete", **arguments)
-    return operator.execute(TaskTries().context())["deleted"]
+    deleted: bool = operator.execute(TaskTries().context())["deleted"]
+    return deleted
 
 
 def answers(branch_name: str) -> bool:
@@ -113,64 +112,99 @@ def branch(control: SandboxControl) -> None:
 
 class TestOpen:
     @both_modes
-    @both_environments
     def test_opened_branch_can_be_queried_under_the_returned_name(
-        self, environment: str, deferrable: bool, control: SandboxControl
+        self, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_delay=0.2, build_seconds=0.2)
         assert not answers(BRANCH)
-        task = opening(environment=environment, deferrable=deferrable)
+        task = opening(deferrable=deferrable)
         found = through(task, TaskTries())
-        assert found["opened_branch"] == BRANCH
-        assert (found["branch_name"] == BRANCH) == (environment == "staging")
-        assert (found["environment"], found["status"]) == (environment, "built")
+        assert (found["branch_name"], found["opened_branch"]) == (BRANCH, BRANCH)
+        assert found["status"] == "built"
         assert len(found["hash"]) == 40
         assert answers(found["branch_name"])
 
-    @both_environments
-    def test_both_modes_return_the_same_result_of_opening(self, environment: str) -> None:
-        one = through(opening(environment=environment, deferrable=False), TaskTries())
-        two = through(opening(environment=environment, deferrable=True), TaskTries())
+    def test_both_modes_return_the_same_result_of_opening(self) -> None:
+        one = through(opening(deferrable=False), TaskTries())
+        close(branch_name=BRANCH)
+        two = through(opening(deferrable=True), TaskTries())
         assert one == two
 
-    @both_environments
-    def test_queries_go_to_the_returned_address(
-        self, environment: str, control: SandboxControl
-    ) -> None:
-        control.set(branch_path="plain" if environment == "staging" else "encoded")
-        found = through(opening(environment=environment), TaskTries())
+    def test_queries_go_to_the_returned_address(self, control: SandboxControl) -> None:
+        control.set(branch_path="plain")
+        found = through(opening(), TaskTries())
         assert answers(found["branch_name"])
         [path] = {request.path for request in control.state().requests if "cubesql" in request.path}
         assert found["url"].endswith(path.removesuffix("/v1/cubesql"))
 
-    @pytest.mark.parametrize(
-        ("release", "environment"), [("0.19.1", "staging"), ("0.3.0", "dev_mode"), ("0.2.1", None)]
-    )
+    @pytest.mark.parametrize("release", ["0.3.0", "0.2.1"])
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
     @both_modes
-    def test_open_operator_opens_what_each_release_supports(
-        self,
-        release: str,
-        environment: str | None,
-        missing: str,
-        deferrable: bool,
-        control: SandboxControl,
+    def test_tenant_without_staging_is_named_or_skipped(
+        self, release: str, missing: str, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(release=release, missing_operation=missing)
-        task = opening(environment="if_supported", deferrable=deferrable)
-        found = through(task, TaskTries())
-        assert found["environment"] == environment
-        assert found["status"] == ("built" if environment else None)
-        assert found["opened_branch"] == BRANCH
+        with pytest.raises(AirflowFailException, match=r"no staging environments.*v0\.4\.0"):
+            through(opening(deferrable=deferrable), TaskTries())
+        with pytest.raises(AirflowSkipException, match="no staging environments"):
+            through(opening(deferrable=deferrable, if_unsupported="skip"), TaskTries())
 
-    def test_tenant_that_cannot_open_branches_is_warned_about_once(
-        self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
+    @both_modes
+    def test_branch_that_was_open_before_is_reported(
+        self, deferrable: bool, control: SandboxControl
     ) -> None:
-        control.set(release="0.2.1")
-        through(opening(environment="if_supported"), TaskTries())
-        lines = capsys.readouterr().out.splitlines()
-        [warning] = [line for line in lines if "warning" in line.lower() and " branch " in line]
-        assert "only if the branch is open in the platform" in warning
+        control.open_branch(BRANCH)
+        found = through(opening(deferrable=deferrable), TaskTries())
+        assert (found["branch_name"], found["opened_branch"]) == (BRANCH, None)
+
+    @pytest.mark.one_case_in(1)
+    @both_modes
+    @pytest.mark.parametrize("before", [True, False])
+    def test_failed_task_closes_the_branch_that_it_opened(
+        self, before: bool, deferrable: bool, control: SandboxControl
+    ) -> None:
+        if before:
+            control.open_branch(BRANCH)
+        control.fault("status", method="GET", path="/environments$", status=500, count=None)
+        with pytest.raises(PlatformServerError):
+            through(opening(deferrable=deferrable), TaskTries(max_tries=0))
+        control.clear_faults()
+        assert answers(BRANCH) is before
+
+    @both_modes
+    @pytest.mark.parametrize("before", [True, False])
+    def test_branch_whose_build_fails_is_closed_unless_it_was_open(
+        self, before: bool, deferrable: bool, control: SandboxControl
+    ) -> None:
+        if before:
+            control.open_branch(BROKEN)
+        with pytest.raises(BuildFailedError):
+            through(opening(branch_name=BROKEN, deferrable=deferrable), TaskTries())
+        [broken] = [one for one in PlatformHook().iterate(list_branches()) if one.name == BROKEN]
+        assert broken.is_staging_environment_enabled is before
+
+    @both_modes
+    def test_retry_after_a_switch_whose_answer_was_lost_knows_that_the_branch_was_closed(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        tries = TaskTries()
+        control.fault("lost_response", method="PUT", path="/staging-environment$")
+        control.fault("status", method="PUT", path="/staging-environment$", status=500, count=9)
+        with pytest.raises(PlatformError):
+            through(opening(deferrable=deferrable), tries)
+        control.clear_faults()
+        assert through(opening(deferrable=deferrable), tries)["opened_branch"] == BRANCH
+
+    @pytest.mark.one_case_in(1)
+    @both_modes
+    def test_sleeping_branch_is_woken_by_one_request(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        control.open_branch(BRANCH)
+        control.advance(3600)
+        assert through(opening(deferrable=deferrable), TaskTries())["status"] == "built"
+        woken = [one for one in control.state().requests if one.path.endswith("/cubesql")]
+        assert len(woken) == 1
 
     @both_modes
     def test_a_build_that_fails_fails_the_task_with_its_reason(
@@ -189,126 +223,79 @@ class TestOpen:
         with pytest.raises(PlatformDeadlineError, match="last status of the build was building"):
             through(opening(deferrable=deferrable, timeout=0.5), TaskTries())
 
-    @pytest.mark.parametrize("release", ["0.19.1", "0.3.0"])
     def test_a_branch_that_is_not_written_yet_is_opened_by_a_retry(
-        self, control: SandboxControl, release: str
+        self, control: SandboxControl
     ) -> None:
-        """A tenant without the history of dbt syncs does not report when one is complete."""
-        control.set(release=release)
         tries = TaskTries()
         with pytest.raises(BranchNotWrittenError, match="No branch has this name"):
-            through(opening(branch_name="later", environment="if_supported"), tries)
+            through(opening(branch_name="later"), tries)
         control.add_branch("later")
-        found = through(opening(branch_name="later", environment="if_supported"), tries)
+        found = through(opening(branch_name="later"), tries)
         assert found["status"] == "built"
 
-    @pytest.mark.parametrize(
-        ("lacks", "environment"),
-        [("SchemaUpdate", "staging"), ("SchemaUpdate", "dev_mode"), ("DeploymentRead", "staging")],
-    )
-    def test_the_missing_permission_is_named(
-        self, lacks: str, environment: str, control: SandboxControl
-    ) -> None:
+    @pytest.mark.parametrize("lacks", ["SchemaRead", "SchemaUpdate", "DeploymentRead"])
+    def test_the_missing_permission_is_named(self, lacks: str, control: SandboxControl) -> None:
         control.set(token_lacks=[lacks])
         with pytest.raises(AirflowFailException, match=lacks):
-            through(opening(environment=environment), TaskTries())
+            through(opening(), TaskTries())
 
     def test_wait_for_build_false_ends_the_task_when_the_branch_is_open(
         self, control: SandboxControl
     ) -> None:
         control.set(build_seconds=60)
         found = through(opening(wait_for_build=False), TaskTries())
-        assert (found["environment"], found["status"]) == ("staging", None)
+        assert (found["branch_name"], found["status"]) == (BRANCH, None)
 
     @pytest.mark.exhaustive
-    @both_environments
     def test_retry_reopens_a_branch_that_was_closed_meanwhile(
-        self, environment: str, control: SandboxControl
+        self, control: SandboxControl
     ) -> None:
         control.set(build_seconds=0.2)
         tries = TaskTries()
         control.fault("status", method="GET", path="/build-status", status=500, count=6)
         with pytest.raises(PlatformServerError):
-            through(opening(environment=environment), tries)
+            through(opening(), tries)
         assert tries.store[STORE_KEY]["phase"] == "running"
-        close(branch_name=BRANCH, environment=environment)
-        found = through(opening(environment=environment), tries)
+        close(branch_name=BRANCH)
+        found = through(opening(), tries)
         assert answers(found["branch_name"])
 
-    def test_log_names_a_fork_that_was_not_deleted(
-        self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        through(opening(environment="dev_mode"), TaskTries())
-        control.add_branch(BRANCH)
-        assert "an earlier data model" not in capsys.readouterr().out
-        through(opening(environment="dev_mode"), TaskTries())
-        assert "an earlier data model" in capsys.readouterr().out
-
     @pytest.mark.parametrize(
-        "bad", [{"branch_name": ""}, {"environment": "production"}, {"wait_for_build": "maybe"}]
+        "bad",
+        [
+            {"branch_name": ""},
+            {"branch_name": ".."},
+            {"branch_name": "feature-manual__2026-11-24T04:01:10+00:00"},
+            {"if_unsupported": "perhaps"},
+            {"wait_for_build": "maybe"},
+        ],
     )
     def test_bad_arguments_are_refused_at_parse_time(self, bad: dict[str, Any]) -> None:
         with pytest.raises(PlatformInputError, match="Nothing was sent"):
             opening(**bad)
 
-    @pytest.mark.parametrize(("fork", "stale"), [("stale", True), ("updated", False)])
-    def test_old_fork_that_lacks_new_commits_is_warned_about(
-        self, fork: str, stale: bool, control: SandboxControl, capture: Capture
-    ) -> None:
-        control.set(reentered_fork=fork)
-        first = through(opening(environment="dev_mode"), TaskTries())
-        assert close(branch_name=BRANCH, environment="dev_mode")["closed"]
-        control.add_branch(BRANCH)
-        capture.lines()
-        again = through(opening(environment="dev_mode"), TaskTries())
-        assert again["branch_name"] == first["branch_name"]
-        assert (again["hash"] != again["opened_hash"]) is stale
-        said = "Answers may come from an earlier data model"
-        assert any(said in line for line in capture.lines()) is stale
-
     @pytest.mark.parametrize("report", ["tool", "line"])
     def test_question_about_a_closed_branch_names_the_operator_that_opens_it(
         self, report: str, control: SandboxControl
     ) -> None:
-        control.set(branch_error=report)
+        if report == "line":
+            control.fault("error", after=1, message="BadRequestError: Branch is not active")
         with pytest.raises(PlatformError, match=r"not active.*PlatformOpenBranchOperator"):
             chat(active_branch_name=BRANCH).execute(TaskTries().context())
 
 
 class TestClose:
-    @both_environments
-    @pytest.mark.parametrize("by", ["branch_name", "opened_branch"])
-    @pytest.mark.parametrize("explicit", [True, False])
-    def test_close_operator_closes_an_opened_branch(
-        self, environment: str, by: str, explicit: bool
-    ) -> None:
-        found = through(opening(environment=environment), TaskTries())
-        given = {"environment": found["environment"]} if explicit else {}
-        assert close(branch_name=found[by], **given)["closed"]
-        assert not answers(found["branch_name"])
-
-    @pytest.mark.parametrize("environment", [None, "None", "", "if_supported", "dev_mode"])
-    def test_a_branch_that_is_closed_stays_closed(self, environment: Any) -> None:
-        assert close(branch_name=BRANCH, environment="staging")["closed"]
-        assert close(branch_name=BRANCH, environment="dev_mode")["closed"] is False
+    def test_close_operator_closes_an_opened_branch(self) -> None:
+        found = through(opening(), TaskTries())
+        assert close(branch_name=found["opened_branch"])["closed"]
         assert not answers(BRANCH)
 
-    @pytest.mark.parametrize("answer", ["400", "404", "200"])
-    def test_dev_mode_that_is_off_is_no_failure(self, answer: str, control: SandboxControl) -> None:
-        """The service may also answer 200, which looks like a branch that was closed now."""
-        control.set(leave_nothing=answer)
-        closed = close(branch_name=BRANCH, environment="dev_mode")["closed"]
-        assert closed is (answer == "200")
+    def test_a_branch_that_is_gone_is_closed(self) -> None:
+        assert close(branch_name="gone")["closed"] is False
 
     @pytest.mark.parametrize("name", [None, "", "None"])
     def test_closing_a_branch_that_was_never_opened_succeeds(self, name: Any) -> None:
         assert close(branch_name=name)["closed"] is False
-
-    def test_the_dev_mode_of_another_branch_stays_open(self, control: SandboxControl) -> None:
-        control.add_branch("theirs")
-        theirs = through(opening(branch_name="theirs", environment="dev_mode"), TaskTries())
-        assert close(branch_name=BRANCH, environment="dev_mode")["closed"] is False
-        assert answers(theirs["branch_name"])
 
     def test_close_succeeds_on_a_tenant_that_cannot_open_branches(
         self, control: SandboxControl
@@ -325,25 +312,28 @@ class TestClose:
 
 
 class TestDelete:
-    @both_environments
-    def test_the_fork_is_deleted_before_its_branch(
-        self, environment: str, control: SandboxControl
+    def test_open_branch_is_deleted(self, control: SandboxControl) -> None:
+        through(opening(), TaskTries())
+        assert delete(branch_name=BRANCH)
+        assert BRANCH not in control.branches()
+
+    def test_branch_at_another_commit_is_kept(
+        self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        found = through(opening(environment=environment), TaskTries())
-        names = {"branch_name": BRANCH, "fork": found["branch_name"]}
-        assert delete(**names) == list(dict.fromkeys([found["branch_name"], BRANCH]))
-        assert not {found["branch_name"], BRANCH} & set(control.branches())
-        assert BROKEN in control.branches()
-        assert control.state().changed("dev-mode", "entered") == [] or environment == "dev_mode"
+        commit = through(opening(), TaskTries())["hash"]
+        assert not delete(branch_name=BRANCH, hash="0" * 40)
+        assert "only commit 0000" in capsys.readouterr().out
+        assert BRANCH in control.branches()
+        assert delete(branch_name=BRANCH, hash=commit)
 
     def test_deletion_of_a_missing_branch_succeeds(self, control: SandboxControl) -> None:
-        assert delete(branch_name=BRANCH) == [BRANCH]
-        assert delete(branch_name=BRANCH, fork="dev-7-gone") == []
+        assert delete(branch_name=BRANCH)
+        assert not delete(branch_name=BRANCH)
 
     @pytest.mark.parametrize("name", [None, "", "None"])
     def test_empty_branch_name_deletes_nothing(self, name: Any, control: SandboxControl) -> None:
         before = control.branches()
-        assert delete(branch_name=name, fork=name) == []
+        assert not delete(branch_name=name)
         assert control.branches() == before
 
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
@@ -356,7 +346,7 @@ class TestDelete:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         control.set(release=release, missing_operation=missing)
-        assert delete(branch_name=BRANCH) == []
+        assert not delete(branch_name=BRANCH)
         assert f"Branch {BRANCH} was not deleted: this tenant has no" in capsys.readouterr().out
         assert BRANCH in control.branches()
 
@@ -383,18 +373,15 @@ class TestSync:
     """A dbt sync that opens its branch."""
 
     @both_modes
-    @pytest.mark.parametrize("open_branch", [*ENVIRONMENTS, "if_supported"])
     def test_synced_branch_can_be_queried_under_the_returned_name(
-        self, open_branch: Any, deferrable: bool, control: SandboxControl
+        self, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_delay=0.1, build_seconds=0.2)
-        task = syncing(branch_name="nightly", open_branch=open_branch, deferrable=deferrable)
+        task = syncing(branch_name="nightly", open_branch=True, deferrable=deferrable)
         found = through(task, TaskTries())
         assert (found["branch_name"], found["status"]) == ("nightly", "COMPLETED")
         assert found["result"]["cubeCount"] == 3
-        way = "staging" if open_branch == "if_supported" else open_branch
-        assert (found["environment"], found["build_status"]) == (way, "built")
-        assert (found["active_branch_name"] == "nightly") == (way == "staging")
+        assert (found["opened_branch"], found["build_status"]) == ("nightly", "built")
         assert found["url"]
         assert answers(found["active_branch_name"])
         assert len(control.state().syncs) == 1
@@ -404,27 +391,26 @@ class TestSync:
         found = through(syncing(deferrable=deferrable), TaskTries())
         assert set(found) == {"sync_job_id", "workflow_id", "branch_name", "status", "result"}
 
-    @both_modes
-    @pytest.mark.parametrize(("release", "way"), [("0.4.0", "staging"), ("0.2.1", None)])
-    def test_sync_operator_opens_what_each_release_supports(
-        self, release: str, way: str | None, deferrable: bool, control: SandboxControl
-    ) -> None:
-        control.set(release=release)
-        task = syncing(open_branch="if_supported", deferrable=deferrable)
-        found = through(task, TaskTries())
-        assert (found["environment"], found["active_branch_name"]) == (way, BRANCH)
-        assert found["status"] == ("COMPLETED" if way else None)
-
-    @pytest.mark.parametrize("open_branch", ENVIRONMENTS)
-    def test_unsupported_environment_fails_before_the_sync(
-        self, open_branch: Any, control: SandboxControl
-    ) -> None:
+    def test_tenant_without_staging_fails_before_the_sync(self, control: SandboxControl) -> None:
         control.set(release="0.2.1")
         with pytest.raises(AirflowFailException, match="Nothing was started"):
-            through(syncing(open_branch=open_branch), TaskTries())
+            through(syncing(open_branch=True), TaskTries())
         assert control.state().syncs == []
 
-    @pytest.mark.parametrize("asked", [{"open_branch": "staging"}, {"wait_for_completion": True}])
+    @both_modes
+    @pytest.mark.parametrize("before", [True, False])
+    def test_sync_whose_branch_is_not_built_closes_it_unless_it_was_open(
+        self, before: bool, deferrable: bool, control: SandboxControl
+    ) -> None:
+        if before:
+            control.open_branch("broken")
+        task = syncing(branch_name="broken", open_branch=True, deferrable=deferrable)
+        with pytest.raises(BuildFailedError):
+            through(task, TaskTries())
+        [broken] = [one for one in PlatformHook().iterate(list_branches()) if one.name == "broken"]
+        assert broken.is_staging_environment_enabled is before
+
+    @pytest.mark.parametrize("asked", [{"open_branch": True}, {"wait_for_completion": True}])
     def test_token_without_permission_for_syncs_is_not_mistaken_for_an_old_tenant(
         self, asked: dict[str, Any], control: SandboxControl
     ) -> None:
@@ -437,28 +423,27 @@ class TestSync:
         self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
     ) -> None:
         control.set(token_lacks=["SchemaRead"])
-        assert through(syncing(open_branch="if_supported"), TaskTries())["status"] is None
+        assert through(syncing(wait_for_completion="if_supported"), TaskTries())["status"] is None
         assert "lacks the permission SchemaRead" in capsys.readouterr().out
 
     @both_modes
     def test_a_model_that_does_not_compile_fails_the_task(self, deferrable: bool) -> None:
-        task = syncing(branch_name="broken", open_branch="staging", deferrable=deferrable)
+        task = syncing(branch_name="broken", open_branch=True, deferrable=deferrable)
         with pytest.raises(BuildFailedError, match="which does not exist"):
             through(task, TaskTries())
 
     @pytest.mark.exhaustive
     @both_modes
-    @pytest.mark.parametrize("open_branch", ENVIRONMENTS)
     def test_a_retry_opens_the_branch_of_the_same_sync(
-        self, open_branch: Any, deferrable: bool, control: SandboxControl
+        self, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_seconds=0.3)
         tries = TaskTries()
         control.fault("status", method="GET", path="/build-status", status=500, count=6)
-        arguments = {"open_branch": open_branch, "deferrable": deferrable}
+        arguments = {"open_branch": True, "deferrable": deferrable}
         with pytest.raises(PlatformServerError):
             through(syncing(**arguments), tries)
-        close(branch_name=BRANCH, environment=open_branch)
+        close(branch_name=BRANCH)
         found = through(syncing(**arguments), tries)
         assert answers(found["active_branch_name"])
         assert len(control.state().syncs) == 1
@@ -468,7 +453,7 @@ class TestSync:
     ) -> None:
         control.set(build_seconds=0.2)
         context = TaskTries().context()
-        task = syncing(open_branch="staging", deferrable=True)
+        task = syncing(open_branch=True, deferrable=True)
         synced = deferral(task.execute, context)
         event = asyncio.run(only_event(synced.trigger))
         built = deferral(task.execute_complete, context, event, **stored(synced.kwargs))
@@ -481,9 +466,9 @@ class TestSync:
     @pytest.mark.parametrize(
         "bad",
         [
-            {"open_branch": "production"},
-            {"open_branch": "staging", "wait_for_completion": False},
-            {"open_branch": "staging", "output_mode": "files"},
+            {"open_branch": "perhaps"},
+            {"open_branch": True, "wait_for_completion": False},
+            {"open_branch": True, "output_mode": "files"},
         ],
     )
     def test_environment_that_cannot_be_opened_is_refused_at_parse_time(

@@ -341,15 +341,20 @@ class StoreOfIntents(StateStore):
 class Policy:
     """A retry policy with one answer."""
 
-    def __init__(self, action: str | Exception) -> None:
+    def __init__(self, action: str | Exception, max_reschedules: int | None = None) -> None:
         self.action = action
+        self.max_reschedules = max_reschedules
         self.asked: list[BaseException] = []
 
     def evaluate(self, *, exception: BaseException, **_: Any) -> Any:
         self.asked.append(exception)
         if isinstance(self.action, Exception):
             raise self.action
-        return SimpleNamespace(action=SimpleNamespace(value=self.action))
+        return SimpleNamespace(
+            action=SimpleNamespace(value=self.action),
+            max_reschedules=self.max_reschedules,
+            reschedule_timeout=None,
+        )
 
 
 @pytest.mark.parametrize(
@@ -371,6 +376,27 @@ def test_a_failed_try_stops_its_run_if_the_retry_policy_refuses_a_retry(
         operator.execute(TaskTries().context())
     assert statuses(control) == [status]
     assert [type(error) for error in policy.asked] == [PlatformServerError]
+
+
+@pytest.mark.parametrize("rescheduled", [0, 1])
+def test_rescheduled_try_follows_its_run_though_no_retry_is_left(
+    control: SandboxControl, rescheduled: int
+) -> None:
+    """A policy of Airflow 3.4 reschedules the try once: it goes on with the same number."""
+    lose_connection(control)
+    tries = TaskTries(max_tries=0)
+    context = {**tries.context(), "task_reschedule_count": rescheduled}
+    operator = chat()
+    operator.retry_policy = Policy("reschedule", max_reschedules=1)
+    with pytest.raises(PlatformServerError):
+        operator.execute(context)
+    if rescheduled:  # as often as the policy allows: this was the last try
+        assert statuses(control) == ["aborted"]
+        return
+    assert statuses(control) == ["streaming"]
+    control.release()
+    assert chat().execute(context)["answer"]
+    assert len(statuses(control)) == 1
 
 
 @pytest.mark.parametrize(

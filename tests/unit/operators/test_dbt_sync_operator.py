@@ -17,6 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.management.dbt_sync import run as dbt_run
 from airflow_provider_platform.client.management.dbt_sync.run import wait
 from airflow_provider_platform.client.management.dbt_sync.start import start
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
@@ -27,6 +28,7 @@ from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.client.polling.poll_until import PollLimits
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -84,12 +86,17 @@ def one_attempt(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
 
 
+HISTORY: dict[str, Any] = {"method": "GET", "path": "/dbt-sync$", "count": None}
+IGNORED_REF = {"field": "branchName", "value": "dbt-sync/main-1795494914-5c32adc"}
+"""The branch of a tenant that synced its own ref instead of the one that it was asked for."""
+
+
 @pytest.mark.usefixtures("one_attempt")
 @pytest.mark.parametrize("answer", ["400", "500"])
 def test_sync_starts_and_is_waited_for_although_the_history_fails(
     platform_sandbox: Sandbox, answer: str
 ) -> None:
-    platform_sandbox.control.set(dbt_history_answer=answer)
+    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
     result = sync().execute(TaskTries().context())
     assert (result["status"], result["branch_name"]) == ("COMPLETED", "b1")
     assert len(platform_sandbox.control.state().syncs) == 1
@@ -100,7 +107,7 @@ def test_sync_starts_and_is_waited_for_although_the_history_fails(
 def test_sync_without_a_readable_status_is_not_waited_for(
     platform_sandbox: Sandbox, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    platform_sandbox.control.set(dbt_history_answer=answer)
+    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
     refused = {"method": "GET", "path": "/dbt-sync/[0-9a-f]+$", "count": None}
     platform_sandbox.control.fault("status", status=400, **refused)
     tries = TaskTries()
@@ -116,7 +123,7 @@ def test_sync_without_a_readable_status_is_not_waited_for(
 def test_failing_history_with_required_wait_starts_nothing(
     platform_sandbox: Sandbox, answer: str
 ) -> None:
-    platform_sandbox.control.set(dbt_history_answer=answer)
+    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
     with pytest.raises(Exception, match=f"list dbt syncs.*{answer}"):
         sync(wait_for_completion=True).execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []
@@ -136,7 +143,8 @@ def test_history_is_not_read_if_nothing_depends_on_it(platform_sandbox: Sandbox)
 def test_a_ref_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
     platform_sandbox: Sandbox, waits: Any
 ) -> None:
-    platform_sandbox.control.set(dbt_ignored=["ref"], dbt_pace=60.0)
+    platform_sandbox.control.set(dbt_pace=60.0)
+    platform_sandbox.control.fault("odd_field", method="POST", path="/dbt-sync$", **IGNORED_REF)
     asked = {"ref": "feature/returns", "wait_for_completion": waits}
     with pytest.raises(AirflowFailException, match="The tenant ignored ref='feature/returns'"):
         sync(branch_name=None, **asked).execute(TaskTries().context())
@@ -149,7 +157,6 @@ def test_ref_that_the_tenant_keeps_is_accepted(
 ) -> None:
     kept = sync(branch_name=None, ref="feature/returns").execute(TaskTries().context())
     assert kept["branch_name"].startswith("dbt-sync/feature-returns-")
-    platform_sandbox.control.set(dbt_ignored=["ref"])
     named = sync(branch_name="b1", ref="feature/returns").execute(TaskTries().context())
     assert named["branch_name"] == "b1"
 
@@ -160,12 +167,12 @@ MANIFEST: dict[str, Any] = {"source": "manifest", "manifest": {"nodes": {}}}
 def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
     platform_sandbox: Sandbox,
 ) -> None:
-    platform_sandbox.control.set(dbt_ignored=["source"], dbt_pace=60.0)
+    platform_sandbox.control.set(release="0.7.0", dbt_pace=60.0)
     with pytest.raises(AirflowFailException, match="The tenant ignored source='manifest'"):
         sync(**MANIFEST).execute(TaskTries().context())
     (entry,) = platform_sandbox.control.state().syncs
     assert entry.status == "CANCELLED"
-    platform_sandbox.control.set(dbt_ignored=[], dbt_pace=0.0)
+    platform_sandbox.control.set(release="0.19.1", dbt_pace=0.0)
     assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
 
 
@@ -173,7 +180,7 @@ def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
 def test_doubt_whether_the_tenant_supports_source_is_logged(
     platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    platform_sandbox.control.set(dbt_history_answer="500")
+    platform_sandbox.control.fault("status", status=500, **HISTORY)
     assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
     assert "does not show whether this tenant supports source" in capsys.readouterr().out
 
@@ -181,7 +188,7 @@ def test_doubt_whether_the_tenant_supports_source_is_logged(
 def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbox) -> None:
     files = {"branch_name": None, "output_mode": "files"}
     assert sync(**files).execute(TaskTries().context())["status"] == "COMPLETED"
-    platform_sandbox.control.set(dbt_ignored=["output"])
+    platform_sandbox.control.set(release="0.9.0")
     with pytest.raises(AirflowFailException, match="The tenant ignored output='files'"):
         sync(**files).execute(TaskTries().context())
 
@@ -189,26 +196,39 @@ def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbo
 def test_a_files_sync_that_is_not_waited_for_says_that_the_tenant_may_drop_files(
     platform_sandbox: Sandbox, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    platform_sandbox.control.set(dbt_ignored=["output"])
+    platform_sandbox.control.set(release="0.9.0")
     files = {"branch_name": None, "output_mode": "files", "wait_for_completion": False}
     assert sync(**files).execute(TaskTries().context())["status"] is None
     assert "Releases before v0.10.0 ignore it and write a branch" in capfd.readouterr().out
 
 
 def test_status_of_an_unknown_name_means_running(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(dbt_extra_stage="WARMING_UP", dbt_pace=0.1)
+    platform_sandbox.control.set(dbt_pace=0.1)
+    poll = {"method": "GET", "path": "/dbt-sync/[0-9a-f]+$"}
+    platform_sandbox.control.fault("odd_field", field="status", value="WARMING_UP", **poll)
     assert sync().execute(TaskTries().context())["status"] == "COMPLETED"
-    assert "WARMING_UP" in platform_sandbox.control.state().syncs[0].stages
+    assert [one.hits for one in platform_sandbox.control.faults()] == [1]
 
 
 def test_sync_to_a_read_only_deploy_branch_is_not_retried(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(deploy_branch_read_only=True)
+    read_only = {"status": 400, "message": "the deploy branch main is read-only"}
+    platform_sandbox.control.fault("status", method="POST", path="/dbt-sync$", **read_only)
     with pytest.raises(AirflowFailException, match="the deploy branch main is read-only"):
         sync(branch_name="main").execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []
 
 
-@pytest.mark.parametrize("asked", [MANIFEST, {"output_mode": "files"}], ids=["source", "output"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        MANIFEST,
+        {"output_mode": "files"},
+        {"ref": "release"},
+        {"ref": "release", "branch_name": "nightly"},
+        {"ref": "release", "branch_name": "nightly", "wait_for_completion": False},
+    ],
+    ids=["source", "output", "ref", "ref into a branch", "ref without a wait"],
+)
 @pytest.mark.parametrize("answer", ["html", "404", "405"])
 def test_nothing_is_started_on_a_tenant_that_is_too_old(
     platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
@@ -217,6 +237,28 @@ def test_nothing_is_started_on_a_tenant_that_is_too_old(
     with pytest.raises(AirflowFailException, match="Nothing was started: this tenant runs a"):
         sync(**asked).execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []
+
+
+@pytest.mark.parametrize("way", ["operator", "sensor"])
+def test_sync_whose_outcome_the_service_has_lost_fails_after_a_few_looks(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(dbt_run, "HISTORY_INTERVAL", 0.1)
+    monkeypatch.setattr(dbt_run, "UNKNOWN_PAUSE", 0.1)
+    platform_sandbox.control.set(dbt_outcome="UNKNOWN")
+    tries = TaskTries()
+    if way == "operator":
+        with pytest.raises(
+            AirflowFailException, match="lost the outcome of the dbt sync"
+        ) as caught:
+            sync(branch_name="nightly", poll_interval=0.05).execute(tries.context())
+        assert "Look at the sync's branch, nightly" in str(caught.value)
+        assert tries.store[STORE_KEY]["phase"] == "lost"
+        return
+    started = sync(wait_for_completion=False).execute(tries.context())
+    sensor = PlatformDbtSyncSensor(task_id="wait", sync_job_id=started["sync_job_id"])
+    with pytest.raises(AirflowFailException, match="lost the outcome of the dbt sync"):
+        sensor.execute(TaskTries().context())
 
 
 @pytest.mark.exhaustive
@@ -236,13 +278,12 @@ def test_retry_does_not_reattach_to_a_later_sync_of_another_client(
     assert len(platform_sandbox.control.state().syncs) == 1
 
 
-def test_a_lost_start_is_found_at_the_end_of_a_long_history_that_begins_with_the_oldest(
+def test_a_lost_start_is_found_in_a_long_history(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "airflow_provider_platform.client.management.dbt_sync.start.HISTORY_PAGE", 2
     )
-    platform_sandbox.control.set(dbt_history="oldest_first")
     for name in ("b1", "b2", "b3"):
         sync(branch_name=name).execute(TaskTries().context())
     platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")

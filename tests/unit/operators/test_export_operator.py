@@ -15,11 +15,11 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.management.exports.exports import start_dashboard_export
+from airflow_provider_platform.files.store import write_whole
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._files.storage_paths import storage_path
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
-from airflow_provider_platform.results.files.atomic import write_whole
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -134,13 +134,14 @@ def test_unknown_storage_is_refused_before_a_request(
 def test_retry_starts_the_export_that_was_one_too_many(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    platform_sandbox.control.set(export_limit=1, export_pace=1000)
+    platform_sandbox.control.set(export_pace=100)
     running = {"format": "pdf", "dashboardId": 501}
-    PlatformHook().run(start_dashboard_export(deployment_id=1, body=running))
+    for _ in range(5):
+        PlatformHook().run(start_dashboard_export(deployment_id=1, body=running))
     tries = TaskTries()
     with pytest.raises(PlatformRateLimitError, match="Too many exports are in flight"):
         export(tmp_path / "a.pdf").execute(tries.context())
-    platform_sandbox.control.advance(2001)
+    platform_sandbox.control.advance(201)
     platform_sandbox.control.set(export_pace=0)
     export(tmp_path / "a.pdf").execute(tries.context())
     assert (tmp_path / "a.pdf").exists()

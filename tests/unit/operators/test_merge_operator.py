@@ -78,6 +78,7 @@ def test_merge_returns_once_production_is_built_from_it(
     found = through(merging(deferrable=deferrable), TaskTries())
     assert found == {
         "branch_name": BRANCH,
+        "branch_hash": commits()[BRANCH],
         "into": "main",
         "merged": True,
         "branch_deleted": False,
@@ -180,10 +181,42 @@ class TestTries:
         self, deferrable: bool, merge_commit: str, delete: bool, control: SandboxControl
     ) -> None:
         control.set(merge_commit=merge_commit)
+        control.open_branch(BRANCH)
         control.fault("lost_response", **MERGE)
         task = merging(deferrable=deferrable, delete_branch=delete)
+        if merge_commit == "own" and delete:  # nothing shows what the deleted branch was
+            with pytest.raises(AirflowFailException, match="do not show whether the merge was"):
+                through(task, TaskTries())
+            return
         found = through(task, TaskTries())
         assert (found["merged"], found["branch_deleted"]) == (True, delete)
+        assert merged(control) == [BRANCH]
+
+    @both_modes
+    def test_commit_of_a_colleague_is_not_taken_for_the_merge(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        control.open_branch(BRANCH)
+        tries = self.died(control)
+        control.add_branch("main")
+        control.set(merge_outcome="nothing")
+        with pytest.raises(AirflowFailException, match="does not say whether main has the merge"):
+            through(merging(deferrable=deferrable), tries)
+        assert merged(control) == []
+
+    @both_modes
+    def test_retry_without_a_record_finds_that_production_has_the_branch(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        """Before Airflow 3.3."""
+        control.open_branch(BRANCH)
+        control.set(build_outcome="failed")
+        tries = TaskTries(store=False)
+        with pytest.raises(MergedBuildFailedError):
+            through(merging(deferrable=deferrable), tries)
+        control.report_build("main", "built")
+        found = through(merging(deferrable=deferrable), tries)
+        assert (found["merged"], found["status"]) == (False, "built")
         assert merged(control) == [BRANCH]
 
     @both_modes
@@ -204,6 +237,7 @@ class TestTries:
         self, deferrable: bool, merge_commit: str, control: SandboxControl
     ) -> None:
         control.set(merge_commit=merge_commit)
+        control.open_branch(BRANCH)
         tries = self.died(control)
         merge_by_somebody_else()  # stands for the request that the dead try had sent
         found = through(merging(deferrable=deferrable), tries)

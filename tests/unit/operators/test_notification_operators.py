@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform._airflow import AirflowFailException, Variable
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
+    PlatformProtocolError,
     PlatformServerError,
 )
 from airflow_provider_platform.client.management.notifications.notifications import Notification
@@ -37,6 +38,15 @@ DAILY: dict[str, Any] = {
     "notification_format": "pdf",
     "dashboard_id": 501,
 }
+
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Airflow's variables."""
+    stored: dict[str, str] = {}
+    monkeypatch.setattr(Variable, "set", stored.__setitem__)
+    monkeypatch.setattr(Variable, "get", lambda name, default=None: stored.get(name, default))
+    return stored
 
 
 def create(**changes: Any) -> PlatformCreateNotificationOperator:
@@ -92,13 +102,14 @@ class TestCreate:
         amount = {"member": "orders.amount", "operator": "greater_than", "value": 5}
         first = create(filters=[region, amount]).execute(TaskTries().context())
         other = [{**amount, "value": "5"}, {**region, "value": ["US", "EU"]}]
-        assert create(filters=other).execute(TaskTries().context()) == first
+        found = create(filters=other, if_exists="skip").execute(TaskTries().context())
+        assert found == first
         assert created(platform_sandbox) == [first["id"]]
 
     def test_a_tenant_that_drops_a_setting_gets_no_second_schedule(
         self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        platform_sandbox.control.set(notification_drops=["memberSwitchers"])
+        platform_sandbox.control.set(release="0.6.0")
         switched = {"member_switchers": [{"member": "orders.measure", "selected": "count"}]}
         first = create(**switched).execute(TaskTries().context())
         logged = capsys.readouterr().out
@@ -146,10 +157,10 @@ class TestCreate:
         self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> None:
         first, second = twins(platform_sandbox)
-        assert create().execute(TaskTries().context())["id"] == second
+        assert create(if_exists="skip").execute(TaskTries().context())["id"] == second
         platform_sandbox.control.change("notifications", second, isEnabled=False)
         capsys.readouterr()
-        assert create().execute(TaskTries().context())["id"] == first
+        assert create(if_exists="skip").execute(TaskTries().context())["id"] == first
         said = capsys.readouterr().out
         assert f"Several notifications match ({second} (isEnabled is false" in said
         assert "is not sent to anybody" not in said
@@ -169,21 +180,69 @@ class TestCreate:
             create(**dashboards).execute(TaskTries().context())
 
     @pytest.mark.parametrize(
-        "other",
+        ("other", "cron"),
         [
-            {"hour": 7},
-            {"timezone": "UTC"},
-            {"notification_format": "png"},
-            {"dashboard_id": 502},
-            {"schedule_type": "WEEKLY", "day_of_week": 1},
+            ({"hour": 7}, "30 7 * * *"),
+            ({"timezone": "UTC"}, "30 6 * * *"),
+            ({"schedule_type": "WEEKLY", "day_of_week": 1}, "30 6 * * 1"),
         ],
     )
-    def test_notification_with_another_schedule_is_created(
+    def test_times_edited_in_the_dag_change_the_one_schedule(
+        self, other: dict[str, Any], cron: str, platform_sandbox: Sandbox
+    ) -> None:
+        first = create().execute(TaskTries().context())
+        changed = create(**other).execute(TaskTries().context())
+        assert changed["cronExpression"] == cron
+        assert changed["timezone"] == other.get("timezone", "Europe/Berlin")
+        assert created(platform_sandbox) == [changed["id"]] == [first["id"]]
+
+    def test_schedule_with_other_times_stays_with_if_exists_skip(
+        self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = create().execute(TaskTries().context())
+        assert create(hour=7, if_exists="skip").execute(TaskTries().context()) == first
+        assert "with other times than this task has" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("other", [{"notification_format": "png"}, {"dashboard_id": 502}])
+    def test_another_format_or_dashboard_makes_another_schedule(
         self, other: dict[str, Any], platform_sandbox: Sandbox
     ) -> None:
         create().execute(TaskTries().context())
         create(**other).execute(TaskTries().context())
         assert len(created(platform_sandbox)) == 2
+
+    def test_each_key_has_its_own_schedule_with_the_same_settings(
+        self, platform_sandbox: Sandbox, variables: dict[str, str]
+    ) -> None:
+        """People have a schedule of their own for the dashboard, too, which stays."""
+        persons = create(hour=12).execute(TaskTries().context())
+
+        def run(**edited: Any) -> list[dict[str, Any]]:
+            tasks = (create(key="morning", hour=7), create(**{"key": "evening", **edited}))
+            return [task.execute(TaskTries().context()) for task in tasks]
+
+        first, again, later = run(hour=18), run(hour=18), run(hour=19)
+        assert first == again
+        assert [found["cronExpression"] for found in later] == ["30 7 * * *", "30 19 * * *"]
+        assert created(platform_sandbox) == [persons["id"], *(found["id"] for found in later)]
+        assert PlatformHook().get_notification(persons["id"]).to_json() == persons
+        # With a key, filters and format can be edited too.
+        filters = [{"member": "orders.region", "operator": "equals", "value": ["EU"]}]
+        assert run(hour=19, filters=filters, notification_format="png")[1]["filters"]
+        assert run(hour=19)[1]["filters"] == []
+        assert len(created(platform_sandbox)) == 3
+
+    def test_key_without_its_variable_takes_the_schedule_with_the_same_times(
+        self, platform_sandbox: Sandbox, variables: dict[str, str]
+    ) -> None:
+        first = create(key="morning").execute(TaskTries().context())
+        [name] = variables
+        assert name == "platform_notification.platform_default.1.501.morning"
+        variables.clear()
+        assert create(key="morning").execute(TaskTries().context())["id"] == first["id"]
+        assert variables == {name: str(first["id"])}
+        PlatformHook().delete_notification(first["id"])
+        assert create(key="morning").execute(TaskTries().context())["id"] != first["id"]
 
     def test_equal_schedule_in_another_form_matches_the_existing_notification(
         self, platform_sandbox: Sandbox
@@ -259,12 +318,12 @@ class TestCreate:
     def test_lost_creation_is_unknown_if_the_list_does_not_report_all_settings(
         self, platform_sandbox: Sandbox
     ) -> None:
-        platform_sandbox.control.set(notification_drops=["filters"])
+        platform_sandbox.control.set(release="0.6.0")
         platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
         tries = TaskTries()
-        filters = [{"member": "orders.region", "operator": "equals", "value": ["EU"]}]
+        switched = {"member_switchers": [{"member": "orders.measure", "selected": "count"}]}
         with pytest.raises(AirflowFailException, match="does not report all settings"):
-            create(filters=filters).execute(tries.context())
+            create(**switched).execute(tries.context())
         assert tries.store[STORE_KEY]["phase"] == "lost"
         assert len(created(platform_sandbox)) == 1
 
@@ -462,6 +521,7 @@ class TestList:
 
 class TestRecipients:
     ANALYST = {"type": "USER", "email": "analyst@acme.example.com"}  # noqa: RUF012
+    ADMIN = {"type": "USER", "email": "admin@acme.example.com"}  # noqa: RUF012
     BERLIN = {  # noqa: RUF012
         "type": "EMBED_USER",
         "embed_tenant_name": "acme-retail",
@@ -483,6 +543,42 @@ class TestRecipients:
         user = next(item for item in found if item["type"] == "USER")
         left = self.change(number, remove=[{"type": "USER", "id": user["userId"]}])
         assert [recipient["type"] for recipient in left] == ["EMBED_USER"]
+
+    def test_recipients_are_removed_as_they_were_added(self, platform_sandbox: Sandbox) -> None:
+        number = create().execute(TaskTries().context())["id"]
+        self.change(number, add=[self.ANALYST, self.BERLIN, self.ADMIN])
+        upper = {"type": "USER", "email": "Analyst@ACME.example.com"}
+        nobody = {"type": "USER", "email": "nobody@acme.example.com"}
+        left = self.change(number, remove=[upper, self.BERLIN, nobody])
+        assert [recipient["email"] for recipient in left] == [self.ADMIN["email"]]
+
+    def test_whole_list_replaces_the_recipients(self, platform_sandbox: Sandbox) -> None:
+        number = create().execute(TaskTries().context())["id"]
+        self.change(number, recipients=[self.ANALYST, self.BERLIN])
+        found = self.change(number, recipients=[self.BERLIN, self.ADMIN])
+        assert {recipient["email"] for recipient in found} == {
+            "berlin@retail.example.com",
+            self.ADMIN["email"],
+        }
+        assert self.change(number, recipients=[self.BERLIN, self.ADMIN]) == found
+        assert self.change(number, recipients=[]) == []
+
+    def test_whole_list_removes_nobody_if_the_service_does_not_say_whom_it_added(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        number = create().execute(TaskTries().context())["id"]
+        self.change(number, add=[self.ANALYST])
+        fault = {"path": "recipients$", "field": "createdRecipients", "value": []}
+        platform_sandbox.control.fault("odd_field", method="POST", **fault)
+        with pytest.raises(PlatformProtocolError, match="Nobody was removed"):
+            self.change(number, recipients=[self.ADMIN])
+        assert len(self.change(number)) == 2
+
+    def test_whole_list_cannot_be_combined_with_changes(self) -> None:
+        with pytest.raises(PlatformInputError, match="cannot be combined with add or remove"):
+            PlatformNotificationRecipientsOperator(
+                task_id="who", notification_id=1, recipients=[], add=[self.ANALYST]
+            )
 
     def test_recipients_are_sent_a_thousand_at_a_time(self, platform_sandbox: Sandbox) -> None:
         number = create().execute(TaskTries().context())["id"]

@@ -100,14 +100,14 @@ class TestChat:
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, deferrable: bool
     ) -> None:
         results: list[Any] = []
-        redact = KnownSecrets.redact
+        redact = KnownSecrets.redact_data
 
-        def counted(secrets: KnownSecrets, value: Any) -> Any:
+        def counted(secrets: KnownSecrets, value: Any, **options: Any) -> Any:
             if not isinstance(value, str) and "Bad branch" in str(value):
                 results.append(value)
-            return redact(secrets, value)
+            return redact(secrets, value, **options)
 
-        monkeypatch.setattr(KnownSecrets, "redact", counted)
+        monkeypatch.setattr(KnownSecrets, "redact_data", counted)
         key = platform_sandbox.chat_api_key
         _, result = self.finished(
             platform_sandbox, ask(key, **LENIENT, deferrable=deferrable), TaskTries()

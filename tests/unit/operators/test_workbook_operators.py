@@ -11,6 +11,7 @@ from airflow_provider_platform.client.errors import (
     DashboardReviewRequiredError,
     PlatformBadRequestError,
     PlatformInputError,
+    PlatformServerError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
@@ -115,7 +116,7 @@ class TestPublish:
     def test_a_tenant_that_needs_the_config_is_sent_the_saved_draft(
         self, platform_sandbox: Sandbox
     ) -> None:
-        platform_sandbox.control.set(publish_needs_config=True)
+        platform_sandbox.control.set(release="0.15.0")
         draft = {"kind": "CLASSIC", "title": "Saved", "settings": {"shareToken": "on"}}
         platform_sandbox.control.change("workbooks", 301, dashboardDraft=draft)
         found = run(PlatformPublishWorkbookOperator, description="monthly")
@@ -125,7 +126,7 @@ class TestPublish:
         assert platform_sandbox.control.change("dashboards", 501)["config"] == draft
 
     def test_refused_draft_fails_with_the_services_reason(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(publish_needs_config=True)
+        platform_sandbox.control.set(release="0.15.0")
         platform_sandbox.control.change("workbooks", 301, dashboardDraft={"kind": "ROUND"})
         with pytest.raises(AirflowFailException, match=r"400.*config\.kind"):
             run(PlatformPublishWorkbookOperator)
@@ -196,6 +197,30 @@ class TestPublish:
         platform_sandbox.control.fault("lost_response", method="POST")
         found = run(PlatformPublishWorkbookOperator, workbook_id=workbook_id)
         assert found["workbookId"] == workbook_id
+        assert posts(platform_sandbox) == 1
+
+    @pytest.mark.parametrize("fault", ["lost_response", "status"])
+    def test_publication_by_somebody_else_leaves_a_lost_call_unknown(
+        self, fault: str, platform_sandbox: Sandbox
+    ) -> None:
+        """The version has changed, but this does not show that our call changed it."""
+        tries, control = TaskTries(), platform_sandbox.control
+        status = {"status": 502} if fault == "status" else {}
+        control.fault(fault, method="POST", **status)
+        control.fault("status", method="GET", path="/301$", nth=2, status=502, count=20)
+        with pytest.raises(PlatformServerError):
+            run(PlatformPublishWorkbookOperator, tries)
+        control.clear_faults()
+        PlatformHook().publish_workbook(301, config={"title": "A colleague's", "widgets": []})
+        with pytest.raises(AirflowFailException, match="something else was published"):
+            run(PlatformPublishWorkbookOperator, tries)
+        assert tries.store[STORE_KEY]["phase"] == "lost"
+
+    def test_lost_publication_of_a_config_is_recognized(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.fault("lost_response", method="POST")
+        config = {"title": "Ours", "widgets": [], "description": None}
+        found = run(PlatformPublishWorkbookOperator, config=config, title="Ours")
+        assert found["config"]["title"] == "Ours"
         assert posts(platform_sandbox) == 1
 
     def test_retry_publishes_after_a_failure_before_the_call(

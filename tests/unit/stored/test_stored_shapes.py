@@ -23,7 +23,6 @@ from airflow_provider_platform.client import errors
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.client.sensor_conditions import KINDS
 from airflow_provider_platform.links import PlatformLink
-from airflow_provider_platform.operators._submission.orphaned_runs import RECORD_KEY
 from airflow_provider_platform.operators._submission.record import STORE_KEY, read_record
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import (
@@ -32,10 +31,7 @@ from airflow_provider_platform.operators.branches import (
 )
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
-from airflow_provider_platform.operators.deliveries import (
-    PlatformRunDeliveryOperator,
-    PlatformRunScheduledTaskOperator,
-)
+from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
 from airflow_provider_platform.operators.pre_aggregations import (
@@ -67,7 +63,7 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "dbt sync": (PlatformDbtSyncOperator, {"branch_name": "nightly"}),
     "dbt sync that opens its branch": (
         PlatformDbtSyncOperator,
-        {"branch_name": "nightly", "open_branch": "dev_mode"},
+        {"branch_name": "nightly", "open_branch": True},
     ),
     "open branch": (PlatformOpenBranchOperator, {"branch_name": "nightly"}),
     "merge branch": (PlatformMergeBranchOperator, {"branch_name": "nightly"}),
@@ -77,7 +73,6 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
         {"cubes": ["customers"], "verify_sql": "SELECT 1 AS one"},
     ),
     "delivery": (PlatformRunDeliveryOperator, {"delivery_id": 501}),
-    "scheduled task": (PlatformRunScheduledTaskOperator, {"scheduled_task_id": 601}),
     "query": (PlatformQueryOperator, {"sql": "SELECT 1 AS one", "branch_name": "nightly"}),
     "query in pages": (
         PlatformQueryOperator,
@@ -161,7 +156,6 @@ def test_triggers_and_records_of_runs_have_the_stored_shape(
             "trigger": stored(list(deferred.trigger.serialize())),
             "method": deferred.method_name,
             "kwargs": stored(deferred.kwargs),
-            "chat_run_xcom": context["ti"].xcoms.get(RECORD_KEY),
             "event": event_of(deferred.trigger),
         }
     check("runs", name, found)
@@ -212,7 +206,6 @@ def test_stored_keys_are_unchanged() -> None:
         links.add(link().xcom_key)
     assert SHAPES["keys"] == {
         "task_state_store": STORE_KEY,
-        "chat_run_xcom": RECORD_KEY,
         "links": sorted(links),
         "conditions": sorted(KINDS),
     }

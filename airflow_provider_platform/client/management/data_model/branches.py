@@ -1,4 +1,4 @@
-"""The data model: branches, dev mode, validation, and merging to the production branch.
+"""The data model: branches, validation, and merging to the production branch.
 
 These operations are in the platform's second API, beside the management API on the same host. A
 branch that a dbt sync wrote is taken into use by them.
@@ -103,12 +103,6 @@ class SetBranchStagingEnvironmentRequest(InputModel):
     rules: ClassVar[tuple[Rule, ...]] = ((("branch_id", "branch_name"), exactly_one),)
 
 
-class StartDevModeRequest(InputModel):
-    """The branch to work on."""
-
-    branch_name: str | None = None
-
-
 class CommitChangesRequest(InputModel):
     """How to commit the pending changes."""
 
@@ -171,7 +165,6 @@ class ValidateQuery(QueryModel):
 
 _DEPLOYMENT = "/build/api/v1/deployments/{deploymentId}"
 _BRANCHES = f"{_DEPLOYMENT}/branches"
-_DEV_MODE = f"{_DEPLOYMENT}/dev-mode"
 _READ = "SchemaRead on the deployment"
 _WRITE = "SchemaUpdate on the deployment"
 _WRITE_BRANCH = (
@@ -233,21 +226,6 @@ def validate_data_model(
     """Compile the data model of a branch, of the caller's dev mode or of the production branch.
 
     `valid` is False and `errors` says why where it does not compile."""
-
-
-@endpoint("POST", _DEV_MODE, operation_id="startDevMode", permission=_WRITE_BRANCH, repeatable=True)
-def start_dev_mode(
-    *, deployment_id: DeploymentId = None, body: StartDevModeRequest | None = None
-) -> DevBranchResponse:
-    """Enter dev mode: forks a personal branch and returns its name, which is the one to ask.
-
-    A credential is in dev mode on one branch at a time. The same branch has the same fork, so a
-    second call changes nothing."""
-
-
-@endpoint("DELETE", _DEV_MODE, operation_id="stopDevMode", permission=_WRITE_BRANCH)
-def stop_dev_mode(*, deployment_id: DeploymentId = None) -> DataModelWriteResponse:
-    """Leave dev mode."""
 
 
 @endpoint("POST", f"{_DEPLOYMENT}/commit", operation_id="commitChanges", permission=_WRITE)

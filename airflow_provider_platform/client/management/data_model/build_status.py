@@ -15,6 +15,9 @@ active" (nobody opened it). Right after we opened a branch ourselves, the second
 `ACTIVATION_GRACE`. Any other text is shown, and the wait continues: it can belong to an earlier
 build.
 
+The environment of a branch is suspended (`stopped`) after ten minutes without a request, and starts
+again with the next request to the branch's data API (`client.data_api.waking` sends it).
+
 `lastHash` says to which commit a status belongs. A build of another commit than the wanted one
 counts neither as built nor as failed.
 """
@@ -82,10 +85,10 @@ class Build:
 
 @dataclass(frozen=True)
 class BuildWanted:
-    """The build to wait for. `branch_name` is the name in requests: for a branch in dev mode, its
-    fork's. `hash` is the commit that must be built, None for any commit. `opened_at` (Unix time)
-    says that we opened the branch ourselves: `hash` is then the commit that the branch had, and
-    counts only for `ACTIVATION_GRACE`, because somebody may have committed since.
+    """The build to wait for. `hash` is the commit that must be built, None for any commit.
+    `opened_at` (Unix time) says that we opened the branch ourselves: `hash` is then the commit that
+    the branch had, and counts only for `ACTIVATION_GRACE`, because somebody may have committed
+    since.
     """
 
     deployment_id: int
@@ -177,9 +180,10 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
         raise BranchNotServedError(
             f"For {NOT_FOUND_GRACE:g} seconds the service has neither built the branch nor "
             f"answered queries on it (status {answer.status}){_quoted(said)}. The service suspends "
-            "the environment of a branch that nobody uses. Open the branch again, or send a query "
-            "to it.",
+            "the environment of a branch that nobody uses, and a request to the branch's data API, "
+            "which this task sends, should wake it. Look at the branch in the platform.",
             where=wanted.where,
+            mode=answer.mode,
         )
     return seen
 
@@ -249,13 +253,12 @@ def _not_active(wanted: BuildWanted, said: str) -> PlatformError:
     if wanted.opened_at is not None:
         return BranchClosedError(
             f"{reason} The branch was opened more than {ACTIVATION_GRACE:g} seconds ago. Another "
-            "user may have closed it, or the same credential may have opened another branch in "
-            "dev mode. A retry opens the branch again.",
+            "user may have closed it. A retry opens the branch again.",
             where=wanted.where,
         )
     return BranchNotActiveError(
-        f"{reason} Open the branch with PlatformOpenBranchOperator, or "
-        "switch on its staging environment in the platform.",
+        f"{reason} Open the branch with PlatformOpenBranchOperator (release v0.4.0 and later), or "
+        "in the platform.",
         where=wanted.where,
     )
 

@@ -1,31 +1,32 @@
 """Merges a branch into production or into its parent, and waits until production is built from it.
 
-A merge is a call whose answer is only `merged`, and no operation lists merges. If the answer is
-lost, the commits in the list of branches show whether the merge was made:
+A merge is a call whose answer is only `merged`, and no operation lists merges or the history of a
+branch. Two things show that the target has the branch's commit: the target is at that commit, or
+both branches are built from equal files (`filesHash`). That somebody moved the target shows
+nothing. If the answer to a merge is lost:
 
-    the branch is                 its target is                   the merge
-    anywhere                      at the branch's commit          was made
-    gone, and the merge deletes   at another commit than before   was made
-    at the commit of the merge    where it was before             was not made
-    at the commit of the merge    at another commit               `UNSURE`: our merge, or another's
-    at another commit, or gone    anywhere else                   cannot be told
+    the target is              the branch is               the merge
+    at the branch's commit     anywhere                    was made
+    where it was before        at any commit               was not made
+    where it was before        gone                        was not made, and cannot be made
+    at another commit          at the commit of the merge  `UNSURE`: our merge, or another's
+    at another commit          at another commit, or gone  cannot be told: an unknown outcome
 
-A second call decides an `UNSURE` merge. This is safe: the branch is at the same commit, so the
-second call merges what the first one would have merged, or nothing if production has that commit
-already.
+An `UNSURE` merge is sent once more. This is safe: the branch is at the same commit, so the second
+call merges what the first one would have merged, or nothing. The answer `merged: false` has two
+meanings, "production has the branch" and "it could not be merged", so only the commit or the files
+of the target decide it.
 
 In deploy mode `cli` a merge does not build production, so nothing is sent. In deploy mode `git`
 production uses the previous data model until the build of the merged commit is over. The build
-status names the commit that was built. It can be the commit of the previous data model, a commit
-that somebody made just before our merge, the merge itself, or a later commit, which contains the
-merge too. The list of branches distinguishes them: the build that counts is the build of
-production's current commit, as soon as that is no longer the commit from before the merge.
+status names the commit that was built. Each commit at which production was seen after the merge
+contains the merge, so a build of any of these counts, also if production has moved on since.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 from airflow_provider_platform.client.errors import (
@@ -44,6 +45,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     from_payload,
 )
+from airflow_provider_platform.client.formats.branch_errors import NOT_ACTIVE
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import may_have_been_processed
 from airflow_provider_platform.client.management.data_model.branches import (
@@ -75,7 +77,7 @@ from airflow_provider_platform.client.management.missing_operations import (
     may_be_missing,
 )
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.program import Clock, Program, call
+from airflow_provider_platform.client.operations.program import Clock, Program, Sleep, call
 from airflow_provider_platform.client.polling.poll_until import PollLimits
 
 DEFAULT = "default"
@@ -83,6 +85,8 @@ PARENT = "parent"
 BUILT_FROM_UPLOADS = "cli"
 """The deploy mode in which only uploads build production."""
 
+FILES_PAUSE = 2.0
+"""Seconds between two looks at the files of both branches."""
 SETTINGS_SINCE = "v0.4.0 (August 2026)"
 
 Lost = Literal["made", "not made", "unsure"]
@@ -215,11 +219,12 @@ def send_merge(
 ) -> Program[Merge]:
     """Send the merge and return it with the answer. If the answer is lost, the commits show whether
     the merge was made; an `UNSURE` merge is sent once more. `sent_before` says that the service may
-    have processed an earlier request for this merge, which only the commits can show.
+    have processed an earlier request for this merge.
 
     Raises BranchNotMergedError if the service merged nothing or reports a conflict,
-    BranchNotFoundError if the branch was deleted meanwhile, and the errors of requests. If the
-    merge may have been made, the error is retryable and its message says so.
+    BranchNotFoundError if the branch was deleted meanwhile, PlatformOutcomeUnknownError, and the
+    errors of requests. If the merge may have been made, the error is retryable and its message says
+    so.
     """
     operation = _operation(merge, message, delete_branch)
     try:
@@ -229,13 +234,13 @@ def send_merge(
             yield from _refuse(merge, error)
             raise
         try:
-            lost = yield from find_merge(merge, delete_branch=delete_branch, deadline=deadline)
+            lost, gone = yield from find_merge(merge, deadline=deadline)
         except (BranchNotFoundError, PlatformOutcomeUnknownError):
             raise
         except PlatformError:
             raise _in_doubt(merge, error) from error
         if lost == MADE:
-            return merge.answered(clock(), merged=True, branch_deleted=delete_branch)
+            return merge.answered(clock(), merged=True, branch_deleted=gone)
         if lost == UNSURE and not sent_before:
             return (
                 yield from send_merge(
@@ -253,51 +258,44 @@ def send_merge(
     return (yield from _merged_nothing(merge, sent_before, clock, deadline))
 
 
-def find_merge(
-    merge: Merge, *, delete_branch: bool, deadline: float | None = None
-) -> Program[Lost]:
-    """Return whether a merge was made whose answer was lost. Reads the commits of the branches.
+def find_merge(merge: Merge, *, deadline: float | None = None) -> Program[tuple[Lost, bool]]:
+    """Return whether a merge was made whose answer was lost, and whether the branch is gone. Reads
+    the commits of the branches.
 
     Raises PlatformOutcomeUnknownError if the commits do not show it, BranchNotFoundError if the
     branch was deleted before it was merged, and the errors of requests.
     """
     branches = yield from _branches(merge.deployment_id, deadline)
-    return judge_lost(merge, branches, delete_branch=delete_branch)
+    return judge_lost(merge, branches), merge.branch_name not in branches
 
 
-def judge_lost(merge: Merge, branches: dict[str, BranchResponse], *, delete_branch: bool) -> Lost:
+def judge_lost(merge: Merge, branches: dict[str, BranchResponse]) -> Lost:
     """Return whether a merge was made whose answer was lost, by the table at the top of this
     module. Raises PlatformOutcomeUnknownError, BranchNotFoundError."""
-    branch, target = branches.get(merge.branch_name), branches.get(merge.target)
-    now_at = None if target is None else target.last_hash
+    branch, now_at = branches.get(merge.branch_name), _commit_of(branches, merge.target)
     stayed = now_at is not None and now_at == merge.target_hash
-    moved = None not in (now_at, merge.target_hash) and not stayed
     if now_at is not None and now_at == merge.source_hash:
         return MADE
     if branch is None:
-        if delete_branch and moved:
-            return MADE
         if stayed:
             raise BranchNotFoundError(
                 f"The branch was deleted before it was merged: {merge.target} is still at the same "
                 "commit as before.",
                 where=merge.where,
             )
-    elif branch.last_hash == merge.source_hash:
-        return NOT_MADE if stayed else UNSURE
-    elif stayed:
-        return NOT_MADE
-    if branch is None:
         change = f"was deleted (it was at {_shown(merge.source_hash)})"
         step = "create the branch again, then clear the task to merge it."
+    elif stayed:
+        return NOT_MADE
+    elif branch.last_hash == merge.source_hash:
+        return UNSURE
     else:
         change = f"changed from {_shown(merge.source_hash)} to {_shown(branch.last_hash)}"
         step = "clear the task: it merges the branch as it is now."
     raise PlatformOutcomeUnknownError(
         "The service's answer to the merge was lost, and the commits do not show whether the merge "
         f"was made. {merge.target} changed from {_shown(merge.target_hash)} to "
-        f"{_shown(now_at)}. The branch {change}. Look at the history of {merge.target} in the "
-        "platform. If the merge is there, mark this task as successful. If it is not there, "
+        f"{_shown(now_at)}. The branch {change}. {_look_at_history(merge)} If it is not there, "
         f"{step}",
         where=merge.where,
     )
@@ -309,12 +307,13 @@ def wait_for_merged_build(merge: Merge, limits: PollLimits, clock: Clock) -> Pro
     Notifies of BuildSeen and BuildLogLine. Raises MergedBuildFailedError, PlatformDeadlineError,
     and what `wait_for_build` raises.
     """
+    holding = {merge.source_hash, merge.target_hash if merge.merged is False else None}
+
+    def poll() -> Program[Build | BuildSeen]:
+        return (yield from poll_merged_build(merge, holding, clock))
+
     try:
-        return (
-            yield from wait_for_build(
-                _wanted(merge), limits, clock, poll=partial(poll_merged_build, merge, clock)
-            )
-        )
+        return (yield from wait_for_build(_wanted(merge), limits, clock, poll=poll))
     except PlatformDeadlineError as error:
         raise PlatformDeadlineError(
             "The branch is merged, but production still uses the previous data model. "
@@ -323,14 +322,26 @@ def wait_for_merged_build(merge: Merge, limits: PollLimits, clock: Clock) -> Pro
         ) from error
 
 
-def poll_merged_build(merge: Merge, clock: Clock) -> Program[Build | BuildSeen]:
-    """Ask once for the build of the target. Raises MergedBuildFailedError, and what `judge`
-    raises."""
+def poll_merged_build(
+    merge: Merge, holding: set[str | None], clock: Clock
+) -> Program[Build | BuildSeen]:
+    """Ask once for the build of the target. `holding` are the commits that contain the merge; the
+    target's commit is added. Raises MergedBuildFailedError, and what `judge` raises."""
     wanted = _wanted(merge)
     answer: BuildStatusResponse = yield from call(wanted.operation, once=True)
-    if not (yield from _holds_merge(merge, answer.last_hash, clock)):
-        said = answer.words("error_text") or ""
-        return BuildSeen(merge.target, answer.status, said, answer.last_hash)
+    built = answer.last_hash
+    if built and merge.target_hash is not None and built not in holding:
+        # Some merges make no commit: the target stays at its commit. The list may also be late.
+        late = clock() - merge.merged_at <= ACTIVATION_GRACE
+        branches = yield from _branches(merge.deployment_id, None)
+        now_at = _commit_of(branches, merge.target)
+        if now_at is None:
+            holding.add(built)  # the service does not name the target's commit
+        elif now_at != merge.target_hash or not late:
+            holding.add(now_at)
+        if built not in holding:
+            said = answer.words("error_text") or ""
+            return BuildSeen(merge.target, answer.status, said, built)
     try:
         return (yield from judge_with_log(answer, wanted, clock))
     except BuildFailedError as error:
@@ -340,25 +351,6 @@ def poll_merged_build(merge: Merge, clock: Clock) -> Program[Build | BuildSeen]:
             "build again in the platform. A retry waits for the build and does not merge again.",
             where=merge.where,
         ) from error
-
-
-def _holds_merge(merge: Merge, built: str | None, clock: Clock) -> Program[bool]:
-    """Return whether the built commit is the merge or a later commit."""
-    if not built or merge.target_hash is None:
-        return True  # the service does not name commits
-    if merge.merged is False:
-        return built == merge.target_hash or (yield from _is_head(merge, built))
-    if built != merge.target_hash:
-        return (yield from _is_head(merge, built))
-    # Some merges make no commit: the target stays at its commit. The list may also be late.
-    return clock() - merge.merged_at > ACTIVATION_GRACE and (yield from _is_head(merge, built))
-
-
-def _is_head(merge: Merge, commit: str) -> Program[bool]:
-    """Return whether the target is at this commit now."""
-    branches = yield from _branches(merge.deployment_id, None)
-    target = branches.get(merge.target)
-    return target is None or target.last_hash in (None, commit)
 
 
 def _wanted(merge: Merge) -> BuildWanted:
@@ -386,22 +378,61 @@ def _operation(merge: Merge, message: str, delete_branch: bool) -> Operation[Mer
 def _merged_nothing(
     merge: Merge, sent_before: bool, clock: Clock, deadline: float | None
 ) -> Program[Merge]:
-    """Return the merge that the answer `merged: false` stands for: one that was made before, or
-    that was not needed. Raises BranchNotMergedError for every other reason."""
+    """Return the merge that the answer `merged: false` stands for, if the target has the branch.
+    Raises BranchNotMergedError, or PlatformOutcomeUnknownError if an earlier request may have been
+    processed."""
     branches = yield from _branches(merge.deployment_id, deadline)
-    branch, target = branches.get(merge.branch_name), branches.get(merge.target)
-    now_at = None if target is None else target.last_hash
-    if sent_before and None not in (now_at, merge.target_hash) and now_at != merge.target_hash:
-        return merge.answered(clock(), merged=True)
-    if now_at is not None and now_at == merge.source_hash:
-        return replace(merge, target_hash=now_at).answered(clock(), merged=False)
+    branch, now_at = branches.get(merge.branch_name), _commit_of(branches, merge.target)
+    if now_at is not None and (
+        now_at == merge.source_hash or (yield from _same_files(merge, now_at, clock, deadline))
+    ):
+        held = merge if sent_before else replace(merge, target_hash=now_at)
+        return held.answered(clock(), merged=sent_before)
     at = _shown(merge.source_hash if branch is None else branch.last_hash)
+    if sent_before and now_at != merge.target_hash:
+        raise PlatformOutcomeUnknownError(
+            "The service's answer to the merge was lost. The task sent the merge once more, and "
+            "the service answered that it merged nothing. The service does not say whether "
+            f"{merge.target} has the merge already or refuses it. The branch is at {at}, and "
+            f"{merge.target} is at {_shown(now_at)}.{_not_allowed(merge)} "
+            f"{_look_at_history(merge)} If it is not there, clear the task to merge the branch.",
+            where=merge.where,
+        )
     raise BranchNotMergedError(
         f"The service answered that it merged nothing.{_not_allowed(merge)} The branch is at {at}, "
-        f"and {merge.target} is at {_shown(now_at)}. Somebody may have merged the branch already, "
-        f"or the branch has no changes. Compare the branch with {merge.target} in the platform. If "
-        f"{merge.target} contains the changes, mark this task as successful.",
+        f"and {merge.target} is at {_shown(now_at)}. The service does not say whether "
+        f"{merge.target} has the branch already or refuses it. {_look_at_history(merge)}",
         where=merge.where,
+    )
+
+
+def _same_files(
+    merge: Merge, target_commit: str, clock: Clock, deadline: float | None
+) -> Program[bool]:
+    """Return whether the target and the branch, each at this commit, have the same files. The build
+    status names a new commit only after a while, so this asks for up to `ACTIVATION_GRACE`."""
+    until = min(clock() + ACTIVATION_GRACE, deadline or math.inf)
+    expected = {merge.branch_name: merge.source_hash, merge.target: target_commit}
+    while True:
+        files = []
+        for name, commit in expected.items():
+            wanted = BuildWanted(merge.deployment_id, name)
+            answer: BuildStatusResponse = yield from call(wanted.operation, deadline=deadline)
+            if NOT_ACTIVE in (answer.words("error_text") or ""):
+                return False  # of a closed branch the service names no files
+            if answer.last_hash == commit and answer.files_hash:
+                files.append(answer.files_hash)
+        if len(files) == len(expected):
+            return files[0] == files[1]
+        if clock() >= until:
+            return False
+        yield Sleep(FILES_PAUSE)
+
+
+def _look_at_history(merge: Merge) -> str:
+    return (
+        f"Look at the history of {merge.target} in the platform. If the merge is there, mark this "
+        "task as successful."
     )
 
 
@@ -471,6 +502,11 @@ def _branches(deployment_id: int, deadline: float | None) -> Program[dict[str, B
     """Return the branches by name."""
     rows = yield from all_rows(list_branches(deployment_id=deployment_id), deadline)
     return {branch.name: branch for branch in rows if branch.name}
+
+
+def _commit_of(branches: dict[str, BranchResponse], name: str) -> str | None:
+    branch = branches.get(name)
+    return None if branch is None else branch.last_hash
 
 
 def _shown(commit: str | None) -> str:

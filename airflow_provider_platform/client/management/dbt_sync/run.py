@@ -15,6 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
     PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
     PlatformProtocolError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
@@ -24,6 +25,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     CANCELLED,
     FAILED,
     TERMINAL_STATUSES,
+    UNKNOWN,
     get_dbt_sync_result,
     get_dbt_sync_status,
 )
@@ -31,6 +33,11 @@ from airflow_provider_platform.client.operations.program import Clock, Notify, P
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
 
 HISTORY_INTERVAL = 30.0
+UNKNOWN_READS = 3
+"""How often in a row the history may say that it does not know the outcome, while the status does
+not change. Then the outcome is lost."""
+UNKNOWN_PAUSE = 10.0
+"""Seconds between these reads of a single poll."""
 RESULT_BUDGET = 30.0
 
 
@@ -95,13 +102,16 @@ def wait(
             raise failure
         return (None,) if poll_once else None
 
-    outcome: tuple[DbtSyncOutcome | None] | None = yield from poll_until_over(
-        read_once, limits, clock, grace=True
-    )
+    try:
+        outcome: tuple[DbtSyncOutcome | None] | None = yield from poll_until_over(
+            read_once, limits, clock, grace=True
+        )
+    except PlatformDeadlineError:
+        if poll_once and failure is not None:
+            raise failure from None
+        raise
     if outcome is not None:
         return outcome[0]
-    if poll_once and failure is not None:
-        raise failure
     raise PlatformDeadlineError(
         "The dbt sync did not end before its deadline. Its last status was "
         f"{sync.status or 'unknown'}.",
@@ -126,6 +136,9 @@ def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncO
         ) from error
     if not sync.ended:
         yield from sync.read_history()
+    while sync.outcome_is_unknown:
+        yield Sleep(UNKNOWN_PAUSE)
+        yield from sync.read_history()
     return (yield from sync.outcome(clock)) if sync.ended else None
 
 
@@ -139,6 +152,7 @@ class _KnownSync:
         self._told: tuple[str | None, str] | None = None
         self._error: str | None = None
         self._branch_name: str | None = None
+        self._unknown_reads = 0
         self.status: str | None = None
 
     def __str__(self) -> str:
@@ -148,10 +162,17 @@ class _KnownSync:
     def ended(self) -> bool:
         return self.status in TERMINAL_STATUSES
 
+    @property
+    def outcome_is_unknown(self) -> bool:
+        """Return whether the history said at the last read that it does not know the outcome."""
+        return self._unknown_reads > 0
+
     def read_status(self, deadline: float | None = None) -> Program[bool]:
         """Read the status, and return whether it changed."""
         answer = yield from call(self._get_status, once=True, deadline=deadline)
         moved = answer.status != self.status
+        if moved:
+            self._unknown_reads = 0
         self.status = answer.status
         self._error = answer.words("error") or self._error
         message = (answer.progress.message if answer.progress else None) or ""
@@ -161,7 +182,8 @@ class _KnownSync:
         return moved
 
     def read_history(self) -> Program[None]:
-        """Read the history for an end that the status does not show. A failed read is ignored."""
+        """Read the history for an end that the status does not show. A failed read is ignored.
+        Raises PlatformOutcomeUnknownError if the history has lost the outcome."""
         try:
             runs = yield from read_history(self._deployment_id, once=True)
         except PlatformError as error:
@@ -175,6 +197,16 @@ class _KnownSync:
             if run.status in TERMINAL_STATUSES:
                 self.status = run.status
                 self._error = run.words("error_message") or self._error
+            self._unknown_reads = self._unknown_reads + 1 if run.status == UNKNOWN else 0
+        if self._unknown_reads >= UNKNOWN_READS:
+            raise PlatformOutcomeUnknownError(
+                "The service has lost the outcome of the dbt sync: the history reports the status "
+                f"UNKNOWN, and the last status was {self.status or 'unknown'}. Look at the sync's "
+                f"branch, {quote_service(self._branch_name or 'whose name is unknown')}. If it has "
+                "the new model, mark this task as successful. If it does not, clear the task to "
+                "sync again.",
+                where=self,
+            )
 
     def outcome(self, clock: Clock) -> Program[DbtSyncOutcome]:
         """Return the result of a sync that has ended, or raise its error."""

@@ -42,6 +42,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     list_dbt_syncs,
     start_dbt_sync,
 )
+from airflow_provider_platform.client.management.missing_operations import may_be_missing
 from airflow_provider_platform.client.management.shared.lost_start import find_lost_start
 from airflow_provider_platform.client.operations.models import Timestamp
 from airflow_provider_platform.client.operations.paging import PageQuery, PageWalk
@@ -399,11 +400,11 @@ def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
     )
     try:
         yield from call(files)
-    except PlatformNotFoundError as error:
+    except PlatformError as error:
+        if not may_be_missing(error):
+            return
         raise DbtSyncInputDroppedError(
             "The tenant ignored output='files': releases before v0.10.0 do not support it. The "
             "sync wrote a branch instead of files. Delete the branch if you do not need it.",
             where=f"dbt sync {quote_service(sync_job_id)}, deployment {deployment_id}",
         ) from error
-    except PlatformError:
-        return

@@ -26,6 +26,8 @@ RUNNING = "RUNNING"
 SUCCEEDED = "COMPLETED"
 FAILED = "FAILED"
 CANCELLED = "CANCELLED"
+UNKNOWN = "UNKNOWN"
+"""The service has lost the outcome."""
 TERMINAL_STATUSES = frozenset({SUCCEEDED, FAILED, CANCELLED})
 """The statuses of a sync that has ended. Any other status, known or not, means that it is running.
 Only the history shows CANCELLED."""

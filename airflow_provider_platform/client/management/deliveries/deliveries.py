@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from airflow_provider_platform.client.management.shared.runs_now import RunNow, StartedRunNow
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     JsonObject,
@@ -22,6 +22,12 @@ from airflow_provider_platform.client.operations.paging import Page
 
 SINCE = "v0.17.0"
 """The first release with deliveries."""
+_ACTIVE = frozenset({"running", "queued", "pending", "scheduled", "starting", "retrying"})
+_SUCCESSES = frozenset({"succeeded", "success", "completed", "complete", "done"})
+_FAILURES = frozenset({"failed", "failure", "error", "errored", "skipped", "cancelled", "canceled"})
+_ENDS = _SUCCESSES | _FAILURES | {"ended", "finished"}
+"""Statuses of a run. Only `running` is documented; the others are inferred from the platform's
+pages."""
 
 
 class ReportDelivery(ResponseModel):
@@ -31,12 +37,19 @@ class ReportDelivery(ResponseModel):
 
     id: int | str | None = None
     name: str | None = None
+    status: str | None = None
     report_id: int | None = None
     destination: JsonObject | None = None
     write_mode: str | None = None
     schedule: JsonObject | None = None
     last_run_at: Timestamp | None = None
     last_success_at: Timestamp | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether the service says that the schedule is paused. While a run of a paused
+        delivery is going on, the service may say this instead."""
+        return (self.words("status") or "").strip().lower() == "paused"
 
 
 class ReportDeliveriesQuery(QueryModel):
@@ -46,6 +59,67 @@ class ReportDeliveriesQuery(QueryModel):
     owner_user_id: int | None = None
     spreadsheet: str | None = None
     status: str | None = None
+
+
+class DeliveryRun(ResponseModel):
+    """One run as the service reports it. Only `status` is documented, with the value `running`."""
+
+    id: str | None = None
+    run_id: str | None = None
+    status: str | None = None
+    trigger: str | None = None
+    started_at: Timestamp | None = None
+    error: str | None = None
+    error_message: str | None = None
+
+    @property
+    def key(self) -> str | None:
+        """The id of the run in other calls."""
+        return self.run_id or self.id
+
+    @property
+    def word(self) -> str:
+        """The status in lower case; empty if the service reports none."""
+        return (self.words("status") or "").strip().lower()
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether the status says that the run is going on or will begin."""
+        return self.word in _ACTIVE
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the status is a known word for an end. An unknown status, as well as none,
+        means that the run goes on."""
+        return self.word in _ENDS
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the service says that a schedule started the run."""
+        return (self.trigger or "").lower().startswith(("schedul", "cron"))
+
+    @property
+    def says_failure(self) -> bool:
+        """Whether the status itself means a failure."""
+        return self.word in _FAILURES
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run failed, as one line; None if the service reports no error."""
+        said = self.words("error") or self.words("error_message")
+        return quote_service(said).removesuffix(".") if said and said.strip() else None
+
+
+class StartedDelivery(EmptiableResponse):
+    """The response to a start."""
+
+    run_id: str | None = None
+    id: str | None = None
+
+    @property
+    def key(self) -> str | None:
+        """The id of the started run in other calls."""
+        return self.run_id or self.id
 
 
 class ChangedDelivery(EmptiableResponse):
@@ -103,7 +177,7 @@ def resume_report_delivery(
 @endpoint("POST", f"{_DELIVERY}/runs", operation_id="runReportDelivery", permission=_CHANGE)
 def run_report_delivery(
     *, delivery_id: int | str, deployment_id: DeploymentId = None
-) -> StartedRunNow:
+) -> StartedDelivery:
     """Run a delivery now, with the permissions and the Google account of its owner; returns the
     run's id.
 
@@ -114,7 +188,7 @@ def run_report_delivery(
 @endpoint("GET", f"{_DELIVERY}/runs", operation_id="listReportDeliveryRuns", permission=_LOOK)
 def list_report_delivery_runs(
     *, delivery_id: int | str, deployment_id: DeploymentId = None
-) -> Page[RunNow]:
+) -> Page[DeliveryRun]:
     """The runs of a delivery, newest first."""
 
 
@@ -123,5 +197,5 @@ def list_report_delivery_runs(
 )
 def get_report_delivery_run(
     *, delivery_id: int | str, run_id: str, deployment_id: DeploymentId = None
-) -> RunNow:
+) -> DeliveryRun:
     """One run: `status` is `running` until it ends. Raises PlatformNotFoundError."""

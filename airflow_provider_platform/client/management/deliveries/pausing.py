@@ -1,42 +1,51 @@
-"""Pauses a delivery, so that its schedule does not run, and resumes it."""
+"""Pauses a delivery, so that its schedule does not run, and resumes it.
+
+All raise FeatureNotActivatedError if the tenant has no deliveries, and what requests raise.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from airflow_provider_platform.client.errors import PlatformAddressError, PlatformApiError
 from airflow_provider_platform.client.management.deliveries.deliveries import (
     ChangedDelivery,
+    ReportDelivery,
+    get_report_delivery,
     pause_report_delivery,
     resume_report_delivery,
 )
 from airflow_provider_platform.client.management.deliveries.run import (
-    DeliveryRuns,
+    Delivery,
     explain_missing_delivery,
 )
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Program, call
 
-
-def pause_delivery(deployment_id: int, delivery_id: int | str) -> Program[dict[str, Any]]:
-    """Pause a delivery; what the service answers, as plain JSON. Raises FeatureNotActivatedError
-    and what requests raise."""
-    operation = pause_report_delivery(delivery_id=delivery_id, deployment_id=deployment_id)
-    return (yield from _changed(operation, DeliveryRuns(deployment_id, delivery_id)))
+T = TypeVar("T")
 
 
-def resume_delivery(deployment_id: int, delivery_id: int | str) -> Program[dict[str, Any]]:
-    """Resume a delivery; what the service answers, as plain JSON. Raises FeatureNotActivatedError
-    and what requests raise."""
-    operation = resume_report_delivery(delivery_id=delivery_id, deployment_id=deployment_id)
-    return (yield from _changed(operation, DeliveryRuns(deployment_id, delivery_id)))
+def read_delivery(deployment_id: int, delivery_id: int | str) -> Program[ReportDelivery]:
+    """Return the delivery."""
+    delivery = Delivery(deployment_id, delivery_id)
+    return (yield from _explained(delivery, get_report_delivery(**delivery.ids)))
 
 
-def _changed(
-    operation: Operation[ChangedDelivery], delivery: DeliveryRuns
-) -> Program[dict[str, Any]]:
+def pause_delivery(deployment_id: int, delivery_id: int | str) -> Program[ChangedDelivery]:
+    """Pause a delivery, and return what the service answers."""
+    delivery = Delivery(deployment_id, delivery_id)
+    return (yield from _explained(delivery, pause_report_delivery(**delivery.ids)))
+
+
+def resume_delivery(deployment_id: int, delivery_id: int | str) -> Program[ChangedDelivery]:
+    """Resume a delivery, and return what the service answers."""
+    delivery = Delivery(deployment_id, delivery_id)
+    return (yield from _explained(delivery, resume_report_delivery(**delivery.ids)))
+
+
+def _explained(delivery: Delivery, operation: Operation[T]) -> Program[T]:
     try:
-        return (yield from call(operation)).to_json()
+        return (yield from call(operation))
     except (PlatformAddressError, PlatformApiError) as error:
         explained = yield from explain_missing_delivery(delivery, error, None)
         if explained is error:

@@ -1,27 +1,51 @@
-"""A delivery that is run now: how its runs are read, and when one has succeeded.
+"""A report delivery that is run now: started once, found, followed, and when it has succeeded.
 
-The start itself, and what happens if a run is already going on, are in
-`management.shared.runs_now`, which scheduled tasks share.
+A call starts a run, a list shows the newest runs, and nothing stops one:
 
-A run reports `running` until it ends; its final statuses are not documented. So a run that has
-ended failed if it reports an error. It succeeded if the delivery's `lastSuccessAt` is later than
-before the start, and not before the start of the run. Times of the service are compared only with
-each other, never with our clock.
+    list      read the ids of the runs before the start, and whether one is active
+    start     accepted       follow the new run
+              409            a run is active: read the list again, then `if_running` decides
+              no response    the new run is the one that was not in the list before
+    follow    poll until the run has ended, then decide whether it succeeded
+
+A start is never repeated blindly, because each start writes the sheet again. If the response to a
+start is lost, the list decides. A run without an id cannot be followed.
+
+A run reports `running` until it ends; its other statuses are not documented. So an unknown status
+means that the run goes on. A run that has ended failed if it reports an error. A run succeeded if
+the delivery's `lastSuccessAt` is later than before the start, and not before the start of the run;
+this also ends a run with an unknown status. Times of the service are compared only with each other,
+never with our clock. What a task logs about a run is in runs/deliveries.py.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
     FeatureNotActivatedError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformConflictError,
+    PlatformDeadlineError,
     PlatformError,
     PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
     ReportDeliveryFailedError,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
 from airflow_provider_platform.client.management.deliveries.deliveries import (
     SINCE,
+    DeliveryRun,
     ReportDelivery,
+    StartedDelivery,
     get_report_delivery,
     get_report_delivery_run,
     list_report_deliveries,
@@ -32,15 +56,20 @@ from airflow_provider_platform.client.management.missing_operations import (
     check_tenant,
     may_be_missing,
 )
-from airflow_provider_platform.client.management.shared.runs_now import (
-    RunNow,
-    RunNowOutcome,
-    RunsNow,
-    StartedRunNow,
-    as_result,
-)
+from airflow_provider_platform.client.management.shared.lost_start import find_lost_start
 from airflow_provider_platform.client.operations.models import Timestamp
-from airflow_provider_platform.client.operations.program import Program, call
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
+from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
+
+MAX_ATTEMPTS = 3
+"""How often a start is sent that is refused because of another run, and how often the list is read
+for a run."""
+ATTEMPT_PAUSE = 2.0
+"""Seconds between two attempts."""
+SUCCESS_GRACE = 30.0
+"""Seconds for which a run may have ended before the service reports its success elsewhere."""
+MAX_RUN_BYTES = 16 * 1024
+"""A larger run is not part of a result."""
 
 _STEPS = (
     ("reconnect", "The delivery's owner must connect Google again in the platform."),
@@ -55,62 +84,277 @@ _STEPS = (
 """What to do about a failure, by a word in the service's reason, whose texts are not documented."""
 
 
-class DeliveryRuns(RunsNow):
-    """The runs of one report delivery."""
+@dataclass(frozen=True)
+class DeliveryStage:
+    """The run has reached another status."""
 
-    noun = "report delivery"
-    id_field = "delivery_id"
-    failure = ReportDeliveryFailedError
-    reports_success = True
-    runs_are_described = True
-    steps = _STEPS
+    run_id: str
+    status: str
 
-    def last_success(self, deadline: float | None = None) -> Program[str | None]:
-        delivery = yield from self._delivery(deadline)
-        success = delivery.decided("last_success_at")
-        return None if success is None else str(success)
+    def __str__(self) -> str:
+        return f"Run status: {quote_service(self.status)} (report delivery, run {self.run_id})"
 
-    def newest_runs(self, deadline: float | None = None) -> Program[list[RunNow]]:
-        runs = list_report_delivery_runs(
-            delivery_id=self.subject_id, deployment_id=self.deployment_id
+
+@dataclass(frozen=True)
+class DeliveryOutcome:
+    """A run that succeeded. If the task does not wait for the run, all fields except its id are
+    None. `run` is the run as the service reports it."""
+
+    run_id: str | None = None
+    status: str | None = None
+    last_success_at: str | None = None
+    run: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class RunsBefore:
+    """The list of runs before a start. `ids` is None if a run in it has no id; `running` is an
+    active run, if there is one."""
+
+    ids: list[str] | None
+    running: DeliveryRun | None = None
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    """A run to follow; `own` says that this start began it. A run without an id cannot be
+    followed."""
+
+    run_id: str | None
+    own: bool
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One report delivery of a deployment."""
+
+    deployment_id: int
+    delivery_id: int | str
+
+    def __str__(self) -> str:
+        return f"report delivery {quote_service(self.delivery_id)}, deployment {self.deployment_id}"
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """The arguments that name the delivery in operations."""
+        return {"delivery_id": self.delivery_id, "deployment_id": self.deployment_id}
+
+    def read(self, *, once: bool = False, deadline: float | None = None) -> Program[ReportDelivery]:
+        """Return the delivery."""
+        return (yield from call(get_report_delivery(**self.ids), once=once, deadline=deadline))
+
+    def newest_runs(self, deadline: float | None = None) -> Program[list[DeliveryRun]]:
+        """Return the newest runs."""
+        return (yield from call(list_report_delivery_runs(**self.ids), deadline=deadline)).rows
+
+    def active_run(self, deadline: float | None = None) -> Program[DeliveryRun | None]:
+        """Return a run that is going on, if there is one."""
+        runs = yield from self.newest_runs(deadline)
+        return next((run for run in runs if run.is_active), None)
+
+
+def list_runs_before(
+    delivery: Delivery, *, deadline: float | None = None
+) -> Program[tuple[RunsBefore, str | None]]:
+    """Return the list of runs before a start, and when a run last succeeded. Raises
+    FeatureNotActivatedError and the errors of requests; then nothing is started."""
+    try:
+        runs = yield from delivery.newest_runs(deadline)
+        success = (yield from delivery.read(deadline=deadline)).decided("last_success_at")
+    except (PlatformAddressError, PlatformApiError) as error:
+        if is_transient(error):
+            raise
+        explained = yield from explain_missing_delivery(delivery, error, deadline)
+        if explained is error:
+            raise
+        raise explained from error
+    keys = [run.key for run in runs]
+    ids = None if None in keys else [key for key in keys if key is not None]
+    running = next((run for run in runs if run.is_active), None)
+    return RunsBefore(ids, running), None if success is None else str(success)
+
+
+def start_once(
+    delivery: Delivery,
+    before: RunsBefore,
+    if_running: IfRunning,
+    *,
+    deadline: float | None = None,
+) -> Program[FoundRun]:
+    """Start a run, or do what `if_running` says if a run is active.
+
+    Raises AlreadyRunningError; PlatformOutcomeUnknownError if the response was lost and the list
+    does not show whether a run was started; PlatformTransportError if it shows that none was.
+    """
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            yield Sleep(ATTEMPT_PAUSE)
+        try:
+            answer = yield from call(run_report_delivery(**delivery.ids), deadline=deadline)
+        except PlatformConflictError as error:
+            cause = error
+        except PlatformError as error:
+            if not may_have_been_processed(error):
+                raise
+            find = find_new(delivery, before.ids, deadline=deadline)
+            return (yield from find_lost_start(error, find, noun="run", listing="list of runs"))
+        else:
+            return (yield from _started(delivery, before, answer, deadline))
+        running = yield from delivery.active_run(deadline)
+        if running is not None:
+            return already_running(delivery, running, if_running)
+    raise AlreadyRunningError(
+        f"{cause.reason} The list of runs shows no active run. A retry starts a run.",
+        where=delivery,
+    ) from cause
+
+
+def already_running(delivery: Delivery, run: DeliveryRun, if_running: IfRunning) -> FoundRun:
+    """Return the active run, to follow it. Raises AlreadyRunningError if `if_running` does not say
+    to follow it, or if it has no id."""
+    started = f", since {run.started_at}" if run.started_at else ""
+    named = f"run {quote_service(run.key)}{started}" if run.key else "without an id"
+    if if_running == "follow" and run.key:
+        return FoundRun(run.key, own=False)
+    step = {
+        "follow": "The service sent no id of that run, so the task cannot follow it. A retry "
+        "starts a run only if that run is over by then.",
+        "fail": "A retry starts a run only if that run is over by then. With if_running='follow' "
+        "the task waits for that run instead of starting one.",
+        "skip": "The task is skipped (if_running='skip').",
+    }[if_running]
+    raise AlreadyRunningError(
+        f"Nothing was started: a run of the report delivery is active ({named}). {step}",
+        where=delivery,
+    )
+
+
+def find_new(
+    delivery: Delivery, ids_before: Collection[str] | None, *, deadline: float | None = None
+) -> Program[FoundRun | None]:
+    """Return the run that a start with a lost response began, or None if it began none: the run
+    that is not in `ids_before` and that no schedule started.
+
+    Raises PlatformOutcomeUnknownError if the list does not show it.
+    """
+    lost = "The connection broke before the service confirmed the start of the report delivery, and"
+    step = (
+        "Look at its runs in the platform. If one did the work of this task, mark this task as "
+        "successful. If none did, clear the task to start a run."
+    )
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            yield Sleep(ATTEMPT_PAUSE)
+        runs = yield from delivery.newest_runs(deadline)
+        if ids_before is None or any(run.key is None for run in runs):
+            raise PlatformOutcomeUnknownError(
+                f"{lost} the list of its runs has no ids, so the run cannot be found. {step}",
+                where=delivery,
+            )
+        new = [run for run in runs if run.key not in ids_before and not run.is_scheduled]
+        if len(new) > 1:
+            ids = ", ".join(quote_service(run.key) for run in new)
+            raise PlatformOutcomeUnknownError(
+                f"{lost} there are several new runs that this task could have started ({ids}). "
+                f"{step}",
+                where=delivery,
+            )
+        if new:
+            return FoundRun(new[0].key, own=True)
+    return None
+
+
+def wait_for_run(
+    delivery: Delivery, run_id: str, success_before: str | None, limits: PollLimits, clock: Clock
+) -> Program[DeliveryOutcome]:
+    """Wait until the run has succeeded.
+
+    Notifies of DeliveryStage. Raises ReportDeliveryFailedError, PlatformDeadlineError, or the sixth
+    transient failure in a row.
+    """
+    watch = _Watch(delivery, run_id, success_before, clock)
+    outcome: DeliveryOutcome | None = yield from poll_until_over(
+        watch.read_once, limits, clock, grace=True
+    )
+    if outcome is None:
+        raise PlatformDeadlineError(
+            "The run of the report delivery did not end before its deadline. Its last status was "
+            f"{quote_service(watch.status or 'unknown')}. The service has no operation that stops "
+            "it, so the run continues, and a retry follows it.",
+            where=f"run {quote_service(run_id)}, {delivery}",
         )
-        return (yield from call(runs, deadline=deadline)).rows
+    return outcome
 
-    def start(self, deadline: float | None = None) -> Program[StartedRunNow]:
-        run = run_report_delivery(delivery_id=self.subject_id, deployment_id=self.deployment_id)
-        return (yield from call(run, deadline=deadline))
 
-    def read(self, run_id: str) -> Program[RunNow]:
-        operation = get_report_delivery_run(
-            delivery_id=self.subject_id, run_id=run_id, deployment_id=self.deployment_id
-        )
-        return (yield from call(operation, once=True))
+class _Watch:
+    """Polls one run; `status` is its last status."""
 
-    def has_ended(self, run: RunNow) -> bool:
-        """Return True for each status except `running`; a run without a status is active."""
-        return bool(run.word) and not run.is_running
+    def __init__(
+        self, delivery: Delivery, run_id: str, success_before: str | None, clock: Clock
+    ) -> None:
+        self._delivery = delivery
+        self._run_id = run_id
+        self._success_before = success_before
+        self._clock = clock
+        self._ended_at: float | None = None
+        self.status: str | None = None
 
-    def outcome(self, run: RunNow, success_before: str | None) -> Program[RunNowOutcome | None]:
-        delivery = yield from self._delivery(None, once=True)
+    def read_once(self) -> Program[DeliveryOutcome | None]:
+        operation = get_report_delivery_run(run_id=self._run_id, **self._delivery.ids)
+        run = yield from call(operation, once=True)
+        if run.word != self.status:
+            self.status = run.word
+            yield Notify(DeliveryStage(self._run_id, run.word or "none"))
+        if run.is_active or not run.word:
+            return None
+        if run.has_ended and (run.reason or run.says_failure):
+            raise self._failure(run)
+        outcome = yield from self._success(run)
+        if outcome is not None or not run.has_ended:
+            return outcome
+        if self._ended_at is None:
+            self._ended_at = self._clock()
+        if self._clock() - self._ended_at < SUCCESS_GRACE:
+            return None
+        raise self._failure(run)
+
+    def _success(self, run: DeliveryRun) -> Program[DeliveryOutcome | None]:
+        """Return the outcome of a run if the service reports its success; None if not, or not yet.
+        With an unknown status, only a run with a start time can be told from an earlier run."""
+        if run.started_at is None and not run.has_ended:
+            return None
+        delivery = yield from self._delivery.read(once=True)
         success: Timestamp | None = delivery.decided("last_success_at")
-        if success is None or not _is_newer(success, success_before):
+        if success is None or not _is_newer(success, self._success_before):
             return None
         if run.started_at is not None and _second(success) < _second(run.started_at):
             return None
-        return RunNowOutcome(run.key, run.status, str(success), as_result(run))
+        return DeliveryOutcome(run.key, run.status, str(success), as_result(run))
 
-    def explain(self, error: PlatformError, deadline: float | None) -> Program[PlatformError]:
-        return (yield from explain_missing_delivery(self, error, deadline))
-
-    def _delivery(self, deadline: float | None, *, once: bool = False) -> Program[ReportDelivery]:
-        operation = get_report_delivery(
-            delivery_id=self.subject_id, deployment_id=self.deployment_id
+    def _failure(self, run: DeliveryRun) -> PlatformError:
+        """Return the error of a run that has ended without success."""
+        reason = run.reason or (
+            f"its status is {quote_service(run.word)}, without a reason. Look at the run in the "
+            "platform"
+            if run.says_failure
+            else f"its status is {quote_service(run.word)}, and the service has reported no "
+            "success since it started. Look at the run in the platform"
         )
-        return (yield from call(operation, once=once, deadline=deadline))
+        step = next((f" {step}" for word, step in _STEPS if word in reason.lower()), "")
+        return ReportDeliveryFailedError(
+            f"The run of the report delivery failed: {reason}.{step}",
+            where=f"run {quote_service(run.key)}, {self._delivery}",
+        )
+
+
+def as_result(run: DeliveryRun) -> dict[str, Any] | None:
+    """Return the run as plain JSON, or None if it is too large for a result."""
+    plain = run.to_json()
+    return plain if len(json.dumps(plain)) <= MAX_RUN_BYTES else None
 
 
 def explain_missing_delivery(
-    delivery: DeliveryRuns, error: PlatformError, deadline: float | None
+    delivery: Delivery, error: PlatformError, deadline: float | None
 ) -> Program[PlatformError]:
     """Return what an error of a delivery means: deliveries are not activated, or this delivery does
     not exist. Every path answers 404 until the feature is activated."""
@@ -135,6 +379,19 @@ def explain_missing_delivery(
         f"{SINCE} or later, and the platform's support activates them for an account (preview).",
         where=delivery,
     )
+
+
+def _started(
+    delivery: Delivery, before: RunsBefore, answer: StartedDelivery, deadline: float | None
+) -> Program[FoundRun]:
+    """Return the run of a start that was accepted, from the response or else from the list."""
+    if answer.key is not None:
+        return FoundRun(answer.key, own=True)
+    try:
+        new_run = yield from find_new(delivery, before.ids, deadline=deadline)
+    except PlatformError:
+        new_run = None
+    return new_run or FoundRun(None, own=True)
 
 
 def _is_newer(success: Timestamp, before: str | None) -> bool:

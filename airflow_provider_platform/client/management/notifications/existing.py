@@ -21,18 +21,25 @@ SECOND_POLL_AFTER = 2.0
 
 @dataclass(frozen=True)
 class Matches:
-    """Schedules of one dashboard, newest first: `same` have the requested settings; `unclear` may
-    have them, because the tenant does not report all of their settings. `unreadable` is how many
-    rows of the list could not be read at all."""
+    """Schedules of one dashboard, newest first: `same` are the requested one; `unclear` may be it,
+    because the tenant does not report all of their settings. `unreadable` is how many rows of the
+    list could not be read at all."""
 
     same: list[Notification] = field(default_factory=list)
     unclear: list[Notification] = field(default_factory=list)
     unreadable: int = 0
 
 
-def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[Matches]:
-    """Return the schedules of the same dashboard with the same times, time zone, format, filters,
-    time grains and member switchers.
+def find_matching(
+    deployment_id: int,
+    body: CreateNotificationInput,
+    *,
+    own_id: int | None = None,
+    by_time: bool = False,
+) -> Program[Matches]:
+    """Return the schedules of the same dashboard that are the requested one: the one with `own_id`,
+    else those with the same format, filters, time grains and member switchers. If some of them have
+    the same times too, only these are returned; with `by_time`, no others are.
 
     Raises PlatformInputError if a tenant of an early release lists other dashboards too and only
     the public id is given, which no schedule contains.
@@ -54,8 +61,13 @@ def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[
             field="dashboard_public_id",
         )
     rows = [row for row in listed.items if _has_dashboard(row, body)]
+    if own := [row for row in rows if own_id is not None and row.id == own_id]:
+        return Matches(same=own)
+    if by_time:
+        rows = [row for row in rows if body.is_sent_when(row)]
+    same = [row for row in rows if body.describes(row)]
     return Matches(
-        same=[row for row in rows if body.describes(row)],
+        same=[row for row in same if body.is_sent_when(row)] or same,
         unclear=[row for row in rows if body.may_describe(row)],
         unreadable=listed.left_out,
     )
@@ -72,7 +84,7 @@ def find_created(
     for poll in range(2):
         if poll:
             yield Sleep(SECOND_POLL_AFTER)
-        matches = yield from find_matching(deployment_id, body)
+        matches = yield from find_matching(deployment_id, body, by_time=True)
         created = [row for row in matches.same if row.id not in ids_before]
         if created:
             return created

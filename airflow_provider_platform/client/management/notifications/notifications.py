@@ -116,10 +116,10 @@ class CreateNotificationInput(NotificationInput):
     rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
 
     def describes(self, existing: Notification) -> bool:
-        """Whether an existing schedule of the same dashboard is this one: it has these times, this
-        time zone and format, and filters, time grains and member switchers of the same meaning. A
-        format that is not given here (the service then chooses) is not compared."""
-        return self._is_sent_as(existing) and not (
+        """Whether an existing schedule of the same dashboard is this one, at whatever times: it has
+        this format, and filters, time grains and member switchers of the same meaning. A format
+        that is not given here (the service then chooses) is not compared."""
+        return self._has_format_of(existing) and not (
             self.differing_settings(existing) or self.unclear_settings(existing)
         )
 
@@ -127,7 +127,7 @@ class CreateNotificationInput(NotificationInput):
         """Whether an existing schedule of the same dashboard is this one as far as the service
         reports it, and some of its settings are not reported (see `unclear_settings`)."""
         return (
-            self._is_sent_as(existing)
+            self._has_format_of(existing)
             and not self.differing_settings(existing)
             and bool(self.unclear_settings(existing))
         )
@@ -141,9 +141,11 @@ class CreateNotificationInput(NotificationInput):
         cannot be read: older tenants drop what they do not know."""
         return [name for name in SETTINGS if self._same_settings(name, existing) is None]
 
-    def _is_sent_as(self, existing: Notification) -> bool:
-        if self.notification_format not in (None, existing.notification_format):
-            return False
+    def _has_format_of(self, existing: Notification) -> bool:
+        return self.notification_format in (None, existing.notification_format)
+
+    def is_sent_when(self, existing: Notification) -> bool:
+        """Whether an existing schedule has these times in this time zone."""
         if (self.timezone or DEFAULT_TIMEZONE) != (existing.timezone or DEFAULT_TIMEZONE):
             return False
         return self._runs_at(existing.cron_expression)

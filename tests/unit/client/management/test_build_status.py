@@ -325,6 +325,17 @@ class TestCondition:
             self.seen(tenant)
         assert tenant.now - NOON >= NOT_FOUND_GRACE
 
+    def test_sleeping_branch_is_woken_by_one_request_to_its_data_api(self) -> None:
+        tenant = tenant_with(BUILT, asleep=True)
+        assert self.seen(tenant)["status"] == "built"
+        assert tenant.woken == [f"https://acme.example.com/dev-mode/{FORK}/cubejs-api/v1/cubesql"]
+
+    def test_production_without_a_build_gets_no_request(self) -> None:
+        tenant = tenant_with({"status": "stopped", "mode": "production"})
+        with pytest.raises(BranchNotServedError):
+            self.seen(tenant)
+        assert tenant.woken == []
+
     def test_without_a_name_the_production_branch_is_named(self) -> None:
         tenant = tenant_with(BUILT)
         assert self.seen(tenant, branch_name=None)["branch_name"] == "main"

@@ -18,7 +18,6 @@ from airflow_provider_platform.client.management.data_model.branches import (
     merge_to_default,
     remove_branch,
     set_branch_staging_environment,
-    stop_dev_mode,
     validate_data_model,
 )
 from airflow_provider_platform.client.management.reports.reports import get_report
@@ -84,7 +83,6 @@ def test_merging_and_staging_send_the_described_bodies() -> None:
     assert merge.body == {"message": "m", "branchName": "b"}
     assert not merge.repeatable
     assert staging.body == {"enabled": False, "branchName": "b"}
-    assert stop_dev_mode(deployment_id=7).read(None).success is None
 
 
 @pytest.mark.parametrize(

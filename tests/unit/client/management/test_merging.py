@@ -143,6 +143,14 @@ class TestSend:
         with pytest.raises(BranchNotMergedError, match=r"merged nothing.*mark this task"):
             sent(played, merge)
 
+    def test_merge_of_nothing_succeeds_if_production_has_the_files_of_the_branch(self) -> None:
+        """As a retry before Airflow 3.3 finds it, which has no record of its merge."""
+        played = tenant()
+        sent(played, planned(played))
+        played.files = {"main": "f1", BRANCH: "f1"}
+        merge = sent(played, planned(played))
+        assert (merge.merged, merge.target_hash) == (False, "m1+b1")
+
     def test_merge_of_nothing_succeeds_if_production_is_at_the_commit(self) -> None:
         played = tenant(fast_forward=True)
         merge = planned(played)
@@ -186,18 +194,52 @@ class TestSend:
 
 class TestLostAnswer:
     @pytest.mark.parametrize("fast_forward", [True, False])
-    @pytest.mark.parametrize("delete", [True, False])
     @pytest.mark.parametrize("error", [NO_ANSWER, DOWN])
     def test_merge_that_was_made_is_found_and_made_once(
-        self, error: PlatformError, delete: bool, fast_forward: bool
+        self, error: PlatformError, fast_forward: bool
     ) -> None:
         played = tenant(
-            fast_forward=fast_forward, lost=True, faults={"mergeToDefaultBranch": [error]}
+            fast_forward=fast_forward,
+            lost=True,
+            faults={"mergeToDefaultBranch": [error]},
+            files={"main": "f1", BRANCH: "f1"},
         )
-        merge = sent(played, planned(played), delete_branch=delete)
+        merge = sent(played, planned(played))
         assert (merge.merged, len(played.merges)) == (True, 1)
         # The merge is sent again only if the commits do not decide.
-        assert len(bodies(played)) == (1 if fast_forward or delete else 2)
+        assert len(bodies(played)) == (1 if fast_forward else 2)
+
+    @pytest.mark.parametrize("files", [{}, {"main": "f2", BRANCH: "f1"}])
+    @pytest.mark.parametrize("made", [True, False])
+    def test_merge_of_nothing_after_a_lost_answer_is_unknown_without_equal_files(
+        self, made: bool, files: dict[str, str]
+    ) -> None:
+        """A colleague's commit has moved production: the task does not take it for its merge."""
+        played = tenant(lost=made, refuses=not made, faults={"mergeToDefaultBranch": [DOWN]})
+        merge = planned(played)
+        played.files = files
+        played.commits["main"] = "theirs"
+        with pytest.raises(PlatformOutcomeUnknownError, match=r"does not say whether main has"):
+            sent(played, merge)
+
+    def test_files_of_production_are_awaited(self) -> None:
+        """The build status still names the commit before the merge."""
+        played = tenant(lost=True, faults={"mergeToDefaultBranch": [DOWN]})
+        merge = planned(played)
+        old = {"status": "built", "lastHash": "m1", "filesHash": "f0"}
+        branch = {"status": "built", "lastHash": "b1", "filesHash": "f1"}
+        new = {"status": "building", "lastHash": "m1+b1", "filesHash": "f1"}
+        played.builds = [branch, old, branch, new]
+        assert sent(played, merge).merged is True
+
+    @pytest.mark.parametrize("now_at", ["theirs", "m1+b1"])
+    def test_deleted_branch_does_not_show_that_it_was_merged(self, now_at: str) -> None:
+        played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
+        merge = planned(played)
+        played.commits["main"] = now_at
+        del played.branches[BRANCH]
+        with pytest.raises(PlatformOutcomeUnknownError, match="The branch was deleted"):
+            sent(played, merge, delete_branch=True)
 
     @pytest.mark.parametrize("error", [NO_ANSWER, DOWN])
     def test_merge_that_did_not_reach_production_is_left_to_a_retry(
@@ -227,16 +269,16 @@ class TestLostAnswer:
 
     COMMITS = st.sampled_from([None, "m1", "b1", "x", "y"])
 
-    @given(COMMITS, st.one_of(st.just("gone"), COMMITS), st.booleans())
+    @given(COMMITS, st.one_of(st.just("gone"), COMMITS))
     def test_a_lost_merge_is_sent_again_only_for_the_same_commit(
-        self, now_at: str | None, branch_at: str | None, delete: bool
+        self, now_at: str | None, branch_at: str | None
     ) -> None:
         merge = Merge(1, BRANCH, "default", "main", True, "b1", "m1")
         branches = {"main": BranchResponse(name="main", last_hash=now_at)}
         if branch_at != "gone":
             branches[BRANCH] = BranchResponse(name=BRANCH, last_hash=branch_at)
         try:
-            found = judge_lost(merge, branches, delete_branch=delete)
+            found = judge_lost(merge, branches)
         except BranchNotFoundError:
             assert (branch_at, now_at) == ("gone", "m1")
         except PlatformOutcomeUnknownError:
@@ -248,7 +290,7 @@ class TestLostAnswer:
                 assert now_at == "m1"
             else:
                 assert found == MADE
-                assert now_at == "b1" or (branch_at == "gone" and delete and now_at in ("x", "y"))
+                assert now_at == "b1"
 
     def test_error_of_an_unclear_merge_names_all_commits(self) -> None:
         merge = Merge(1, BRANCH, "default", "main", True, "b1", "m1")
@@ -256,7 +298,7 @@ class TestLostAnswer:
         branches[BRANCH] = BranchResponse(name=BRANCH, last_hash="y")
         words = "main changed from commit m1 to commit x. The branch changed from commit b1 to "
         with pytest.raises(PlatformOutcomeUnknownError, match=f"{words}commit y"):
-            judge_lost(merge, branches, delete_branch=False)
+            judge_lost(merge, branches)
 
     def test_error_of_a_merge_in_doubt_names_the_branch_and_its_requests_have_the_deadline(
         self,
@@ -315,6 +357,35 @@ class TestBuild:
         theirs = {"status": "built", "lastHash": "theirs"}
         both = {"status": "built", "lastHash": "theirs+b1"}
         assert self.waited(played, merge, theirs, both).hash == "theirs+b1"
+
+    def test_build_counts_although_production_is_committed_to_more_often_than_built(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        commits = iter(["c1", "c2", "c3", "c4"])
+        seen: list[str] = []
+
+        def interleaved() -> Any:
+            """The wait; before each list of branches somebody commits to production."""
+            program = wait_for_merged_build(merge, PollLimits(NOON + 900), played.clock)
+            effect = next(program)
+            while True:
+                operation = getattr(effect, "operation", None)
+                if operation is not None and operation.operation_id == "listBranches":
+                    played.commits["main"] = next(commits)
+                    seen.append(played.commits["main"])
+                outcome = yield effect
+                try:
+                    effect = program.send(outcome)
+                except StopIteration as end:
+                    return end.value
+
+        played.builds = [
+            {"status": "building", "lastHash": "m1"},
+            {"status": "building", "lastHash": "m1"},
+            {"status": "built", "lastHash": "c1"},
+        ]
+        assert played.run(interleaved()).hash == "c1"
+        assert seen == ["c1", "c2"]
 
     def test_build_of_a_later_commit_contains_the_merge(self) -> None:
         played = tenant()

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 DECLARED = {endpoint.name: endpoint for endpoint in declared_endpoints()}
 NOT_IN_TABLE = {
-    "get_specification",  # the contract check alone reads it
+    "get_specification",  # only a DAG author's own task reads it
     "delete_embed_tenant_with_slash",  # `delete_embed_tenant` of the hook's table takes both
     "delete_embed_tenant_without_slash",
 }
 
 
 REPEATABLE = {
-    "startDevMode",  # the same parent, the same fork
     "pauseReportDelivery",
     "resumeReportDelivery",
 }

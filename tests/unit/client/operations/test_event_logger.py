@@ -6,9 +6,14 @@ import logging
 
 import pytest
 
-from airflow_provider_platform.client.chat.log_events import StageChanged, Thought
+from airflow_provider_platform.client.chat.log_events import Accepted, StageChanged, Thought
 from airflow_provider_platform.client.known_secrets import KnownSecrets
-from airflow_provider_platform.client.operations.event_logger import SHOWN_STEPS, EventLog
+from airflow_provider_platform.client.operations.event_logger import (
+    SHOWN_STEPS,
+    EventLog,
+    log_changes,
+)
+from airflow_provider_platform.runs.run_kind import LogLine
 
 
 class Lines:
@@ -77,4 +82,25 @@ def test_failed_step_is_a_warning_outside_the_folded_steps() -> None:
         "::group::Further steps",
         "after it",
         "::endgroup::",
+    ]
+
+
+FORGED = "7\n::endgroup::\x1b[31m"
+SHOWN = "7\\n:\\:endgroup::\\x1b[31m"
+
+
+def test_ids_of_the_service_cannot_forge_log_lines() -> None:
+    """Whatever an event says: it is one line, and marks of groups in it are escaped."""
+    lines = Lines()
+    tell = EventLog(lines, KnownSecrets([]))
+    for event in (Accepted("chat", FORGED), FORGED, Thought(FORGED)):
+        tell(event)
+    log_changes(lines)(f"build of commit {FORGED}", KnownSecrets([]))
+    LogLine(f"The branch {FORGED} is open").write(lines, KnownSecrets([]))
+    assert lines.said == [
+        f"The agent accepted the prompt: chat chat, message {SHOWN}",
+        SHOWN,
+        f"Thinking: {SHOWN}",
+        f"build of commit {SHOWN}",
+        f"The branch {SHOWN} is open",
     ]

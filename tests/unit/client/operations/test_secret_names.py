@@ -11,9 +11,7 @@ from airflow_provider_platform.client.management.registry import declared_endpoi
 from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.secret_names import (
     SECRET_NAMES,
-    SHORT_SECRET_NAMES,
     credentials_in,
-    is_session_cookie,
     may_hold_secrets,
     secrets_in,
 )
@@ -65,7 +63,7 @@ def test_texts_that_only_resemble_credentials_are_not_secrets(answer: Any) -> No
     assert list(secrets_in(answer)) == []
 
 
-@pytest.mark.parametrize("name", [*SECRET_NAMES, *SHORT_SECRET_NAMES])
+@pytest.mark.parametrize("name", [name.removeprefix("-") for name in SECRET_NAMES])
 def test_each_listed_secret_name_is_recognized_in_every_spelling(name: str) -> None:
     first, *others = name.split("_")
     camel = first + "".join(map(str.capitalize, others))
@@ -95,25 +93,3 @@ def test_each_secret_of_an_answer_has_a_name_of_the_list() -> None:
     }
     assert {"token", "sessionId"} <= found
     assert [name for name in found if not may_hold_secrets(name.encode())] == []
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(f"__Host-{name}.v2" for name in SECRET_NAMES),
-        "connect.sid",
-        "JSESSIONID",
-        "sessionid",
-        "oauth2_proxy",
-        "gateway-apiKey",
-        "db_pwd",
-    ],
-)
-def test_a_cookie_with_a_name_of_the_list_is_a_credential(name: str) -> None:
-    assert is_session_cookie(name, http_only=False)
-
-
-@pytest.mark.parametrize("name", ["AWSALB", "at", "SERVERID", "region", "sidebar", "compass"])
-def test_other_cookies_are_credentials_only_if_scripts_cannot_read_them(name: str) -> None:
-    assert not is_session_cookie(name, http_only=False)
-    assert is_session_cookie(name, http_only=True)

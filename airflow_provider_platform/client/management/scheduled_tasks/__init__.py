@@ -1,1 +1,0 @@
-"""Scheduled tasks of the agent."""

@@ -1,1 +1,0 @@
-"""Embedding: tenants, their users and groups, sessions and access."""

@@ -1,0 +1,167 @@
+"""Dashboard exports: submit, poll, download. A job lives five minutes, for its submitter only."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from airflow_provider_platform.sandbox.http.responses import ApiError, File
+from airflow_provider_platform.sandbox.management import pictures
+from airflow_provider_platform.sandbox.management.call import Call, given, handles
+from airflow_provider_platform.sandbox.management.embed import (
+    EVERYBODY,
+    shared_with,
+    tenant_named,
+)
+from airflow_provider_platform.sandbox.management.filters import check_filters
+from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import find_user, owner
+from airflow_provider_platform.sandbox.management.workbooks import named_dashboard
+from airflow_provider_platform.sandbox.state.server_state import ServerState
+
+TYPES = {"png": "image/png", "pdf": "application/pdf"}
+MOST_IN_FLIGHT = 5
+"""The most simultaneous exports for one rendered identity."""
+_FAILURE = "The dashboard could not be rendered: a query ran into its time limit"
+_REVENUE = (
+    "SELECT country, ROUND(SUM(amount), 2) FROM orders JOIN customers "
+    "ON customers.id = orders.customer_id GROUP BY country ORDER BY 2 DESC"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One export. The clock decides its status."""
+
+    job_id: str
+    deployment: int
+    caller: int
+    rendered_as: str
+    title: str
+    format: str
+    layout: str
+    submitted_at: float
+    pace: float
+    expires_at: float
+    outcome: str
+
+    def status(self, now: float) -> str:
+        stages = ("pending", "processing")
+        passed = (now - self.submitted_at) / self.pace if self.pace else len(stages)
+        return stages[int(passed)] if passed < len(stages) else self.outcome
+
+
+class Exports:
+    """Jobs by id, including those that have expired."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Job] = {}
+
+    def in_flight(self, rendered_as: str, now: float) -> int:
+        return sum(
+            job.rendered_as == rendered_as
+            and job.expires_at > now
+            and job.status(now) in ("pending", "processing")
+            for job in self.by_id.values()
+        )
+
+
+def _meant(call: Call) -> Job:
+    job = call.store(Exports).by_id.get(call.path["jobId"])
+    mine = job is not None and (job.deployment, job.caller) == (call.deployment, call.user)
+    if job is None or not mine or job.expires_at <= call.server.clock.now():
+        raise ApiError(404, f"Dashboard export {call.path['jobId']} not found or expired")
+    return job
+
+
+@handles("startExport")
+def start_export(call: Call) -> Any:
+    """One more job, every time it is asked for."""
+    body, settings = call.body, call.server.settings
+    layout = body.get("layout", "screenshot")
+    check_filters(body)
+    if layout == "print" and body["format"] != "pdf":
+        raise ApiError(400, ["layout print needs format pdf"])
+    if ("dashboardId" in body) == ("dashboardPublicId" in body):
+        raise ApiError(404, "Name the dashboard by exactly one of dashboardId, dashboardPublicId")
+    dashboard = named_dashboard(call, body)
+    rendered_as = _subject(call, dashboard, body.get("renderAs"))
+    call.require("DownloadData")
+    if dashboard["restrictDataDownload"]:
+        raise ApiError(403, f"Dashboard {dashboard['id']} does not allow data to be downloaded")
+    jobs, now = call.store(Exports), call.server.clock.now()
+    if jobs.in_flight(rendered_as, now) >= MOST_IN_FLIGHT:
+        raise ApiError(429, f"Too many exports are in flight for {rendered_as}")
+    job = Job(
+        job_id=uuid.uuid4().hex,
+        deployment=call.deployment,
+        caller=call.user,
+        rendered_as=rendered_as,
+        title=str(dashboard["title"]),
+        format=body["format"],
+        layout=layout,
+        submitted_at=now,
+        pace=settings.export_pace,
+        expires_at=now + settings.export_lifetime,
+        outcome=settings.export_outcome,
+    )
+    jobs.by_id[job.job_id] = job
+    call.record("created", "dashboard-exports", job.job_id)
+    return {"jobId": job.job_id, "expiresAt": call.server.clock.stamp(job.expires_at)}
+
+
+@handles("getExportStatus")
+def get_status(call: Call) -> Any:
+    job = _meant(call)
+    status = job.status(call.server.clock.now())
+    progress = {"pending": 0, "processing": 50}.get(status, 100)
+    more = {"completed": {"contentType": TYPES[job.format]}, "failed": {"error": _FAILURE}}
+    return {"status": status, "progress": progress, **more.get(status, {})}
+
+
+@handles("downloadExport")
+def download(call: Call) -> Response:
+    """The file, in several pieces."""
+    job = _meant(call)
+    status = job.status(call.server.clock.now())
+    if status == "failed":
+        raise ApiError(422, _FAILURE)
+    if status != "completed":
+        raise ApiError(409, f"Dashboard export {job.job_id} is still {status}")
+    name = quote(f"{call.query.get('filename', 'dashboard')}.{job.format}")
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
+    return File(rendered(call.server, job), media_type=TYPES[job.format], headers=headers)
+
+
+def _subject(call: Call, dashboard: Item, fields: Item | None) -> str:
+    """Return the name of the person for whom the dashboard is rendered."""
+    if fields is None:
+        return str(owner(call.user)["email"])
+    call.require("Admin")
+    named = given(fields)
+    if named["type"] == "USER":
+        if ("userId" in named) == ("email" in named):
+            raise ApiError(400, ["renderAs of type USER needs exactly one of userId and email"])
+        user = find_user(named.get("userId"), named.get("email"))
+        if user is None:
+            raise ApiError(404, "renderAs names no active user of this account")
+        return str(user["email"])
+    if "embedTenantName" not in named or "externalId" not in named:
+        raise ApiError(400, ["renderAs of type EMBED_USER needs embedTenantName and externalId"])
+    tenant = tenant_named(call, named["embedTenantName"])["name"]
+    if not shared_with(call, dashboard["workbookId"]) & {tenant, EVERYBODY}:
+        raise ApiError(403, f"The workbook is not shared with the embed tenant {tenant}")
+    return f"{tenant}/{named['externalId']}"
+
+
+def rendered(server: ServerState, job: Job) -> bytes:
+    """Return the revenue by country, whatever the dashboard: a real file with sample content."""
+    rows = server.warehouse.query(_REVENUE, limit=100).rows
+    if job.format == "png":
+        return pictures.bar_chart([amount for _, amount in rows])
+    lines = [job.title, "", *(f"{country}: {amount:,.2f}" for country, amount in rows)]
+    return pictures.page(lines, pictures.A4 if job.layout == "print" else pictures.SCREEN)

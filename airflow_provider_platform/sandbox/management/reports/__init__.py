@@ -1,1 +1,0 @@
-"""Reports and where they are placed."""

@@ -1,1 +1,0 @@
-"""What several resources of the management API share."""

@@ -1,0 +1,44 @@
+"""File names are safe, equal for every try, and never shared by two tasks."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.files.names import (
+    query_name,
+    safe,
+    task_folder,
+    writer_id,
+)
+
+RUN = "manual__2026-07-20T06:00:00+00:00"
+
+
+def test_files_are_named_after_dag_run_task_and_query() -> None:
+    folder = task_folder("sales", RUN, "group.ask", 3)
+    assert re.fullmatch(r"sales/manual__2026-07-20T06-00-00-00-00-[0-9a-f]{8}/group\.ask/3", folder)
+    assert folder == task_folder("sales", RUN, "group.ask", 3)
+    assert task_folder("a", "b", "c") == "a/b/c"
+    assert task_folder("a", "b", "c", loop_pass="loop-1a2b3c4d-2") == "a/b/c/loop-1a2b3c4d-2"
+    assert task_folder("a", "b", "c", 1, "loop-1a2b3c4d-2") == "a/b/c/loop-1a2b3c4d-2/1"
+    assert query_name(2, "parquet") == "query-2.parquet"
+
+
+def test_each_pass_of_a_loop_has_its_own_writer_id() -> None:
+    passes = [None, "loop-1a2b3c4d-0", "loop-1a2b3c4d-1", "loop-5e6f7a8b-0"]
+    assert len({writer_id("a", "b", "c", -1, loop_pass) for loop_pass in passes}) == 4
+
+
+@given(st.text(st.characters()))
+def test_any_name_becomes_safe_for_files_and_object_keys(name: str) -> None:
+    found = safe(name)
+    assert re.fullmatch(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*", found)
+    assert len(found) <= 100
+
+
+@given(st.text(), st.text())
+def test_different_names_stay_different(one: str, other: str) -> None:
+    assert (safe(one) == safe(other)) == (one == other)
