@@ -352,7 +352,7 @@ def test_example_stores_all_rows(
     stored = run.xcom("store_orders")
     rows = parquet.read_table(tmp_path / "2025-03.parquet")
     assert rows.num_rows == stored["row_count"] > 5 == len(stored["rows"])
-    assert (tmp_path / "customers-1.csv").read_text().startswith("id,name,city\n")
+    assert (tmp_path / "customers-1.csv").read_text().startswith('"id","name","city"\n')
     assert run.xcom("total") > rows.num_rows
 
 
