@@ -82,7 +82,7 @@ pictures: .venv ## take the documentation's pictures again, in a browser
 	@$(IN_PROJECT) PICTURES="$(ROOT)/docs/pictures" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/browser/test_demo_ui.py
 
 .PHONY: charts
-charts: .venv ## draw the documentation's charts and their contact sheet docs/charts.md again
+charts: .venv ## draw the documentation's charts and their contact sheet docs/chart_examples.md again
 	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.unit.charts.pictures
 
 .PHONY: test-cluster

@@ -69,8 +69,8 @@ class PlatformChatOperator(RemoteRunOperator):
         folder of its own in it, with a file for each query (all rows that the chat sends, whatever
         `max_rows` is), `answer.md` and `manifest.json`
     :param output_format: the format of the files with rows: parquet (the default), csv or jsonl
-    :param output_options: how these files are written, as `{"compression": "gzip"}`: see "Format
-        and options of a file" on the page Results
+    :param output_options: how these files are written, as `{"compression": "gzip"}`: see the
+        page Files
     :param all_rows: run each query again over the data API and write all its rows; the chat sends
         only the first rows (100 by default). XCom has the first `max_rows` of all rows
     :param all_rows_as: the permissions with which `all_rows` reads: those of the `user` who asks

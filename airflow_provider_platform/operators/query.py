@@ -116,9 +116,9 @@ class PlatformQueryOperator(DeploymentOperator):
         end in `.gz` or `.zst`, which compress the file. A path without an ending is Parquet. A
         format that contradicts the ending is an error.
     :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
-        "Format and options of a file" on the page Results. With `partition_by` or
-        `max_rows_per_file` the path is a folder for several files, and the result has `files` and
-        `file_count` too. With `on_existing="skip"` or `on_empty="skip"` the task may be skipped
+        the page Files. With `partition_by` or `max_rows_per_file` the
+        path is a folder for several files, and the result has `files` and `file_count` too. With
+        `on_existing="skip"` or `on_empty="skip"` the task may be skipped
     :param max_rows: rows that go to XCom
     :param max_xcom_bytes: the largest size of these rows in XCom, in bytes of JSON: XCom has the
         first rows that fit (default 262,144, and 16,384 if there is a file)
@@ -136,8 +136,8 @@ class PlatformQueryOperator(DeploymentOperator):
         (default: the connection's, else 50,000 and, because this is a guess, any round number)
     :param page_by: names of columns that together identify each row, as `["id"]`: the task reads
         all rows, in pages in the order of these columns, even if the service limits the rows of one
-        result. The query must be one SELECT without ORDER BY and LIMIT (see Results); a query that
-        cannot be read in pages is refused
+        result. The query must be one SELECT without ORDER BY and LIMIT (see the page Run SQL); a
+        query that cannot be read in pages is refused
     :param page_rows: rows of a page (default: `max_row_limit`)
     :param branch_name: a development branch to run the query on
     :param timezone: the time zone of the times in the result

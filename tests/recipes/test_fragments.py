@@ -70,7 +70,7 @@ def run(piece: str, places: dict[str, str] | None = None, **known: Any) -> dict[
 
 
 GIVEN = {
-    "results.md 11": {"result"},
+    "charts.md 1": {"result"},
     "branch_after_dbt_sync.md 1": {"open_branch", "close_branch", "delete_branch"},
 }
 """Names that a piece takes from the text around it."""
@@ -157,54 +157,21 @@ def test_code_of_the_management_api_page_runs(platform_sandbox: Sandbox) -> None
     assert run("operations.md 1")["report"].id == 101
 
 
-def test_code_of_the_results_page_runs(
-    platform_sandbox: Sandbox,
-    run_dag: RunDag,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    platform_sandbox.control.set(service_tokens=True)
-    token = platform_sandbox.service_token(externalId="nightly-pipeline")
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_PLATFORM_DEFAULT",
-        platform_sandbox.connection_json(
-            chat_api_key=None, session_settings=None, chat_service_token=token
-        ),
-    )
-    ours = {"s3://lake@my-bucket": str(tmp_path)}
-    month = Param("2025-01", type="string")
-    with DAG("results", schedule=None, params={"month": month}) as results:
-        run("results.md 1", ours)
-        run("results.md 3", {"/data": str(tmp_path)})["returned"]("Germany")
-        run("results.md 9", ours)
-    done = run_dag(results)
-    assert done.state == "success", [one.error for one in done.tasks]
-    printed = ast.literal_eval(PIECES["results.md 2"].replace("...", "None"))
-    found = done.xcom("orders")
-    assert list(found) == list(printed), found
-    assert found["columns"][:1] == printed["columns"][:1]
-    for name in ("row_count", "truncated", "format"):
-        assert found[name] == printed[name], found
-    assert found["rows"][0] == printed["rows"][0]
-    [query] = done.xcom("ask", "queries")
-    assert len(query["chart_paths"]) == 1
-
-    result = done.xcom("ask")
-    assert set(run("results.md 11", result=result)["pictures"]) == {"png", "html"}
+def test_code_of_the_page_about_charts_runs(platform_sandbox: Sandbox) -> None:
+    result = PlatformHook().chat("chart revenue by category").to_json()
+    assert set(run("charts.md 1", result=result)["pictures"]) == {"png", "html"}
 
 
 def test_code_about_file_options_runs(
     platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
     with DAG("files", schedule=None) as files:
-        run("results.md 5", {"s3://lake@my-bucket": str(tmp_path)})
-        run("results.md 7", {"/shared": str(tmp_path)})
+        run("files.md 1", {"/shared": str(tmp_path)})
     done = run_dag(files)
     assert done.state == "success", [one.error for one in done.tasks]
-    assert Path(done.xcom("orders")["path"]).is_file()
     assert (tmp_path / "orders.csv").read_bytes().startswith(b"\xef\xbb\xbf")
-    assert [*ast.literal_eval(PIECES["results.md 6"])] == ["name", "type", "note"]
-    for piece in ("results.md 4", "results.md 8", "results.md 10"):
+    assert [*ast.literal_eval(PIECES["types.md 1"])] == ["name", "type", "note"]
+    for piece in ("files.md 2", "files.md 3"):
         with DAG("parsed", schedule=None) as parsed:
             run(piece)
         assert parsed.task_ids == ["orders"]
@@ -410,7 +377,7 @@ def test_code_about_messages_runs(
             monkeypatch.setitem(sys.modules, package, stand_in)
         setattr(sys.modules[path], name, Recorder)
     with DAG("messages", schedule=None) as messages:
-        run("results.md 12")
+        run("messages.md 1")
     done = run_dag(messages)
     assert [given.get("to") for given, _ in Recorder.sent] == [None, "bi@example.com"]
     assert done.xcom("ask", "answer") in Recorder.sent[0][1]
@@ -419,12 +386,12 @@ def test_code_about_messages_runs(
 def test_code_about_deadlines_runs() -> None:
     reason = "before Airflow 3.1 there are no deadline alerts"
     pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
-    alert = run("results.md 13")["deadline"]
+    alert = run("messages.md 2")["deadline"]
     PlatformAnswerNotifier(**alert.callback.kwargs)
 
 
 def test_code_about_assets_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    downstream = run("results.md 14")["downstream"]()
+    downstream = run("files.md 4")["downstream"]()
     event = SimpleNamespace(extra={"path": "/data/orders.parquet", "row_count": 480})
 
     class Events:

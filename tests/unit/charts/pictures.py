@@ -1,7 +1,8 @@
 """The charts whose pictures are kept in `docs/pictures/charts`: typical ones and odd ones.
 
-A person has looked at each picture. `make charts` draws them all and writes `docs/charts.md`, the
-contact sheet; `test_pictures.py` draws them and compares. Rows are as the service sends them.
+A person has looked at each picture. `make charts` draws them all and writes the contact sheet
+`docs/chart_examples.md`; `test_pictures.py` draws them and compares. Rows are as the service sends
+them.
 """
 
 from __future__ import annotations
@@ -294,12 +295,11 @@ ODD = [
 
 CHARTS = [*TYPICAL, *ODD]
 
-PAGE = Path(__file__).parents[3] / "docs" / "charts.md"
-_HEAD = """# Charts: the contact sheet
+PAGE = Path(__file__).parents[3] / "docs" / "chart_examples.md"
+_HEAD = """# Examples of charts
 
-What [pictures of charts](results.md#pictures-of-charts) look like, odd ones too. A person has
-looked at each; the tests draw them again and compare. The specifications and rows are in
-`tests/unit/charts/pictures.py`; `make charts` draws the pictures and writes this page.
+What [charts](charts.md) look like, odd ones too. The tests draw each chart again and compare it
+with its picture. `make charts` draws the pictures and writes this page.
 """
 _COLUMNS = 3
 
