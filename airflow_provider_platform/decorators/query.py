@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import task_decorator_factory
 from airflow_provider_platform.decorators._base import FunctionOperator, ReturnedText
-from airflow_provider_platform.operators.query import PlatformQueryOperator, one_query
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,8 +27,8 @@ class PlatformSqlDecoratedOperator(FunctionOperator, PlatformQueryOperator):
     sql: Any = ReturnedText()
 
     def check_text(self, value: str) -> str:
-        """The text must be one query. Raises PlatformInputError."""
-        return one_query("sql", value)
+        """The text must not be empty. Raises PlatformInputError."""
+        return arguments.text("sql", value)
 
 
 def platform_sql_task(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from airflow_provider_platform.client.data_api.unsupported_sql import why_not_a_query
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformInputError,
@@ -38,6 +37,8 @@ paramstyle = "pyformat"
 
 def check_query(sql: Any, advice: str = "") -> None:
     """Raise PlatformInputError for SQL that is not exactly one query that reads."""
+    from airflow_provider_platform.client.data_api.statements import why_not_a_query
+
     if not isinstance(sql, str):
         problem: str | None = f"got a value of type {type(sql).__name__}"
     else:

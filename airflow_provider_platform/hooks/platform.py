@@ -81,7 +81,7 @@ from airflow_provider_platform.hooks.form_drawing import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.data_api import paging as page_queries
     from airflow_provider_platform.client.data_api import parameters as binding
-    from airflow_provider_platform.client.data_api import query, row_limits, rows
+    from airflow_provider_platform.client.data_api import query, rows, statements
     from airflow_provider_platform.client.management.account import oauth
     from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
     from airflow_provider_platform.client.management.embed import sessions as embed_sessions
@@ -122,7 +122,6 @@ else:
     embed_sessions = _LazyModule("client.management.embed.sessions")
     embed_tenants = _LazyModule("client.management.embed.tenants")
     folders = _LazyModule("client.management.workspace.folders")
-    row_limits = _LazyModule("client.data_api.row_limits")
     notification_recipients = _LazyModule("client.management.notifications.recipients")
     notifications = _LazyModule("client.management.notifications.notifications")
     oauth = _LazyModule("client.management.account.oauth")
@@ -132,6 +131,7 @@ else:
     query_rows = _LazyModule("hooks.query_rows")
     reports = _LazyModule("client.management.reports.reports")
     rows = _LazyModule("client.data_api.rows")
+    statements = _LazyModule("client.data_api.statements")
     workbooks = _LazyModule("client.management.workbooks.workbooks")
 
 T = TypeVar("T")
@@ -215,7 +215,7 @@ def _sql_program(
     page_by, page_rows, max_row_limit = paged
     if page_by is None:
         return query.run_sql(prepared, config, clock)
-    most = row_limits.page_rows(config, page_rows, max_row_limit)
+    most = statements.page_rows(config, page_rows, max_row_limit)
     paged_query = page_queries.PagedQuery.build(sql, page_by, rows=most)
     return page_queries.run_pages(prepared, paged_query, config, clock)
 
@@ -546,15 +546,15 @@ class PlatformHook(BaseHook):
         """Return the function that judges the number of rows. For a result in pages the number says
         nothing. The connection has been read before. Raises PlatformInputError for an invalid
         limit, or for a query that cannot be read in pages."""
-        row_limits.check_limit("default_row_limit", default)
-        row_limits.check_limit("max_row_limit", maximum)
-        row_limits.check_limit("page_rows", page_rows)
+        statements.check_limit("default_row_limit", default)
+        statements.check_limit("max_row_limit", maximum)
+        statements.check_limit("page_rows", page_rows)
         if page_by is not None:
             page_queries.PagedQuery.build(sql, page_by)
             return lambda _: None
 
         def why_cut(row_count: int) -> str | None:
-            return row_limits.known_limits(self.config, default, maximum).why_cut(sql, row_count)
+            return statements.known_limits(self.config, default, maximum).why_cut(sql, row_count)
 
         return why_cut
 

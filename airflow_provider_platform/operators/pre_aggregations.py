@@ -155,7 +155,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         "pre_aggregations": _full_names,
         "date_range": _date_range,
         "wait_for_completion": arguments.boolean,
-        "verify_sql": arguments.or_none(one_query),
+        "verify_sql": arguments.optional_text,
         "missing_grace": arguments.seconds,
         "if_start_lost": partial(arguments.choice, choices=get_args(IfStartLost)),
     }
@@ -196,6 +196,8 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
 
         with self.named_errors():
+            if self.verify_sql is not None:
+                one_query("verify_sql", self.verify_sql)
             selector = BuildSelector.build(
                 contexts=[_one_context(context) for context in self.contexts],
                 timezones=self.timezones,

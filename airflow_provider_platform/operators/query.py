@@ -52,15 +52,14 @@ LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
 
 
-def one_query(name: str, value: Any) -> str:
-    """Return one query. Raises PlatformInputError."""
-    from airflow_provider_platform.client.data_api.unsupported_sql import why_not_a_query
+def one_query(name: str, sql: str) -> str:
+    """Return one query. Raises PlatformInputError. This loads sqlglot, so only a running task
+    calls it, never a DAG file."""
+    from airflow_provider_platform.client.data_api.statements import why_not_a_query
 
-    query = arguments.text(name, value)
-    problem = why_not_a_query(query)
-    if problem:
+    if (problem := why_not_a_query(sql)) is not None:
         raise arguments.refuse(name, f"must be one query; {problem}")
-    return query
+    return sql
 
 
 def sql_parameters(name: str, value: Any) -> Any:
@@ -71,15 +70,6 @@ def sql_parameters(name: str, value: Any) -> Any:
         read = arguments.sequence if parsed.lstrip().startswith("[") else arguments.mapping
         return read(name, parsed)
     return parsed
-
-
-def can_be_paged(page_by: list[str] | None, sql: str) -> None:
-    """A rule: a query with `page_by` must be a query that can be read in pages. Raises
-    PlatformInputError."""
-    if page_by is not None and sql is not None:
-        from airflow_provider_platform.client.data_api.paging import PagedQuery
-
-        PagedQuery.build(sql, page_by)
 
 
 def pages_have_rows(page_rows: int | None, page_by: list[str] | None) -> None:
@@ -154,7 +144,7 @@ class PlatformQueryOperator(DeploymentOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
     template_ext: Sequence[str] = (".sql",)
     checks: ClassVar[Checks] = {
-        "sql": one_query,
+        "sql": arguments.text,
         "parameters": sql_parameters,
         "output_path": optional_output_place,
         "output_format": optional_format,
@@ -175,7 +165,6 @@ class PlatformQueryOperator(DeploymentOperator):
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("output_path", "output_format", "output_options"), file_fits_its_name),
-        (("page_by", "sql"), can_be_paged),
         (("page_rows", "page_by"), pages_have_rows),
     )
 
@@ -239,7 +228,7 @@ class PlatformQueryOperator(DeploymentOperator):
             target = self._target(context)
             deadline = self._deadline(hook, context)
             with self.named_errors():
-                sql = self._bound_sql()
+                sql = self._checked_sql()
             if self.deferrable:
                 self._wait_in_triggerer(hook, sql, deadline)
             return self._read(context, hook, sql, target, deadline)
@@ -314,6 +303,16 @@ class PlatformQueryOperator(DeploymentOperator):
         parameters = sql_parameters("parameters", self.parameters)
         return bind_parameters(self.sql, parameters, arguments.optional(self.timezone))
 
+    def _checked_sql(self) -> str:
+        """Return the bound query. Raises PlatformInputError if it is not one query, or with
+        `page_by` if it cannot be read in pages."""
+        sql = one_query("sql", self._bound_sql())
+        if self.page_by is not None:
+            from airflow_provider_platform.client.data_api.paging import PagedQuery
+
+            PagedQuery.build(sql, self.page_by)
+        return sql
+
     def _wait_in_triggerer(self, hook: PlatformHook, sql: str, deadline: float) -> None:
         from airflow_provider_platform.triggers.query import PlatformQueryTrigger
 
@@ -339,7 +338,7 @@ class PlatformQueryOperator(DeploymentOperator):
     def _first_page(self, hook: PlatformHook, sql: str) -> str:
         """Return the SQL of the first page, which the worker requests again."""
         from airflow_provider_platform.client.data_api.paging import PagedQuery
-        from airflow_provider_platform.client.data_api.row_limits import page_rows
+        from airflow_provider_platform.client.data_api.statements import page_rows
 
         rows = page_rows(hook.config, self.page_rows, self.max_row_limit)
         return PagedQuery.build(sql, self.page_by, rows=rows).page()

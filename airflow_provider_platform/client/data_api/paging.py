@@ -11,6 +11,10 @@ result ends with a page that has no further row. The number of rows of a page de
 row is lost if a deployment cuts pages at an unknown limit. Each page also asks for the rows with a
 null key, because no comparison selects them; `PageReader` refuses such rows.
 
+sqlglot says whether a query can be paged, and what its columns are. The text of a page is the
+author's text, cut at sqlglot's tokens. sqlglot itself would write functions and casts in its own
+way, which the service may not understand.
+
 `PagedQuery` writes the SQL of a page, `PageReader` judges its rows, and `run_pages` runs one page
 after another.
 
@@ -21,18 +25,18 @@ numbers, and by code points for strings, dates and times.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import pairwise
 from operator import lt
 from typing import Any, NoReturn, Self
+
+from sqlglot import Token, TokenType, exp
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
-from airflow_provider_platform.client.data_api.row_limits import MAXIMUM_LIMIT
-from airflow_provider_platform.client.data_api.sql_tokens import Token, read_tokens
+from airflow_provider_platform.client.data_api.statements import MAXIMUM_LIMIT, parse
 from airflow_provider_platform.client.errors import (
     PageKeyError,
     PagesChangedError,
@@ -51,36 +55,14 @@ from airflow_provider_platform.client.operations.program import (
 LEAST_PAGE = 2
 """The least rows of a page: the last row of the page before, and a new row."""
 
-_CLAUSES = ("select", "from", "where", "group", "having")
-_ORDERED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "fetch": "FETCH"}
-_NOT_ONE_SELECT = ("union", "intersect", "except")
-_AGGREGATES = frozenset({"avg", "count", "max", "measure", "min", "sum"})
-_NO_NAMES = frozenset({"case", "cast", "date", "false", "interval", "not", "null", "true"})
+_SET_BY_PAGES = {"order": "ORDER BY", "limit": "LIMIT or FETCH", "offset": "OFFSET"}
+_ALLOWED = ("kind", "expressions", "from", "joins", "where", "group", "having", "distinct")
+_SELECT_WORDS = (TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL)
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
 _NUMBERS = ("int", "uint", "float", "double", "decimal", "numeric", "real", "bigint", "smallint")
 _TEXTS = ("string", "text", "varchar", "utf8", "date", "time")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the select list: its name in the result (None if it has no name of its own) and
-    its expression. `alias` is the alias as the query writes it. `star` is True for `*` and
-    `t.*`."""
-
-    name: str | None
-    expression: str
-    tokens: tuple[str, ...]
-    quoted: bool = False
-    alias: str | None = None
-    star: bool = False
-
-    def is_called(self, name: str) -> bool:
-        """Return whether this name refers to the column."""
-        if self.name is None:
-            return False
-        return self.name == name or (not self.quoted and self.name.lower() == name.lower())
 
 
 @dataclass(frozen=True)
@@ -96,7 +78,8 @@ class PageKey:
 @dataclass(frozen=True)
 class PagedQuery:
     """A query, split into the parts from which pages are made: `head` reaches to the end of FROM,
-    `tail` is GROUP BY and HAVING. `rows` is the LIMIT of a page."""
+    `where` is the condition of WHERE, `tail` is GROUP BY and HAVING. `rows` is the LIMIT of a
+    page."""
 
     head: str
     where: str
@@ -115,15 +98,21 @@ class PagedQuery:
                 f"only {rows}",
                 "page_rows",
             )
-        parts = _Parts.of(sql)
-        columns = parts.columns()
-        keys = [_key_column(name, columns) for name in names]
-        _check_groups(parts, columns, keys)
+        select = _one_select(sql)
+        text = _Text(sql)
+        pieces = text.items()
+        if len(pieces) != len(select.expressions):
+            _refuse("the columns of its SELECT list cannot be told apart. Name them with AS")
+        items = [_Item(*item) for item in zip(select.expressions, pieces, strict=True)]
+        keys = [_key_item(name, items) for name in names]
+        _check_groups(select, items, keys)
+        where = text.at(TokenType.WHERE)
+        tail = text.at(TokenType.GROUP_BY, TokenType.HAVING)
         return cls(
-            head=parts.text("select", "from"),
-            where=parts.text("where", "where"),
-            tail=parts.text("group", "having"),
-            keys=tuple(_page_key(name, key) for name, key in zip(names, keys, strict=True)),
+            head=text.between(0, min(where, tail)),
+            where=text.between(where + 1, tail),
+            tail=text.between(tail, text.end),
+            keys=tuple(_page_key(name, item, text) for name, item in zip(names, keys, strict=True)),
             rows=rows,
         )
 
@@ -282,93 +271,83 @@ class PageReader:
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """The clauses of a query that is one SELECT: for each clause's keyword, the tokens up to the
-    next clause."""
+class _Item:
+    """A column of the select list, as sqlglot reads it and as its tokens in the text."""
 
-    sql: str
-    clauses: dict[str, list[Token]]
+    parsed: exp.Expr
+    tokens: list[Token]
 
-    @classmethod
-    def of(cls, sql: str) -> Self:
-        tokens = [token for token in read_tokens(sql) if token.is_code]
-        while tokens and tokens[-1].code == ";":
-            tokens.pop()
-        _refuse_shape([token.code for token in tokens])
-        clauses: dict[str, list[Token]] = {"select": []}
-        clause, depth = "select", 0
-        for at, token in enumerate(tokens[1:], start=1):
-            word = token.code
-            depth += (word == "(") - (word == ")")
-            if depth == 0 and _begins_clause(tokens, at):
-                _refuse_clause(word)
-                if _CLAUSES.index(word) <= _CLAUSES.index(clause):
-                    _refuse(f"the query has {word.upper()} after {clause.upper()}")
-                clause, clauses[word] = word, []
-            else:
-                clauses[clause].append(token)
-        if "from" not in clauses:
-            _refuse("the query has no FROM")
-        for name, found in clauses.items():
-            if not found:
-                _refuse(f"the query has nothing after {name.upper()}")
-        return cls(sql, clauses)
+    @property
+    def is_star(self) -> bool:
+        return self.parsed.is_star
 
-    def text(self, first: str, last: str) -> str:
-        """Return the SQL from one clause to another, `""` if the query has none of them. The
-        keyword WHERE is left out."""
-        wanted = _CLAUSES[_CLAUSES.index(first) : _CLAUSES.index(last) + 1]
-        found = [name for name in wanted if name in self.clauses]
-        if not found:
-            return ""
-        tokens = [token for name in found for token in self.clauses[name]]
-        body = self.sql[tokens[0].start : tokens[-1].end]
-        return body if first == "where" else f"{found[0].upper()} {body}"
+    @property
+    def value(self) -> exp.Expr:
+        return self.parsed.unalias()
 
-    def columns(self) -> list[Column]:
-        """Return the columns of the select list."""
-        tokens = self.clauses["select"]
-        if tokens and tokens[0].code in ("distinct", "all"):
-            tokens = tokens[1:]
-            if tokens and tokens[0].code == "on":
-                _refuse(
-                    "the query has DISTINCT ON. Which rows it selects depends on the ORDER BY, "
-                    "and page_by sets another ORDER BY"
-                )
-        return [self._column(item) for item in _by_commas(tokens)]
+    @property
+    def name(self) -> str | None:
+        """The column's name in the result, None if it has no name of its own."""
+        named = isinstance(self.parsed, exp.Alias | exp.Column) and not self.is_star
+        return self.parsed.alias_or_name if named else None
 
-    def groups(self) -> list[list[Token]] | None:
-        """Return the items of GROUP BY; None if the query has no GROUP BY."""
-        group = self.clauses.get("group")
-        return None if group is None else [*_by_commas(group[1:])]
+    def is_called(self, name: str) -> bool:
+        """Return whether this name refers to the column."""
+        if self.name is None:
+            return False
+        parsed = self.parsed.args["alias" if isinstance(self.parsed, exp.Alias) else "this"]
+        return self.name == name or (not parsed.quoted and self.name.lower() == name.lower())
 
-    def source(self, tokens: Sequence[Token]) -> str:
-        """Return the SQL of these tokens as the query writes it."""
-        return self.sql[tokens[0].start : tokens[-1].end]
 
-    def _column(self, tokens: list[Token]) -> Column:
-        if not tokens:
-            _refuse("the select list has an empty column")
-        words = [token.code for token in tokens]
-        if words == ["*"] or (words[-2:] == [".", "*"] and _is_chain(words[:-2])):
-            return Column(None, self.source(tokens), tuple(words), star=True)
-        name = _is_name(words[-1])
-        if name and _is_chain(words):
-            return self._named(tokens[-1], tokens)
-        if name and len(tokens) > 2 and words[-2] == "as":
-            return self._named(tokens[-1], tokens[:-2], alias=self.source(tokens[-1:]))
-        if name and len(tokens) > 1 and (words[-2] in (")", "end") or _is_chain(words[:-1])):
-            return self._named(tokens[-1], tokens[:-1], alias=self.source(tokens[-1:]))
-        return Column(None, self.source(tokens), tuple(words))
+class _Text:
+    """The tokens of a query that is one SELECT: where its clauses and columns are."""
 
-    def _named(self, name: Token, tokens: Sequence[Token], *, alias: str | None = None) -> Column:
-        return Column(
-            name=_name_in(name),
-            expression=self.source(tokens),
-            tokens=_normal(tokens),
-            quoted=name.code == '"',
-            alias=alias,
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+        self._tokens = [t for t in parse(sql).tokens if t.token_type is not TokenType.SEMICOLON]
+        self.end = len(self._tokens)
+        depth = 0
+        self._outside: list[int] = []
+        for at, token in enumerate(self._tokens):
+            opens = token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET)
+            depth -= token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET)
+            if depth == 0 and not opens:
+                self._outside.append(at)
+            depth += opens
+
+    def at(self, *types: TokenType) -> int:
+        """Return the index of the first of these tokens that is a clause, else the end."""
+        # `t.from` and `AS from` are names, `IS DISTINCT FROM` is an operator.
+        before = (TokenType.DOT, TokenType.ALIAS, TokenType.DISTINCT)
+        found = (
+            at
+            for at in self._outside
+            if self._tokens[at].token_type in types
+            and self._tokens[at - 1].token_type not in before
         )
+        return next(found, self.end)
+
+    def between(self, first: int, end: int) -> str:
+        """Return the text of the tokens from one index to before another."""
+        return self.text(self._tokens[first:end])
+
+    def text(self, tokens: Sequence[Token]) -> str:
+        """Return the text of neighbouring tokens."""
+        return self._sql[tokens[0].start : tokens[-1].end + 1] if tokens else ""
+
+    def items(self) -> list[list[Token]]:
+        """Return the tokens of each column of the select list."""
+        begin = 0
+        while self._tokens[begin].token_type in _SELECT_WORDS:
+            begin += 1
+        end = self.at(TokenType.FROM)
+        commas = [
+            at
+            for at in self._outside
+            if at < end and self._tokens[at].token_type is TokenType.COMMA
+        ]
+        starts, ends = [begin, *(at + 1 for at in commas)], [*commas, end]
+        return [self._tokens[one:other] for one, other in zip(starts, ends, strict=True)]
 
 
 def _checked_names(page_by: Any) -> list[str]:
@@ -380,171 +359,127 @@ def _checked_names(page_by: Any) -> list[str]:
     return given
 
 
-def _refuse_shape(words: list[str]) -> None:
-    """Raise PlatformInputError if the query is not one plain SELECT."""
-    if words[:1] != ["select"]:
-        begins = words[0].upper()[:20] if words else "nothing"
-        _refuse(f"the query must be one SELECT, but it begins with {begins}")
-    if words.count("select") > 1:
+def _one_select(sql: str) -> exp.Select:
+    """Return the query. Raises PlatformInputError if it is not one plain SELECT."""
+    statement = parse(sql)
+    if statement.problem is not None:
+        _refuse(f"the query cannot be parsed as PostgreSQL ({statement.problem})")
+    if len(statement.parsed) != 1:
+        _refuse(f"the query must be one SELECT, but it has {len(statement.parsed)} statements")
+    select = statement.parsed[0]
+    if not isinstance(select, exp.Select):
+        _refuse(f"the query must be one SELECT, but it is {select.key.upper()}")
+    if any(query is not select for query in select.find_all(exp.Query)):
         _refuse(
             "the query has a subquery. The service may apply its row limit inside the subquery, "
             "and then later pages would lack rows"
         )
-    for word, after in pairwise(words):
-        if word == "over" and (after == "(" or _is_name(after)):
-            _refuse("the query has a window function (OVER), which would see one page only")
-    if ";" in words:
-        _refuse("the query contains several statements")
+    if select.find(exp.Window) is not None:
+        _refuse("the query has a window function (OVER), which would see one page only")
+    if (distinct := select.args.get("distinct")) is not None and distinct.args.get("on"):
+        _refuse(
+            "the query has DISTINCT ON. Which rows it selects depends on the ORDER BY, "
+            "and page_by sets another ORDER BY"
+        )
+    given = {name.rstrip("_") for name, value in select.args.items() if value}
+    for name in sorted(given.difference(_ALLOWED)):
+        if name in _SET_BY_PAGES:
+            _refuse(
+                f"the query has {_SET_BY_PAGES[name]}. Remove it: page_by orders and limits "
+                "the pages"
+            )
+        _refuse(f"the query has {name.upper()}, which paging does not support")
+    if "from" not in given:
+        _refuse("the query has no FROM")
+    return select
 
 
-def _begins_clause(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether the token is a keyword that begins a clause, not a name."""
-    word = tokens[at].code
-    before = tokens[at - 1].code
-    after = tokens[at + 1].code if at + 1 < len(tokens) else ""
-    if before in (".", "as"):
-        return False
-    if word == "from":
-        return before != "distinct"
-    if word in ("group", "order"):
-        return after == "by"
-    if word == "fetch":
-        return after in ("first", "next")
-    if word in ("limit", "offset"):
-        return after not in ("", ",", ")", "=", "<", ">", ".")
-    if word in ("for", "window", "qualify"):
-        return _is_name(after) or after == '"'
-    return word in ("where", "having", "into", *_NOT_ONE_SELECT)
-
-
-def _refuse_clause(word: str) -> None:
-    if word in _ORDERED:
-        _refuse(f"the query has {_ORDERED[word]}. Remove it: page_by orders and limits the pages")
-    if word in _NOT_ONE_SELECT:
-        _refuse(f"the query must be one SELECT, but it has {word.upper()}")
-    if word not in _CLAUSES:
-        _refuse(f"the query has {word.upper()}, which paging does not support")
-
-
-def _key_column(name: str, columns: list[Column]) -> Column:
-    found = [column for column in columns if column.is_called(name)]
+def _key_item(name: str, items: list[_Item]) -> _Item:
+    found = [item for item in items if item.is_called(name)]
     if len(found) > 1:
         _refuse(f"the result has {len(found)} columns with the name {name}")
     if found:
-        calls = {word for word, after in pairwise(found[0].tokens) if after == "("}
-        if calls & _AGGREGATES:
+        if _is_aggregate(found[0].value):
             _refuse(
                 f"{name} is an aggregate. page_by selects each page with a condition in WHERE, "
                 "and WHERE cannot contain an aggregate"
             )
         return found[0]
-    stars = [column for column in columns if column.star]
+    stars = [item for item in items if item.is_star]
     if not stars:
-        known = [column.name for column in columns if column.name is not None]
+        known = [item.name for item in items if item.name is not None]
         _refuse(
             f"{name} is not a named column of the result (named columns: "
             f"{', '.join(known[:20]) or 'none'}). Select the column, or name it with AS"
         )
-    table = stars[0].expression.removesuffix("*") if len(stars) == 1 else ""
-    expression = table + _quoted(name)
-    return Column(name, expression, (name.lower(),))
+    return stars[0] if len(stars) == 1 else _Item(exp.Star(), [])
 
 
-def _page_key(name: str, column: Column) -> PageKey:
-    compared = column.expression if _is_chain(column.tokens) else f"({column.expression})"
-    return PageKey(name, compared, column.alias or column.expression)
+def _is_aggregate(value: exp.Expr) -> bool:
+    return any(
+        isinstance(call, exp.AggFunc) or call.name.lower() == "measure"
+        for call in value.find_all(exp.Func)
+    )
 
 
-def _check_groups(parts: _Parts, columns: list[Column], keys: list[Column]) -> None:
+def _page_key(name: str, item: _Item, text: _Text) -> PageKey:
+    if item.is_star:  # `*` or `t.*`
+        expression = text.text(item.tokens[:-1]) + _quoted(name)
+        return PageKey(name, expression, expression)
+    if not isinstance(item.parsed, exp.Alias):
+        expression = text.text(item.tokens)
+        return PageKey(name, expression, expression)
+    has_as = item.tokens[-2].token_type is TokenType.ALIAS
+    expression = text.text(item.tokens[: -2 if has_as else -1])
+    is_column = isinstance(item.value, exp.Column)
+    return PageKey(
+        name, expression if is_column else f"({expression})", text.text(item.tokens[-1:])
+    )
+
+
+def _check_groups(select: exp.Select, items: list[_Item], keys: list[_Item]) -> None:
     """Check that the keys of a grouped query are all the columns of its GROUP BY. Only then does a
     condition keep or drop whole groups, and only then are the keys unique."""
-    groups = parts.groups()
-    if groups is None:
+    group = select.args.get("group")
+    if group is None:
         return
+    for name in (name for name, value in group.args.items() if value and name != "expressions"):
+        _refuse(f"GROUP BY has {name.upper()}, which paging does not support")
     grouped = []
-    for item in groups:
-        column = _group_column(item, columns)
-        if column is None:
+    for by in group.expressions:
+        if (item := _group_item(by, items)) is None:
             _refuse(
-                f"GROUP BY has {parts.source(item)[:60]}, which is not a named column of the "
+                f"GROUP BY has {by.sql('postgres')[:60]}, which is not a named column of the "
                 "result, so several rows could have the same keys. Add it to the SELECT list, and "
                 "name it with AS if it is an expression"
             )
-        grouped.append(column)
+        grouped.append(item)
     for key in keys:
         if key not in grouped:
             _refuse(f"{key.name} is not in GROUP BY")
-    missing = [column.name or column.expression for column in grouped if column not in keys]
-    if missing:
+    if missing := [item.name or "" for item in grouped if item not in keys]:
         _refuse(
             f"the query also groups by {_listed(missing)}, so several rows may have the same "
             f"keys. Add {_listed(missing)} to page_by"
         )
 
 
-def _group_column(item: list[Token], columns: list[Column]) -> Column | None:
-    if not item:
-        return None
-    if len(item) == 1 and item[0].code.isdecimal():
-        at = int(item[0].code) - 1
-        has_star = any(column.star for column in columns[: at + 1])
-        found = columns[at] if 0 <= at < len(columns) and not has_star else None
-        return found if found is not None and found.name is not None else None
-    normal = _normal(item)
-    for column in columns:
-        if column.name is not None and column.tokens == normal:
-            return column
-    if len(item) == 1 and _is_name(item[0].code):
-        name = _name_in(item[0])
-        for column in columns:
-            if column.is_called(name):
-                return column
-    return None
-
-
-def _by_commas(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    item: list[Token] = []
-    depth = 0
-    for token in tokens:
-        depth += (token.code in "([") - (token.code in ")]")
-        if token.code == "," and depth == 0:
-            yield item
-            item = []
-        else:
-            item.append(token)
-    yield item
-
-
-def _is_name(word: str) -> bool:
-    return word == '"' or ((word[:1].isalpha() or word[:1] == "_") and word not in _NO_NAMES)
-
-
-def _is_chain(words: Sequence[str]) -> bool:
-    """Return whether the tokens are a name, or names with dots between them."""
-    names, dots = words[::2], words[1::2]
-    return len(words) % 2 == 1 and all(map(_is_name, names)) and {*dots} <= {"."}
-
-
-def _name_in(token: Token) -> str:
-    """Return the name in a token, without quotes."""
-    if token.kind != "name":
-        return token.text
-    return token.text[1:-1].replace(token.text[0] * 2, token.text[0])
-
-
-def _normal(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Return the tokens in one spelling, so that equal expressions compare equal: words in lower
-    case, other tokens as the query writes them."""
-    return tuple(token.text if token.kind in ("string", "name") else token.code for token in tokens)
+def _group_item(by: exp.Expr, items: list[_Item]) -> _Item | None:
+    named = [item for item in items if item.name is not None]
+    if isinstance(by, exp.Literal) and by.this.isdecimal():
+        at = int(by.this) - 1
+        found = items[at : at + 1] if at >= 0 else []
+        has_star = any(item.is_star for item in items[: at + 1])
+        return found[0] if found and found[0] in named and not has_star else None
+    same = [item for item in named if item.value == by]
+    if not same and isinstance(by, exp.Column) and not by.table:
+        same = [item for item in named if item.is_called(by.name)]
+    return same[0] if same else None
 
 
 def _quoted(name: str) -> str:
     """Return a name as SQL, with quotes only if it needs them."""
-    return name if _PLAIN.fullmatch(name) else f'"{_double(name)}"'
-
-
-def _double(name: str) -> str:
-    return name.replace('"', '""')
+    return name if _PLAIN.fullmatch(name) else exp.to_identifier(name, quoted=True).sql("postgres")
 
 
 def _from_row(keys: Sequence[str], values: Sequence[str]) -> str:

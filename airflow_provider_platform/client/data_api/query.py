@@ -228,8 +228,7 @@ def _read(
         url, token, query.body.to_json(), timeout=min(idle_timeout, left)
     )
     while not response.still_runs:
-        begun = response.columns is not None
-        wait = idle_timeout if begun else min(idle_timeout, query.deadline - clock())
+        wait = idle_timeout if response.begun else min(idle_timeout, query.deadline - clock())
         data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
         if data is None:
             raise PlatformTransportError(
@@ -237,6 +236,7 @@ def _read(
             )
         for event in response.feed(data) if data else response.finish():
             yield Notify(event)
+            yield Sleep(0)  # a long line is many events: other tasks of an event loop go on
         if not data:
             if open_ended and response.columns is not None:
                 yield Notify(SqlOpenEnd())

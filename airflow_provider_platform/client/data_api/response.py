@@ -1,14 +1,20 @@
 """The data API's response to SQL, read while it arrives: a line with the columns, lines with rows,
-perhaps one with an error. A long line of rows is read in parts (`row_lines`)."""
+perhaps one with an error.
+
+A deployment that does not stream sends the whole result as one line, `{"data": [[...], ...]}`. Such
+a line is kept until it is complete (at most `MAX_LINE_BYTES`) and then decoded row by row: neither
+all its rows as Python values are in memory at once, nor does an event loop wait for all of them.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from airflow_provider_platform.client.data_api.row_lines import RowLine, RowLineReader
 from airflow_provider_platform.client.errors import (
     DataQueryError,
     DataQueryTimeoutError,
@@ -21,7 +27,7 @@ from airflow_provider_platform.client.formats.json_text import (
     read_unchecked_json,
     replace_surrogates,
 )
-from airflow_provider_platform.client.formats.ndjson import parse_line
+from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.formats.service_types import type_name
 from airflow_provider_platform.client.formats.timeout_errors import TIME_OUT_ADVICE, says_time_out
@@ -30,8 +36,16 @@ CONTINUE_WAIT = "continue wait"
 CHUNK_ROWS = 1000
 """Rows that are enough for a chunk. Many more are slower: what was read leaves the processor's
 cache before it is used."""
+MAX_LINE_BYTES = 128 * 1024 * 1024
+LONG_LINE_BYTES = 1024 * 1024
+"""A longer line is decoded row by row."""
+BEGUN_BYTES = 64 * 1024
+"""A line that is longer holds rows: errors are shorter."""
 
 _LISTS, _PLAIN = {list}, {str, bool, type(None)}
+_DECODER = json.JSONDecoder()
+_BEFORE_ROWS = re.compile(r'\s*\{\s*"data"\s*:\s*\[\s*')
+_BETWEEN_ROWS = re.compile(r"\s*,\s*")
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,7 @@ class SqlColumns:
 
 @dataclass(frozen=True)
 class SqlChunk:
-    """Some rows of the result, in order."""
+    """Some rows of the result, in order. A chunk without rows says that rows arrive."""
 
     rows: list[list[Any]]
 
@@ -57,25 +71,43 @@ class SqlOpenEnd:
 class SqlResponse:
     """The lines of one response, each of them checked; `where` ends the message of errors."""
 
-    def __init__(self, where: str = "", reader: RowLineReader | None = None) -> None:
+    def __init__(self, where: str = "", max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._where = where
-        self._reader = reader or RowLineReader()
+        self._max = max_line_bytes
+        self._lines = LineReader(max_line_bytes, max_containers=max_line_bytes)
+        self._long_line = False
         self.columns: list[dict[str, str]] | None = None
         self.still_runs = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the result has begun to arrive."""
+        return self.columns is not None or self._long_line
 
     def feed(self, data: bytes) -> Iterator[SqlColumns | SqlChunk]:
         """What a piece of the response brings, each read when it is asked for. Raises
         DataQueryError for an error line (DataQueryTimeoutError if it names a time limit),
-        PlatformProtocolError for a line that is none of these."""
-        lines = self._reader.feed(data)
-        return _together(event for line in lines for event in self._take(line))
+        PlatformProtocolError for a line that is none of these or too long."""
+        try:
+            lines = self._lines.feed(data)
+        except PlatformProtocolError:
+            raise PlatformProtocolError(
+                f"The data API sent a line of more than {self._max // 2**20} MB, which is not "
+                "read. Read the result in pages with page_by and page_rows, or select fewer "
+                "columns.",
+                where=self._where,
+            ) from None
+        yield from _together(event for line in lines for event in self._take(*line))
+        if self._lines.pending_bytes > BEGUN_BYTES and not self._long_line:
+            self._long_line = True
+            yield SqlChunk([])
 
     def finish(self) -> Iterator[SqlColumns | SqlChunk]:
         """What the last line brings, at the end of the response. Raises PlatformTransportError
         where it was cut."""
         try:
-            for line in self._reader.finish():
-                yield from self._take(line)
+            if line := self._lines.rest():
+                yield from self._take(line, self._lines.lines_seen + 1)
         except PlatformProtocolError as error:
             raise PlatformTransportError(
                 "The data API's response was cut off. Run the query again.", where=self._where
@@ -86,29 +118,25 @@ class SqlResponse:
                 where=self._where,
             )
 
-    def _take(self, line: RowLine) -> tuple[SqlColumns | SqlChunk, ...]:
-        if self.columns is not None:
-            plain = _plain_rows(line, len(self.columns))
-            if plain is not None:
-                return (SqlChunk(plain),)
-        elif line.data.startswith(b"<"):
+    def _take(self, line: bytes, number: int) -> Iterator[SqlColumns | SqlChunk]:
+        if self.columns is None and line.startswith(b"<"):
             raise PlatformAddressError(
                 "The data API's address returned a web page instead of rows. Check Data API "
                 "address (data_api_url) in the connection, or the deployment's address in the "
                 "platform.",
                 where=self._where,
             )
-        number = line.number
-        value = parse_line(line.data, number, line.skipped)
-        document = value if isinstance(value, dict) else {}
-        if document.get("error"):
-            self._take_error(document["error"])
-            return ()
-        rows = document.get("data")
-        if not isinstance(document.get("schema"), list):
-            return (self._chunk(rows, number),)
-        columns = self._take_columns(document["schema"], number)
-        return (columns, self._chunk(rows, number)) if rows else (columns,)
+        for value in _values(line, number):
+            document = value if isinstance(value, dict) else {}
+            if document.get("error"):
+                self._take_error(document["error"])
+                continue
+            rows = document.get("data")
+            if isinstance(document.get("schema"), list):
+                yield self._take_columns(document["schema"], number)
+                if not rows:
+                    continue
+            yield self._chunk(rows, number)
 
     def _take_columns(self, schema: list[Any], number: int) -> SqlColumns:
         columns = [_column(column) for column in schema]
@@ -120,11 +148,10 @@ class SqlResponse:
     def _chunk(self, rows: Any, number: int) -> SqlChunk:
         if not isinstance(rows, list) or self.columns is None:
             raise self._broken(number, "contains neither columns nor rows nor an error")
-        if not _is_table(rows, len(self.columns)):
-            raise self._broken(
-                number, f"has a row that does not have exactly {len(self.columns)} values"
-            )
-        return SqlChunk(replace_surrogates(rows))
+        width = len(self.columns)
+        if not ({*map(type, rows)} <= _LISTS and {*map(len, rows)} <= {width}):
+            raise self._broken(number, f"has a row that does not have exactly {width} values")
+        return SqlChunk(rows)
 
     def _take_error(self, error: Any) -> None:
         said = quote_service(error)
@@ -144,25 +171,56 @@ class SqlResponse:
         )
 
 
-def _plain_rows(line: RowLine, width: int) -> list[list[str | bool | None]] | None:
-    """The rows of a line that holds nothing but rows of texts, booleans and nulls, as nearly every
-    line does: they need no look at numbers and depth. None for any other line."""
-    value = line.value
-    if value is None:
+def _values(line: bytes, number: int) -> Iterator[Any]:
+    """The JSON value of a line. A long line of rows gives several values, as if its rows had come
+    in several lines. Raises PlatformProtocolError."""
+    try:
+        text = line.decode() if len(line) > LONG_LINE_BYTES else ""
+    except UnicodeDecodeError:
+        text = ""
+    start = _BEFORE_ROWS.match(text)
+    if start is None:
+        yield _read(line, number)
+        return
+    rows: list[Any] = []
+    begin = at = start.end()
+    while True:
         try:
-            value = read_unchecked_json(line.data)
-        except ValueError:
-            return None
-    if not isinstance(value, dict) or [*value] != ["data"] or not isinstance(value["data"], list):
-        return None
-    rows: list[list[str | bool | None]] = value["data"]
-    if _is_table(rows, width) and {*map(type, chain.from_iterable(rows))} <= _PLAIN:
-        return rows
-    return None
+            row, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        after = _BETWEEN_ROWS.match(text, end)
+        if after is None:
+            break
+        rows.append(row)
+        at = after.end()
+        if len(rows) == CHUNK_ROWS:
+            part = text[begin:end]
+            plain = "\\u" not in part and _are_plain(rows)
+            yield {"data": rows} if plain else _read(f'{{"data":[{part}]}}'.encode(), number)
+            rows, begin = [], at
+    # The last rows, and what follows them; if a row is wrong, this says where.
+    yield _read(f'{{"data":[{text[begin:]}'.encode(), number)
 
 
-def _is_table(rows: list[Any], width: int) -> bool:
-    return {*map(type, rows)} <= _LISTS and {*map(len, rows)} <= {width}
+def _read(line: bytes, number: int) -> Any:
+    """The JSON value of a line. Nearly every line holds nothing but rows of texts, booleans and
+    nulls; its numbers, depth and surrogates need no look."""
+    try:
+        value = read_unchecked_json(line)
+    except ValueError:
+        value = None
+    if isinstance(value, dict) and [*value] == ["data"] and _are_plain(value["data"]):
+        return value
+    return replace_surrogates(parse_line(line, number))
+
+
+def _are_plain(rows: Any) -> bool:
+    return (
+        isinstance(rows, list)
+        and {*map(type, rows)} <= _LISTS
+        and {*map(type, chain.from_iterable(rows))} <= _PLAIN
+    )
 
 
 def _together(events: Iterable[SqlColumns | SqlChunk]) -> Iterator[SqlColumns | SqlChunk]:
@@ -191,8 +249,4 @@ def _together(events: Iterable[SqlColumns | SqlChunk]) -> Iterator[SqlColumns | 
 
 def _column(column: Any) -> dict[str, str]:
     known = column if isinstance(column, dict) else {}
-    column_type = type_name(known.get("column_type"))
-    return {
-        "name": replace_surrogates(str(known.get("name") or "")),
-        "type": replace_surrogates(column_type),
-    }
+    return {"name": str(known.get("name") or ""), "type": type_name(known.get("column_type"))}

@@ -56,6 +56,11 @@ class LineReader:
         self._keep(last)
         return lines
 
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the line that is not yet complete."""
+        return self._size
+
     def rest(self) -> bytes:
         """What came after the last line end, at the end of the stream."""
         return self._take()
@@ -102,18 +107,13 @@ def line_too_full(number: int, most: int = MAX_LINE_CONTAINERS) -> PlatformProto
     )
 
 
-def parse_line(line: bytes, number: int, skipped: int = 0) -> Any:
-    """The JSON value of a line, or of a part of it that comes after `skipped` bytes. Raises
-    PlatformProtocolError naming the line and the position."""
+def parse_line(line: bytes, number: int) -> Any:
+    """The JSON value of a line. Raises PlatformProtocolError naming the line and the position."""
     try:
         return read_json(line)
     except ValueError as error:
         start = quote_service(line[:80].decode("utf-8", "replace") + CUT * (len(line) > 80))
-        part, unit = "", "line"
-        if skipped:
-            part = f" could not be read. The part of the line that begins at byte {skipped}"
-            unit = "part"
         raise PlatformProtocolError(
-            f"Line {number} of the stream{part} {error}. The {unit} begins with {start!r}. A retry "
-            "may succeed."
+            f"Line {number} of the stream {error}. The line begins with {start!r}. A retry may "
+            "succeed."
         ) from None

@@ -188,8 +188,8 @@ class AnswerOutput:
         """Return all rows of a query of the agent, read with the permissions that
         `all_rows_as` names."""
         from airflow_provider_platform.client.data_api.query import FailedSqlLog, SqlQuery, run_sql
-        from airflow_provider_platform.client.data_api.row_limits import known_limits
         from airflow_provider_platform.client.data_api.rows import SqlRows
+        from airflow_provider_platform.client.data_api.statements import known_limits
 
         query = SqlQuery.build(
             sql,

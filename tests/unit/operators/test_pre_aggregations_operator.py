@@ -290,7 +290,6 @@ def test_build_trigger_has_no_context_and_the_worker_starts_no_second_build(
         ({"date_range": ["2025-02-01", "2025-01-01"]}, "date_range"),
         ({"if_start_lost": "skip"}, "if_start_lost"),
         ({"missing_grace": 0}, "missing_grace"),
-        ({"verify_sql": "DROP TABLE orders"}, "verify_sql"),
         ({"verify_sql": ORDERS, "wait_for_completion": False}, "verify_sql"),
         ({"timeout": -1}, "timeout"),
     ],
@@ -301,3 +300,11 @@ def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     with pytest.raises(PlatformInputError) as caught:
         build(**arguments)
     assert caught.value.field == field
+
+
+def test_verify_sql_that_is_not_a_query_is_refused_before_anything_is_built(
+    platform_sandbox: Any,
+) -> None:
+    with pytest.raises(AirflowFailException, match="verify_sql must be one query; it begins with"):
+        build(verify_sql="DROP TABLE orders").execute(TaskTries().context())
+    assert platform_sandbox.control.state().requests == []

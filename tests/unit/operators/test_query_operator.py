@@ -393,12 +393,9 @@ def test_query_that_cannot_be_paged_is_refused_before_anything_is_sent(
     deferrable: bool, platform_sandbox: Sandbox
 ) -> None:
     refused = "page_by cannot be used: the query has ORDER BY. Remove it"
-    with pytest.raises(PlatformInputError, match=refused):
-        PlatformQueryOperator(task_id="query", sql=f"{ORDERS} ORDER BY id", page_by=["id"])
     task = PlatformQueryOperator(
-        task_id="query", sql="{{ params.sql }}", page_by=["id"], deferrable=deferrable
+        task_id="query", sql=f"{ORDERS} ORDER BY id", page_by=["id"], deferrable=deferrable
     )
-    task.sql = f"{ORDERS} ORDER BY id"
     with pytest.raises(AirflowFailException, match=refused):
         task.execute(TaskTries().context())
     assert platform_sandbox.control.state().requests == []
@@ -973,8 +970,6 @@ def test_both_modes_give_equal_results_and_files(platform_sandbox: Sandbox, tmp_
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"sql": "DELETE FROM orders"}, "sql must be one query; it begins with DELETE"),
-        ({"sql": "SELECT 1; SELECT 2"}, "it contains several statements"),
         ({"sql": ""}, "sql must be a non-empty string"),
         ({"output_path": "s3://bucket/folder/"}, "must be a file, not a folder"),
         ({"output_format": "xlsx"}, "must be one of parquet, csv, jsonl"),
@@ -985,11 +980,6 @@ def test_both_modes_give_equal_results_and_files(platform_sandbox: Sandbox, tmp_
         ({"max_row_limit": 0}, "max_row_limit must be at least 1"),
         ({"page_by": "id"}, "page_by must be a list"),
         ({"page_by": [5]}, "page_by must be a list of names"),
-        (
-            {"sql": "SELECT id FROM t", "page_by": ["other"]},
-            "other is not a named column of the result",
-        ),
-        ({"page_by": ["id"]}, "page_by cannot be used: the query has no FROM"),
         ({"page_by": ["id"], "page_rows": 1}, "page_rows must be at least 2"),
         ({"page_rows": 100}, "page_rows needs page_by"),
         ({"default_row_limit": "many"}, "default_row_limit must be a number"),
@@ -1010,6 +1000,39 @@ def test_bad_arguments_are_reported_when_the_dag_is_parsed(
     ) as error:
         PlatformQueryOperator(task_id="query", **{"sql": "SELECT 1", **arguments})
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"sql": "DELETE FROM orders"}, "sql must be one query; it begins with DELETE"),
+        ({"sql": "SELECT 1; SELECT 2"}, "it contains several statements"),
+        (
+            {"sql": "SELECT id FROM t", "page_by": ["other"]},
+            "other is not a named column of the result",
+        ),
+        ({"sql": "SELECT 1", "page_by": ["id"]}, "page_by cannot be used: the query has no FROM"),
+        (
+            {"sql": "SELECT id FROM `t`", "page_by": ["id"]},
+            "page_by cannot be used: the query cannot be parsed as PostgreSQL",
+        ),
+    ],
+)
+def test_sql_that_is_not_one_query_or_has_no_pages_is_refused_before_anything_is_sent(
+    arguments: dict[str, Any], said: str, deferrable: bool, platform_sandbox: Sandbox
+) -> None:
+    task = PlatformQueryOperator(task_id="query", deferrable=deferrable, **arguments)
+    with pytest.raises(AirflowFailException, match=said):
+        task.execute(TaskTries().context())
+    assert platform_sandbox.control.state().requests == []
+
+
+def test_query_that_cannot_be_parsed_is_sent_as_it_is(platform_sandbox: Sandbox) -> None:
+    """SQLite reads names in backticks, PostgreSQL does not."""
+    task = PlatformQueryOperator(task_id="query", sql="SELECT `id` FROM orders LIMIT 3")
+    result = task.execute(TaskTries().context())
+    assert (result["row_count"], result["truncated"]) == (3, False)
 
 
 def test_a_file_of_sql_is_read_when_the_dag_is_parsed(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
             "select o.id, c.name as customer from orders o join customers c on c.id = "
             "o.customer_id\nwhere c.country = 'DE' or o.paid -- all of them\n;",
             ["customer", "id"],
-            "SELECT o.id, c.name as customer from orders o join customers c on c.id = o.customer_id"
+            "select o.id, c.name as customer from orders o join customers c on c.id = o.customer_id"
             " WHERE (c.country = 'DE' or o.paid) ORDER BY customer, o.id LIMIT 9",
-            "SELECT o.id, c.name as customer from orders o join customers c on c.id = o.customer_id"
+            "select o.id, c.name as customer from orders o join customers c on c.id = o.customer_id"
             " WHERE (c.country = 'DE' or o.paid) AND (c.name > 1 OR (c.name = 1 AND "
             "(o.id >= 2 OR o.id IS NULL)) OR c.name IS NULL) ORDER BY customer, o.id LIMIT 9",
         ),
@@ -87,20 +87,20 @@ def test_page_is_the_authors_query_with_condition_order_and_limit(
 
 REFUSED = {
     "SELECT id FROM orders ORDER BY id": "has ORDER BY. Remove it",
-    "SELECT id FROM orders LIMIT 5": "has LIMIT. Remove it",
+    "SELECT id FROM orders LIMIT 5": "has LIMIT or FETCH. Remove it",
     "SELECT id FROM orders OFFSET 5": "has OFFSET. Remove it",
-    "SELECT id FROM orders FETCH FIRST 5 ROWS ONLY": "has FETCH. Remove it",
+    "SELECT id FROM orders FETCH FIRST 5 ROWS ONLY": "has LIMIT or FETCH. Remove it",
     "SELECT id FROM (SELECT id FROM orders) o": "has a subquery. The service may apply",
     "SELECT id FROM orders WHERE id IN (SELECT id FROM old)": "has a subquery",
-    "WITH o AS (SELECT id FROM orders) SELECT id FROM o": "begins with WITH",
-    "(SELECT id FROM orders)": "begins with (",
-    "SELECT id FROM orders UNION SELECT id FROM old": "has a subquery",
-    "SELECT id FROM orders UNION TABLE old": "has UNION",
-    "VALUES (1)": "begins with VALUES",
+    "WITH o AS (SELECT id FROM orders) SELECT id FROM o": "has a subquery",
+    "(SELECT id FROM orders)": "it is SUBQUERY",
+    "SELECT id FROM orders UNION SELECT id FROM old": "it is UNION",
+    "SELECT id FROM orders UNION TABLE old": "it is UNION",
+    "VALUES (1)": "it is VALUES",
     "SELECT id, SUM(a) OVER (PARTITION BY b) s FROM orders": "has a window function",
     "SELECT id, SUM(a) OVER w s FROM orders WINDOW w AS (PARTITION BY b)": "has a window function",
     "SELECT DISTINCT ON (b) id FROM orders": "has DISTINCT ON",
-    "SELECT id FROM orders FOR UPDATE": "has FOR, which paging does not support",
+    "SELECT id FROM orders FOR UPDATE": "has LOCKS, which paging does not support",
     "SELECT id INTO copy FROM orders": "has INTO",
     "SELECT amount FROM orders": "is not a named column of the result (named columns: amount)",
     "SELECT a + id FROM orders": "is not a named column of the result (named columns: none)",
@@ -110,15 +110,18 @@ REFUSED = {
     "SELECT id, country, SUM(a) FROM orders GROUP BY 1, 2": "also groups by country",
     "SELECT id, SUM(a) FROM orders GROUP BY 1, country": "GROUP BY has country, which is not a",
     "SELECT id, country, SUM(a) FROM orders GROUP BY country": "id is not in GROUP BY",
-    "SELECT id, b FROM orders GROUP BY ROLLUP(id, b)": "GROUP BY has ROLLUP(id, b), which is not",
+    "SELECT id, b FROM orders GROUP BY ROLLUP(id, b)": "GROUP BY has ROLLUP (id, b), which is not",
     "SELECT * FROM orders GROUP BY 1": "GROUP BY has 1, which is not a named column",
     "SELECT id, country FROM orders GROUP BY id, 7": "GROUP BY has 7, which is not a named column",
     "SELECT id": "has no FROM",
-    "SELECT id FROM orders WHERE": "has nothing after WHERE",
-    "SELECT id WHERE id > 5 FROM orders": "has FROM after WHERE",
-    "SELECT id FROM orders WHERE a WHERE b": "has WHERE after WHERE",
-    "SELECT id FROM orders; SELECT 1": "has a subquery",
-    "SELECT id FROM orders; DROP": "contains several statements",
+    "SELECT id FROM `orders`": "cannot be parsed as PostgreSQL",
+    "SHOW TABLES": "it is COMMAND",
+    "SELECT id FROM orders, LATERAL (SELECT 1) x": "has a subquery",
+    "SELECT id FROM orders WHERE": "as PostgreSQL (Required keyword: 'this' missing for Where",
+    "SELECT id WHERE id > 5 FROM orders": "Unexpected token, line 1, column 27)",
+    "SELECT id FROM orders WHERE a WHERE b": "as PostgreSQL (Found multiple 'WHERE' clauses",
+    "SELECT id FROM orders; SELECT 1": "it has 2 statements",
+    "SELECT id FROM orders; DROP TABLE orders": "it has 2 statements",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.data_api import response as module
@@ -25,9 +25,10 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
+from tests.hypothesis_profiles import examples
 
 SCHEMA = {"schema": [{"name": "city", "column_type": "String"}, {"name": "n"}]}
-ROWS = [["Berlin", "1"], ["Bonn", None]]
+ROWS: list[list[Any]] = [["Berlin", "1"], ["Bonn", None]]
 WHAT = "data query"
 
 
@@ -217,5 +218,58 @@ LINES = st.lists(
 def test_fast_path_reads_plain_rows_like_the_full_path(rest: list[str]) -> None:
     data = lines(SCHEMA) + "\n".join(rest).encode("utf-8", "surrogatepass")
     quick = rows_and_error(data)
-    with patch.object(module, "_plain_rows", lambda line, width: None):
+    with patch.object(module, "_are_plain", lambda rows: False):
         assert repr(rows_and_error(data)) == repr(quick)
+
+
+TRAPS = st.sampled_from(['"],["', "],[", "]", '"', "\\", '\\"', "{", "é],[", "\ud83d", "a\u2028"])
+TEXT_CELLS = st.none() | st.booleans() | st.lists(TRAPS | st.text(max_size=3)).map("".join)
+
+
+@given(
+    rows=st.lists(st.lists(TEXT_CELLS | VALUES, min_size=2, max_size=2), max_size=9),
+    separators=st.sampled_from([(",", ":"), (", ", ": "), (" , ", " :\t")]),
+    after=st.sampled_from([{}, {"note": [["x"]]}, {"error": "gone"}]),
+    spoiled=st.none() | st.tuples(st.integers(0, 200), st.sampled_from(["", "]", '"', "x"])),
+    ascii_only=st.booleans(),
+)
+@settings(max_examples=examples(300))
+def test_long_line_gives_the_same_rows_and_errors_as_a_short_one(
+    rows: list[list[Any]],
+    separators: tuple[str, str],
+    after: dict[str, Any],
+    spoiled: tuple[int, str] | None,
+    ascii_only: bool,
+) -> None:
+    line = json.dumps({"data": rows, **after}, separators=separators, ensure_ascii=ascii_only)
+    if spoiled is not None:
+        at, put = min(spoiled[0], len(line)), spoiled[1]
+        line = line[:at] + put + line[at + 1 :]
+    data = lines(SCHEMA) + line.encode("utf-8", "surrogatepass") + b"\n"
+    whole, error = rows_and_error(data)
+    with patch.object(module, "LONG_LINE_BYTES", 0), patch.object(module, "CHUNK_ROWS", 2):
+        found, said = rows_and_error(data)
+    assert (error is None) == (said is None)
+    assert error is None or str(said).split(":")[0] == error.split(":")[0]
+    if error is None:
+        assert repr(found) == repr(whole)
+    else:  # rows before the wrong one may have come
+        assert repr(found[: len(whole)]) == repr(whole)
+
+
+def test_long_line_comes_in_chunks_while_rows_before_it_are_known_to_arrive() -> None:
+    rows = [["Berlin", str(number)] for number in range(100_000)]
+    response = SqlResponse(WHAT)
+    data = lines(SCHEMA, {"data": rows})
+    columns, begun = list(response.feed(data[:-99]))
+    assert isinstance(columns, SqlColumns)
+    assert begun == SqlChunk([])
+    chunks = [event.rows for event in response.feed(data[-99:]) if isinstance(event, SqlChunk)]
+    assert max(map(len, chunks)) == CHUNK_ROWS
+    assert [row for chunk in chunks for row in chunk] == rows
+
+
+def test_line_beyond_the_limit_names_paging_as_the_way_out() -> None:
+    response = SqlResponse("data query", max_line_bytes=2**20)
+    with pytest.raises(PlatformProtocolError, match=r"more than 1 MB.*page_by.*fewer columns"):
+        [*response.feed(lines(SCHEMA) + b"x" * (2**20 + 1))]

@@ -1,4 +1,4 @@
-"""Whether a query has a limit of its own, read from its tokens, in two readings of one rule."""
+"""Whether a query has a limit of its own, in two readings of one rule."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.data_api.row_limits import (
+from airflow_provider_platform.client.data_api.statements import (
     DEFAULT_LIMIT,
     MAXIMUM_LIMIT,
     RowLimits,
-    has_limit,
+    own_limit,
+    why_not_a_query,
 )
-from airflow_provider_platform.client.data_api.unsupported_sql import why_not_a_query
 from airflow_provider_platform.sandbox.data_api import limits as of_the_sandbox
 
 LIMITED = [
@@ -31,7 +31,6 @@ LIMITED = [
     "SELECT $$ ( $$ FROM b LIMIT 5",
     "SELECT $tag$ it's $$ ( $tag$ FROM b LIMIT 5",
     'SELECT "a""(" FROM b LIMIT 5',
-    "SELECT `(` FROM b LIMIT 5",
     "SELECT /* /* ( */ ( */ a FROM b LIMIT 5",
     "SELECT a FROM b LIMIT (5)",
     "SELECT a FROM b LIMIT $1",
@@ -67,7 +66,7 @@ UNLIMITED = [
 
 @pytest.mark.parametrize("sql", LIMITED)
 def test_limit_of_the_query_is_found(sql: str) -> None:
-    assert has_limit(sql)
+    assert own_limit(sql)[0] is True
     assert "the service's maximum for a query with a LIMIT" in str(
         RowLimits().why_cut(sql, MAXIMUM_LIMIT)
     )
@@ -75,7 +74,7 @@ def test_limit_of_the_query_is_found(sql: str) -> None:
 
 @pytest.mark.parametrize("sql", UNLIMITED)
 def test_query_without_a_limit_has_none(sql: str) -> None:
-    assert not has_limit(sql)
+    assert own_limit(sql)[0] is False
     assert "has LIMIT" not in str(RowLimits().why_cut(sql, 2_000))
     assert "the service's maximum for a query without a LIMIT" in str(
         RowLimits().why_cut(sql, DEFAULT_LIMIT)
@@ -103,6 +102,21 @@ def test_reason_quotes_a_limit_that_is_a_number(sql: str, number: int | None) ->
     assert "2000 is a round number" in said
     assert ("although" in said) == (number is not None)
     assert number is None or f"although the query has LIMIT {number}." in said
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT `a` FROM b", "SELECT `a` FROM b LIMIT 50000", "SHOW TABLES"]
+)
+def test_either_row_limit_counts_if_the_query_cannot_be_parsed(sql: str) -> None:
+    assert own_limit(sql) == (None, None)
+    for limits, counts in (
+        (RowLimits(), (DEFAULT_LIMIT, MAXIMUM_LIMIT, 3_000)),
+        (RowLimits(default=777), (777, MAXIMUM_LIMIT, 3_000)),
+        (RowLimits(default=777, maximum=888), (777, 888)),
+    ):
+        assert all(limits.why_cut(sql, count) for count in counts)
+        assert limits.why_cut(sql, 7) is None
+    assert RowLimits(default=777, maximum=888).why_cut(sql, 3_000) is None
 
 
 PLAIN, OF_50000, OF_20000 = "SELECT a FROM b", "SELECT a FROM b LIMIT 50000", "SELECT 1 LIMIT 20000"
@@ -156,9 +170,7 @@ def test_cut_is_reported_unless_the_query_has_a_smaller_limit(
 NOISE = st.sampled_from(
     [" ", "\n", "\t", " -- LIMIT 5 '\n", "/* limit 5 ( */", "/* a */ /* 'b */", " \n-- )\n"]
 )
-VALUES = st.sampled_from(
-    ["a", "'LIMIT 5'", "'it''s (limit 5'", '"LIMIT 5"', '"a ("', "`limit 5`", "1.5", "b.c"]
-)
+VALUES = st.sampled_from(["a", "'LIMIT 5'", "'it''s (limit 5'", '"LIMIT 5"', '"a ("', "1.5", "b.c"])
 
 
 @st.composite
@@ -186,13 +198,13 @@ def queries(draw: st.DrawFn, depth: int = 0) -> tuple[str, bool]:
 @given(queries())
 def test_client_and_sandbox_find_the_same_limit(query: tuple[str, bool]) -> None:
     sql, limited = query
-    assert has_limit(sql) == limited, sql
-    assert has_limit(f"({sql}\n);") == limited, sql
+    assert own_limit(sql)[0] is limited, sql
+    assert own_limit(f"({sql}\n);")[0] is limited, sql
     assert of_the_sandbox.has_limit(sql) == limited, sql
     assert why_not_a_query(sql) is None
 
 
 @given(st.text(alphabet="limtLIMT 5()'\"`$-/*;\\e\n", max_size=60))
 def test_any_text_is_read_without_an_error(text: str) -> None:
-    has_limit(text)
+    own_limit(text)
     why_not_a_query(text)
