@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     chat_end_to_end,
     chat_fold,
+    first_connection,
     frames,
     herd,
     import_cost,
@@ -17,6 +18,7 @@ from benchmarks import (
 BENCHMARKS = {
     "chat_end_to_end": chat_end_to_end.main,
     "chat_fold": chat_fold.main,
+    "first_connection": first_connection.main,
     "frames": frames.main,
     "herd": herd.main,
     "import_cost": import_cost.main,

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
-from airflow_provider_platform.client.http.stream import Stream
 from airflow_provider_platform.client.http.transport import Transport
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
@@ -30,6 +29,7 @@ from airflow_provider_platform.client.operations.program import (
     Sleep,
     as_program,
 )
+from airflow_provider_platform.client.wire import Stream
 
 T = TypeVar("T")
 

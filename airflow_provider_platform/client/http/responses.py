@@ -23,6 +23,7 @@ from airflow_provider_platform.client.formats.json_text import (
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
+    CHAT_ABORT,
     chat_error,
     data_call_error,
     data_error,
@@ -30,17 +31,37 @@ from airflow_provider_platform.client.http.api_errors import (
     is_html_type,
     management_error,
     own_error,
+    rpc_error,
     service_message,
 )
-from airflow_provider_platform.client.http.response_size import refuse_too_many
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.client.operations.program import DataRefusal
 
 T = TypeVar("T")
 
 ADDRESSES = frozenset({"deploymentUrl", "apiUrl"})
 """Fields that later calls use as their address. A password may be a word of a host's name."""
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""The most bytes of a response that has a model and is not a list."""
+MAX_LIST_BYTES = 16 * 1024 * 1024
+"""The most bytes of a page of a list, and of a response without a model."""
+MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+MAX_DESCRIBED_CONTAINERS = 200_000
+MAX_CONTAINERS = 1_000_000
+"""The most lists and objects of a response. Each is a few bytes of text, but takes a hundred bytes
+of memory, and most of the time of parsing."""
+
+
+def max_bytes(operation: Operation[Any]) -> int:
+    """Return how many bytes a response of the operation may have after decoding."""
+    if operation.binary:
+        return MAX_DOWNLOAD_BYTES
+    answer: Any = operation.answer
+    is_list = isinstance(answer, type) and issubclass(answer, Page)
+    return MAX_LIST_BYTES if is_list or not operation.described else MAX_RESPONSE_BYTES
 
 
 def read_response(
@@ -71,7 +92,7 @@ def read_response(
         return cast("T", body)
     if not body.strip():
         return _read_nothing(operation, status, open_ended=open_ended)
-    refuse_too_many(operation, body)
+    _refuse_too_many(operation, body)
     value = json_value(name, headers, body, described=operation.described)
     if open_ended and type(value) in (int, float):
         raise _perhaps_cut(name)
@@ -98,6 +119,18 @@ def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> 
         raise PlatformTransportError(
             f"{name.action}: the response is empty.", where=name.where
         ) from None
+
+
+def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:
+    """Raise PlatformProtocolError if a JSON body has too many lists and objects to read it."""
+    name = operation.request_name
+    most = MAX_DESCRIBED_CONTAINERS if operation.described else MAX_CONTAINERS
+    if len(body) > most and body.count(b"[") + body.count(b"{") > most:
+        raise PlatformProtocolError(
+            f"{name.action}: the response was not read, because it contains more than {most} "
+            "lists and objects.",
+            where=name.where,
+        )
 
 
 def _perhaps_cut(name: RequestName) -> PlatformTransportError:
@@ -155,6 +188,25 @@ def read_data_document(
         ) from error
     said = own_error(status, body) if isinstance(document, dict) else None
     return document if said is None else DataRefusal(status, said)
+
+
+def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:
+    """Raise PlatformError unless the response to an abort request confirms the stop: only 204
+    does."""
+    name = CHAT_ABORT
+    refuse_redirect(name, status, headers)
+    if status == 204:
+        return
+    if status >= 400:
+        raise chat_error(name, status, headers, body, now=now, aborts=True)
+    value = json_value(name, headers, body) if body.strip() else None
+    if isinstance(value, dict) and value.get("error"):
+        raise rpc_error(value["error"], name.where)
+    raise PlatformProtocolError(
+        f"{name.action}: the run may continue, because the service answered {status} and only 204 "
+        "confirms the stop.",
+        where=name.where,
+    )
 
 
 def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) -> None:

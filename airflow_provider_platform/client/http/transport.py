@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-import httpx
 from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client.config import PlatformConfig
@@ -22,20 +21,8 @@ from airflow_provider_platform.client.errors import (
     RequestName,
 )
 from airflow_provider_platform.client.http import responses
-from airflow_provider_platform.client.http.abort_response import read_abort
 from airflow_provider_platform.client.http.api_errors import CHAT_ABORT, CHAT_STREAM, DATA_QUERY
-from airflow_provider_platform.client.http.connection_errors import translated
-from airflow_provider_platform.client.http.connection_pool import Connections
-from airflow_provider_platform.client.http.requests import json_body, query_pairs
-from airflow_provider_platform.client.http.response_size import (
-    MAX_ERROR_BYTES,
-    MAX_LIST_BYTES,
-    max_bytes,
-    read_body,
-)
 from airflow_provider_platform.client.http.retry import tenacity_policy
-from airflow_provider_platform.client.http.stream import Stream
-from airflow_provider_platform.client.http.tls_and_proxy import system_proxy_passwords
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import (
@@ -48,6 +35,15 @@ from airflow_provider_platform.client.operations.program import (
     steady_clock,
 )
 from airflow_provider_platform.client.operations.secret_names import may_hold_secrets, secrets_in
+from airflow_provider_platform.client.wire import (
+    Connections,
+    OpenResponse,
+    Stream,
+    json_body,
+    query_pairs,
+    system_proxy_passwords,
+    translated,
+)
 
 T = TypeVar("T")
 
@@ -57,7 +53,6 @@ Mask = Callable[[list[str]], Awaitable[None]]
 """Called with each secret that is sent or received for the first time, before the caller can use
 it."""
 
-CONNECT_TIMEOUT = 30.0
 LEAST_SECONDS = 1.0
 LARGE_BYTES = 256 * 1024
 """A larger response is parsed in another thread."""
@@ -147,11 +142,11 @@ class Transport:
             url,
             headers=headers,
             body=effect.body,
-            limit=MAX_ERROR_BYTES,
+            limit=responses.MAX_ERROR_BYTES,
             name=CHAT_ABORT,
             seconds=effect.timeout,
         )
-        read_abort(answered.status, answered.headers, answered.body, now=self.clock())
+        responses.read_abort(answered.status, answered.headers, answered.body, now=self.clock())
 
     async def open_stream(self, effect: OpenStream) -> Stream:
         """Send a chat request and check the head of its response. The caller reads the body."""
@@ -189,7 +184,7 @@ class Transport:
                 "Accept": "application/json",
             },
             body=effect.body,
-            limit=MAX_LIST_BYTES,
+            limit=responses.MAX_LIST_BYTES,
             name=effect.name,
             seconds=effect.timeout,
             repeatable=effect.repeatable,
@@ -209,26 +204,20 @@ class Transport:
         check: Callable[..., None],
         repeatable: bool = False,
     ) -> Stream:
-        content = json_body(name, body)
         async with translated(name, url, seconds):
-            response = await self.connections.send(
-                self.config,
+            response = await self._send(
+                name,
                 "POST",
                 url,
-                content=content,
-                headers={
-                    **headers,
-                    "Accept": "application/json",
-                    "Content-Type": "application/json",
-                },
-                connect_timeout=_connect_timeout(seconds),
+                headers={**headers, "Accept": "application/json"},
+                body=body,
+                seconds=seconds,
                 repeatable=repeatable,
             )
             try:
-                said, (status, got) = b"", (response.head.status_code, response.head.headers)
-                if status >= 300:
-                    said = await read_body(name, response, MAX_ERROR_BYTES, cut=True)
-                check(name, status, got, said, now=self.clock())
+                failed = response.status >= 300
+                said = await response.read(name, responses.MAX_ERROR_BYTES) if failed else b""
+                check(name, response.status, response.headers, said, now=self.clock())
             except BaseException:
                 await response.aclose()
                 raise
@@ -246,7 +235,7 @@ class Transport:
             },
             params=operation.query,
             body=operation.body,
-            limit=max_bytes(operation),
+            limit=responses.max_bytes(operation),
             name=operation.request_name,
             seconds=self._seconds_until(deadline),
             repeatable=operation.repeatable,
@@ -280,31 +269,50 @@ class Transport:
         repeatable: bool = False,
     ) -> _Answered:
         seconds = seconds or self.config.request_timeout
+        async with translated(name, url, seconds):
+            response = await self._send(
+                name,
+                method,
+                url,
+                headers=headers,
+                body=body,
+                seconds=seconds,
+                repeatable=repeatable,
+                params=params,
+            )
+            try:
+                answer = await response.read(name, limit)
+            finally:
+                await response.aclose()
+        return _Answered(response.status, response.headers, answer, response.is_open_ended)
+
+    async def _send(
+        self,
+        name: RequestName,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Any,
+        seconds: float,
+        repeatable: bool,
+        params: Mapping[str, Any] | None = None,
+    ) -> OpenResponse:
         content = None if method == "GET" and body is None else json_body(name, body)
         if body is not None:
             headers = {**headers, "Content-Type": "application/json"}
-        elif content is not None:
-            headers = {
-                **headers,
-                "Content-Length": "0",
-            }  # some front ends answer 411 if it is missing
-        async with translated(name, url, seconds):
-            response = await self.connections.send(
-                self.config,
-                method,
-                url,
-                params=query_pairs(params),
-                headers=headers,
-                content=content,
-                connect_timeout=_connect_timeout(seconds),
-                repeatable=repeatable,
-            )
-            try:
-                head = response.head
-                answer = await read_body(name, response, limit, cut=head.status_code >= 300)
-            finally:
-                await response.aclose()
-            return _Answered(head.status_code, head.headers, answer, response.is_open_ended)
+        elif content is not None:  # some front ends answer 411 if it is missing
+            headers = {**headers, "Content-Length": "0"}
+        return await self.connections.send(
+            self.config,
+            method,
+            url,
+            headers=headers,
+            content=content,
+            seconds=seconds,
+            repeatable=repeatable,
+            params=query_pairs(params),
+        )
 
     def _seconds_until(self, deadline: float | None) -> float:
         """Return the seconds that one request may take. The last request before a deadline has at
@@ -326,7 +334,7 @@ class _Answered:
     """A response before parsing; `open_ended` as in `responses.read_response`."""
 
     status: int
-    headers: httpx.Headers
+    headers: Mapping[str, str]
     body: bytes
     open_ended: bool
 
@@ -346,9 +354,3 @@ def _read(
     )
     searched = not operation.binary and may_hold_secrets(answered.body)
     return answer, list(secrets_in(answer)) if searched else []
-
-
-def _connect_timeout(seconds: float) -> float:
-    """Return a little less than the whole time, so that a connection that was never made is
-    reported as such."""
-    return min(CONNECT_TIMEOUT, seconds * 0.9)

@@ -62,20 +62,10 @@ async def rows(client: AsyncPlatformClient) -> int:
 
 
 async def read(kind: str, url: str) -> dict[str, Any]:
-    turns = 0
-    over = asyncio.Event()
-
-    async def take_turns() -> None:
-        nonlocal turns
-        while not over.is_set():
-            turns += 1
-            await asyncio.sleep(0)
-
     config = config_for(url, data_api_url=url, max_attempts=1)
     async with AsyncPlatformClient(config) as client:
         await client.run(GET)  # what a first call loads and opens does not count
         before = peak_megabytes()
-        others = asyncio.create_task(take_turns())
         try:
             if kind == "rows":
                 outcome: Any = await rows(client)
@@ -84,9 +74,7 @@ async def read(kind: str, url: str) -> dict[str, Any]:
             outcome = outcome if isinstance(outcome, int) else type(outcome).__name__
         except PlatformError as error:
             outcome = f"{type(error).__name__}: {error}"
-        over.set()
-        await others
-    return {"outcome": outcome, "megabytes": peak_megabytes() - before, "turns": turns}
+    return {"outcome": outcome, "megabytes": peak_megabytes() - before}
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
+from airflow_provider_platform.client import wire
 from airflow_provider_platform.client.errors import PlatformTransportError
-from airflow_provider_platform.client.http import tls_and_proxy as network
 from tests.unit.client.http.calls import GET, POST, Run, config_for, reading
 from tests.unit.client.http.http_server import answer, serving
 
@@ -36,9 +36,9 @@ def bundle(authority: trustme.CA, tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def fresh_contexts() -> Iterator[None]:
-    network._context.cache_clear()
+    wire._context.cache_clear()
     yield
-    network._context.cache_clear()
+    wire._context.cache_clear()
 
 
 def certified(authority: trustme.CA, name: str = "127.0.0.1", **options: Any) -> ssl.SSLContext:
@@ -116,7 +116,7 @@ def test_clients_of_plain_addresses_share_one_context(
         made.append("a context")
         return make(kind, *args, **options)
 
-    network.unused_context.cache_clear()
+    wire._plain_context.cache_clear()
     monkeypatch.setattr(ssl.SSLContext, "__new__", counted)
     for _ in range(3):
         with serving(answer(body=b"[1]")) as server:

@@ -174,15 +174,35 @@ def test_chunks_that_stop_before_the_last_one_are_a_broken_result(
 GZIP = b"Content-Encoding: gzip\r\n"
 
 
-def test_all_members_of_a_compressed_result_are_read(rows_of: Callable[..., Any]) -> None:
-    body = gzip.compress(SCHEMA + THREE) + gzip.compress(TEN[len(THREE) :])
-    for respond in (
-        streamed(body, headers=GZIP),
-        streamed(*(body[at : at + 1] for at in range(len(body))), headers=GZIP),
-    ):
-        with serving(respond) as server:
-            came, rows = rows_of(server)
-        assert (len(came), rows.truncated) == (10, False)
+def test_compressed_result_is_read_byte_by_byte(rows_of: Callable[..., Any]) -> None:
+    body = gzip.compress(SCHEMA + TEN)
+    respond = streamed(*(body[at : at + 1] for at in range(len(body))), headers=GZIP)
+    with serving(respond) as server:
+        came, rows = rows_of(server)
+    assert (len(came), rows.truncated) == (10, False)
+
+
+@pytest.mark.parametrize(
+    "more", [gzip.compress(TEN[len(THREE) :]), b"?", b"\0"], ids=["member", "junk", "zero"]
+)
+def test_compressed_result_that_continues_after_its_end_is_broken(
+    rows_of: Callable[..., Any], more: bytes
+) -> None:
+    """A second gzip member has rows that httpx would drop."""
+    respond = streamed(gzip.compress(SCHEMA + THREE), more, headers=GZIP)
+    with serving(respond) as server, pytest.raises(PlatformTransportError, match="continues after"):
+        rows_of(server)
+
+
+@pytest.mark.parametrize("framing", [streamed, open_ended])
+def test_compressed_result_that_is_cut_anywhere_is_broken(
+    rows_of: Callable[..., Any], framing: Any
+) -> None:
+    body = gzip.compress(SCHEMA + THREE, mtime=0)
+    for size in range(1, len(body)):
+        cut = pytest.raises(PlatformTransportError, match="ends inside its compressed data")
+        with serving(framing(body[:size], headers=GZIP)) as server, cut:
+            rows_of(server, max_attempts=1)
 
 
 @pytest.mark.parametrize("framing", [streamed, open_ended])
@@ -201,8 +221,8 @@ def test_request_is_repeated_if_its_compressed_response_is_cut_at_a_flush(run: R
     packer = zlib.compressobj(wbits=31)
     body = packer.compress(b"[1]") + packer.flush(zlib.Z_SYNC_FLUSH)
     packed = {"Content-Encoding": "gzip"}
-    two = gzip.compress(b"[1,") + gzip.compress(b"2]")
-    with serving(answer(body=body, headers=packed), answer(body=two, headers=packed)) as server:
+    whole = gzip.compress(b"[1,2]")
+    with serving(answer(body=body, headers=packed), answer(body=whole, headers=packed)) as server:
         assert run(config_for(server), GET) == [1, 2]
     assert len(server.requests) == 2
 
@@ -252,6 +272,13 @@ def test_content_encoding_that_was_not_requested_is_a_protocol_error(
             run(config_for(server), reading({}))
     assert len(server.requests) == 3
     assert server.requests[0].headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("coding", ["X-GZip", "identity, gzip"])
+def test_other_names_of_gzip_are_read(run: Run, coding: str) -> None:
+    respond = answer(body=gzip.compress(b"[1]"), headers={"Content-Encoding": coding})
+    with serving(respond) as server:
+        assert run(config_for(server), GET) == [1]
 
 
 def test_error_status_counts_in_an_unknown_content_encoding(run: Run) -> None:

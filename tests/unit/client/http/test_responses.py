@@ -21,7 +21,6 @@ from airflow_provider_platform.client.errors import (
     PlatformRateLimitError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.abort_response import read_abort
 from airflow_provider_platform.client.http.api_errors import (
     CHAT_STREAM,
     error_for_status,
@@ -29,6 +28,7 @@ from airflow_provider_platform.client.http.api_errors import (
 )
 from airflow_provider_platform.client.http.responses import (
     check_stream_start,
+    read_abort,
     read_response,
 )
 from airflow_provider_platform.client.http.retry import cannot_have_been_processed, is_transient

@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     from_payload,
 )
-from airflow_provider_platform.client.http import response_size
+from airflow_provider_platform.client.http import responses
 from airflow_provider_platform.client.management.reports.placements import (
     DisconnectReportFromWorkbookInput,
 )
@@ -153,15 +153,6 @@ def test_redirects_are_not_followed(run: Run, status: int) -> None:
     assert other.requests == []
 
 
-def test_redirect_to_an_invalid_address_is_a_wrong_address(run: Run) -> None:
-    with serving() as server:
-        server.answers += [answer(302, b"", {"Location": "http://[::1"})] * 3
-        for work in (GET, abort("c1", None), reading({})):
-            with pytest.raises(PlatformAddressError, match="answered 302, a redirect to http:"):
-                run(config_for(server), work)
-    assert len(server.requests) == 3
-
-
 def test_typed_results_contain_no_credential_of_the_connection(run: Run) -> None:
     text = json.dumps({"data": [], "items": [{"id": 1, "name": f"is {TOKEN}", TOKEN: [KEY]}]})
     with serving(answer(body=text.encode()), answer(body=text.encode())) as server:
@@ -203,7 +194,7 @@ def test_repeated_delete_that_finds_nothing_succeeds(run: Run) -> None:
 
 
 def test_too_long_response_is_a_protocol_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_size, "MAX_LIST_BYTES", 1000)
+    monkeypatch.setattr(responses, "MAX_LIST_BYTES", 1000)
     too_long = pytest.raises(
         PlatformProtocolError, match="API call: the response is larger than 1000 by"
     )

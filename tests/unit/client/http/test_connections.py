@@ -1,5 +1,8 @@
-"""Which connection a request goes out on: kept ones are used as long as the service keeps them, and
-what the closing of one does to a request is no failure of the service."""
+"""Which connection a request uses.
+
+A request that can be sent twice uses a kept connection, and survives its closing. A request that
+must not be sent twice opens a connection of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http import connection_pool
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.management.dbt_sync.run import wait
 from airflow_provider_platform.client.operations.program import (
@@ -41,14 +43,15 @@ if TYPE_CHECKING:
 
 __all__ = ["authority", "bundle"]
 
+WAIT = 10.0
+
 
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`idle(seconds)`: connections have been idle for so long, by every clock that measures it."""
+    """`idle(seconds)`: connections have been idle for so long."""
     passed = [0.0]
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0], time=time.time)
     monkeypatch.setattr(httpcore._async.http11, "time", clock)  # type: ignore[attr-defined]
-    monkeypatch.setattr(connection_pool, "time", clock)
 
     def advance(seconds: float) -> None:
         passed[0] += seconds
@@ -65,12 +68,14 @@ def calls(*operations: Any, pause: Any = lambda: None) -> Program[list[Any]]:
     return outcomes
 
 
-@pytest.mark.parametrize("seconds", [5.5, 600.0])
-def test_polls_share_one_connection(run: Run, idle: Any, seconds: float) -> None:
+@pytest.mark.parametrize(("seconds", "connections"), [(5.5, 1), (55.0, 1), (65.0, 6)])
+def test_polls_within_a_minute_share_one_connection(
+    run: Run, idle: Any, seconds: float, connections: int
+) -> None:
     with keeping() as server:
         polls = calls(*[GET] * 6, pause=lambda: idle(seconds))
         assert run(config_for(server), polls) == [[1]] * 6
-    assert [len(one.requests) for one in server.connections] == [6]
+    assert len(server.connections) == connections
 
 
 def test_polls_share_one_handshake(
@@ -78,19 +83,19 @@ def test_polls_share_one_handshake(
 ) -> None:
     with keeping(tls=certified(authority)) as server:
         config = config_for(server, ca_bundle=str(bundle))
-        run(config, calls(*[GET] * 4, pause=lambda: idle(60.0)))
+        run(config, calls(*[GET] * 4, pause=lambda: idle(55.0)))
     assert len(server.connections) == 1
 
 
-def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
-    """The start, which must not be sent twice, and the polls that follow it."""
+def test_polls_of_a_wait_share_one_connection(run: Run, idle: Any) -> None:
+    """The start, which must not be sent twice, has another."""
 
     def status(connection: Connection, request: bytes) -> bytes:
         body = (
             b'{"status":"RUNNING"}' if len(connection.requests) < 5 else b'{"status":"COMPLETED"}'
         )
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        idle(60.0)
+        idle(55.0)
         return head % len(body) + body
 
     def start_and_wait() -> Program[Any]:
@@ -101,7 +106,7 @@ def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
 
     with keeping(status) as server:
         assert run(config_for(server), start_and_wait()).sync_job_id == "job"
-    assert len(server.connections) == 1
+    assert [one.requests[0][:4] for one in server.connections] == ["POST", "GET "]
 
 
 def test_cookies_are_sent_only_to_the_service_that_set_them(run: Run) -> None:
@@ -183,17 +188,20 @@ def test_new_connection_that_breaks_is_a_failure(run: Run) -> None:
 
 
 def test_unrepeatable_call_is_sent_once(run: Run) -> None:
-    with keeping(vanish=[1, 1]) as server, pytest.raises(PlatformTransportError) as caught:
+    with keeping(vanish=[1, 0]) as server, pytest.raises(PlatformTransportError) as caught:
         run(config_for(server), calls(GET, POST))
     assert caught.value.processed is None
     assert server.requests.count("POST /api/v1/x") == 1
 
 
-def test_unrepeatable_call_is_not_sent_on_an_old_connection(run: Run, idle: Any) -> None:
-    with keeping(vanish=[1]) as server:
-        posted = run(config_for(server), calls(GET, POST, pause=lambda: idle(5.0)))
-    assert posted == [[1]] * 2
-    assert [one.requests for one in server.connections] == [["GET /api/v1/x"], ["POST /api/v1/x"]]
+def test_unrepeatable_calls_never_use_a_connection_that_was_used_before(run: Run) -> None:
+    with keeping(vanish=[1, 1, 1, 1]) as server:
+        assert run(config_for(server), calls(GET, POST, POST, POST)) == [[1]] * 4
+        assert all(one.ended.wait(WAIT) for one in server.connections[1:])
+    assert [one.requests for one in server.connections] == [
+        ["GET /api/v1/x"],
+        *[["POST /api/v1/x"]] * 3,
+    ]
 
 
 STREAMED = (
@@ -222,20 +230,22 @@ def test_polls_of_a_thread_share_one_connection(run: Run, idle: Any) -> None:
 
 
 @pytest.mark.parametrize("repeatable", [True, False])
-def test_only_a_repeatable_stream_survives_a_connection_that_closes_at_reuse(
-    run: Run, repeatable: bool
-) -> None:
+def test_stream_does_not_fail_if_a_connection_closes_at_reuse(run: Run, repeatable: bool) -> None:
+    """A repeatable request is sent again; any other does not use that connection."""
+
     def looks() -> Program[bytes]:
         yield from look(repeatable=True)
         return (yield from look(repeatable=repeatable))
 
     with keeping(lambda *_: STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n", vanish=[1]) as server:
-        if repeatable:
-            assert run(config_for(server), looks()) == b"{}\n"
-        else:
-            with pytest.raises(PlatformTransportError):
-                run(config_for(server), looks())
+        assert run(config_for(server), looks()) == b"{}\n"
     assert len(server.requests) == (3 if repeatable else 2)
+
+
+def test_unrepeatable_stream_is_sent_once(run: Run) -> None:
+    with keeping(vanish=[0]) as server, pytest.raises(PlatformTransportError):
+        run(config_for(server), look(repeatable=False))
+    assert len(server.requests) == 1
 
 
 def test_one_client_makes_many_calls_at_once() -> None:
