@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_platform.sandbox.demo.airflow_home import isolated
-from airflow_provider_platform.sandbox.demo.checkout import PARAMETERS
+from airflow_provider_platform.sandbox.demo.dag_runs import isolated
+from airflow_provider_platform.sandbox.demo.home import PARAMETERS
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = PROJECT / "example_dags"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.sandbox.demo.airflow_home import isolated
+from airflow_provider_platform.sandbox.demo.dag_runs import isolated
 
 TESTS = Path(__file__).parent
 AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.sandbox.demo.airflow_home import isolated
-from airflow_provider_platform.sandbox.demo.processes import running
+from airflow_provider_platform.sandbox.demo.airflow_ui import running
+from airflow_provider_platform.sandbox.demo.dag_runs import isolated
 from tests.browser.demo_ui import DemoUi, demo_and_ui
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from airflow_provider_platform.sandbox.demo.processes import running
+from airflow_provider_platform.sandbox.demo.airflow_ui import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,6 +161,5 @@ def demo_and_ui(folder: Path) -> Iterator[DemoUi]:
 
 def write_settings(home: Path) -> None:
     """Have each process of Airflow set the variables of the settings when it starts."""
-    (home / "config").mkdir()
     file = home / "config" / "airflow_local_settings.py"
-    file.write_text(f"import os\n\n__all__ = ()\nos.environ |= {QUICK_SETTINGS}\n")
+    file.write_text(f"{file.read_text()}\nimport os\n\nos.environ |= {QUICK_SETTINGS}\n")

@@ -65,9 +65,7 @@ def take(page: Page, path: Path) -> None:
 def test_demo_prints_answer_rows_and_chart_at_the_end(
     page: Page, demo_ui: DemoUi, pictures: Path
 ) -> None:
-    report, _, _ = demo_ui.printed[demo_ui.printed.index("Tasks (the run") :].partition(
-        "\nWhat to do next"
-    )
+    report, _, _ = demo_ui.printed[demo_ui.printed.index("Tasks (the run") :].partition("\nNext: ")
     page.set_content(TERMINAL.format(escape(report)))
     terminal = page.locator("pre")
     expect(terminal).to_contain_text("Revenue by country")

@@ -136,3 +136,37 @@ def test_every_test_process_has_an_airflow_of_its_own(airflow_home):
     assert str(airflow_home) in conf.get("database", "sql_alchemy_conn")
     assert not conf.getboolean("core", "load_examples")
     assert Path(os.environ["AIRFLOW_HOME"]) == airflow_home
+
+
+def test_task_instances_are_announced_before_they_run(airflow_db, tmp_path):
+    started = []
+    run = dag_runs.run_dag(chain(), starting=lambda ti: started.append(ti.task_id))
+    assert run.state == "success"
+    assert started == ["zero", "a_sum"]
+
+
+def test_environment_of_an_own_airflow_inherits_no_airflow_settings():
+    callers = {
+        "AIRFLOW_HOME": "/srv/airflow",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://production/airflow",
+        "AIRFLOW_CONN_PLATFORM_DEFAULT": "platform://production",
+        "_AIRFLOW_PARSING_CONTEXT_DAG_ID": "other",
+        "PATH": "/usr/bin",
+    }
+
+    variables = dag_runs.isolated(callers, Path("/home"), Path("/dags"))
+
+    assert "production" not in str(variables)
+    assert variables["AIRFLOW_HOME"] == "/home"
+    assert variables["AIRFLOW__CORE__DAGS_FOLDER"] == "/dags"
+    assert variables["AIRFLOW__CORE__LOAD_EXAMPLES"] == "False"
+    assert variables["PATH"] == "/usr/bin"
+
+
+def test_loopback_addresses_bypass_the_callers_proxies():
+    callers = {"HTTP_PROXY": "http://proxy:3128", "no_proxy": "intranet"}
+
+    variables = dag_runs.isolated(callers, Path("/home"), Path("/dags"))
+
+    assert variables["HTTP_PROXY"] == "http://proxy:3128"
+    assert variables["no_proxy"] == variables["NO_PROXY"] == "intranet,127.0.0.1,localhost,::1"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.sandbox.demo.checkout import PARAMETERS
+from airflow_provider_platform.sandbox.demo.home import PARAMETERS
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun

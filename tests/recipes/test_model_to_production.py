@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.sandbox.demo import dag_runs
-from airflow_provider_platform.sandbox.demo.checkout import PARAMETERS
+from airflow_provider_platform.sandbox.demo.home import PARAMETERS
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from airflow_provider_platform.sandbox.demo.airflow_home import isolated
+from airflow_provider_platform.sandbox.demo.dag_runs import isolated
 from tests.system.airflow_keeper import API_SERVER_WANTED
 from tests.system.airflow_processes import AirflowProcesses, kill
 

@@ -16,7 +16,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.sandbox.demo.processes import running
+from airflow_provider_platform.sandbox.demo.airflow_ui import running
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox

@@ -19,7 +19,7 @@ POINTERS = re.compile(
     rf"|(?<![\w./-])/?(?:{'|'.join(OWN_FOLDERS)})/[\w./-]+"
     r"|\bMakefile\b|\bpyproject\.toml\b"
 )
-KNOWS_THE_CLONE = PACKAGE / "sandbox" / "demo" / "checkout.py"
+KNOWS_THE_CLONE = PACKAGE / "sandbox" / "demo" / "home.py"
 """Says `make demo` in a clone only."""
 FILES = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html"), *(PROJECT / "example_dags").glob("*.py")]
 

@@ -1,187 +1,207 @@
-"""``python -m airflow_provider_platform.sandbox.demo``: an example DAG from end to end.
+"""``python -m airflow_provider_platform.sandbox.demo [NAME]``: an example DAG from end to end.
 
-The sandbox and Airflow each run in a process of their own and are stopped at the end, on Ctrl-C
-too. What is kept lies in ``.demo`` of the checkout, or of the folder that it is run in: Airflow's
-home with its metadata database and logs, and what the sandbox remembers. The next demo goes on from
-it, unless ``--fresh`` is given. `airflow_ui` starts the UI with what is kept there.
+Sandbox and Airflow both run in this one process: `DAG.test` runs the tasks, deferred ones too, and
+writes the DAG run to a metadata database. The folder ``.demo`` keeps the database, the logs and the
+sandbox's state. `airflow_ui` shows them.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
+import threading
 import time
-from contextlib import closing
-from importlib.util import find_spec
-from typing import Any
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-from airflow_provider_platform.sandbox.demo.airflow_home import kept
-from airflow_provider_platform.sandbox.demo.airflow_log import Unfolded, read_line
-from airflow_provider_platform.sandbox.demo.checkout import (
+from airflow_provider_platform.sandbox.demo import dag_runs
+from airflow_provider_platform.sandbox.demo.home import (
+    CONN_IDS,
     DAG_ID,
     DEMO_COMMAND,
-    DEMO_DAGS,
+    EXAMPLES,
     FOLDER,
-    FRESH_COMMAND,
     HOME,
-    PARAMETERS,
     UI_COMMAND,
-    dag_file,
-    menu,
+    DemoError,
+    examples,
+    prepared,
     shown,
 )
-from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
-from airflow_provider_platform.sandbox.demo.processes import (
-    DemoError,
-    only_one,
-    running,
-    running_sandbox,
-    stop_on_signals,
-    write_connection,
-)
-from airflow_provider_platform.sandbox.demo.run_report import report
-from airflow_provider_platform.sandbox.demo.task_log_writer import TaskLogWriter
+from airflow_provider_platform.sandbox.demo.report import report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LOG = FOLDER / "airflow.log"
 
 
 def main() -> int:
-    """Run the demo; the exit code is 0 when the DAG run has succeeded."""
-    options = _options()
+    """Run the demo. The exit code is 0 if the DAG run has succeeded."""
+    dag_id = _options().dag
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    stop_on_signals()
-    started = time.monotonic()
+        stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
+    gc.disable()  # the process ends with the run; looking for garbage took an eighth of its time
+    began = time.monotonic()
+    file = EXAMPLES / f"{dag_id}.py"
     try:
-        with only_one(FOLDER):
-            if options.fresh:
-                _forget()
-            with running_sandbox(FOLDER) as sandbox:
-                print(f"Sandbox   {sandbox['url']}, a platform in one process with sample data,")
-                print("          until the demo ends")
-                run = _run_dag(options.dag, sandbox["connection"])
+        with prepared() as (sandbox, new):
+            print(f"Sandbox   {sandbox.url}, a platform in this process with sample data")
+            print(f"Airflow   home {shown(HOME)}, connection platform_default")
+            print(f"DAG       {shown(file)}")
+            print(f"\nStarting Airflow{', and making its database' if new else ''} ...")
+            for conn_id in CONN_IDS:  # trigger code in this process cannot read the database
+                os.environ[f"AIRFLOW_CONN_{conn_id.upper()}"] = sandbox.connection_json()
+            run = _run(file)
     except DemoError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("\nStopped; nothing is left running.", file=sys.stderr)
-        return 130
-    print(f"\n{report(run)}\n\n{_next_steps(options.dag, sandbox['url'])}\n")
+    print(f"\n{report(run)}\n")
+    print(f"Next: {UI_COMMAND} starts Airflow's UI with this run, and serves the sandbox again.")
     outcome = "worked" if run.state == "success" else f"ended as {run.state}"
-    print(
-        f"The pipeline {outcome} ({time.monotonic() - started:.0f} s). Airflow's log: {shown(_LOG)}"
-    )
+    seconds = time.monotonic() - began
+    print(f"The pipeline {outcome} ({seconds:.0f} s). Airflow's log: {shown(_LOG)}")
     return 0 if run.state == "success" else 1
 
 
 def _options() -> argparse.Namespace:
+    dags = examples()
+    width = max(map(len, dags))
     parser = argparse.ArgumentParser(
         prog=DEMO_COMMAND,
         description=__doc__,
-        epilog=menu(),
+        epilog="\n".join(["The DAGs:", *(f"  {name:<{width}}  {dags[name]}" for name in dags)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "dag",
-        nargs="?",
-        choices=DEMO_DAGS,
-        default=DAG_ID,
-        help=f"the DAG to run (default: {DAG_ID})",
-    )
-    parser.add_argument(
-        "--fresh", action="store_true", help="forget the runs and changes of earlier demos first"
-    )
+    parser.add_argument("dag", nargs="?", choices=dags, default=DAG_ID, metavar="NAME")
     return parser.parse_args()
 
 
-def _forget() -> None:
-    for folder in (HOME, FOLDER / "files", FOLDER / "sandbox"):
-        shutil.rmtree(folder, ignore_errors=True)
+def _stop(*_: object) -> NoReturn:
+    # Airflow would take an exception here for the failure of a task, and start the next one.
+    os.write(2, b"\nStopped; nothing is left running.\n")
+    os._exit(130)
 
 
-def _run_dag(dag_id: str, connection: dict[str, Any]) -> FinishedRun:
-    """Run a DAG in an Airflow of its own, showing what its tasks say. Raises `DemoError`."""
-    again = (HOME / "airflow.db").exists()
-    result = HOME / "result.json"
-    result.unlink(missing_ok=True)
-    file = dag_file(dag_id)
-    env = kept(os.environ, HOME, file.parent)
-    env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
-    env["PYTHONUNBUFFERED"] = "1"
-    command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.run_one_dag"]
-    command += [str(file), dag_id, json.dumps(_conf(dag_id))]
-    command += [str(write_connection(HOME, connection)), str(result)]
-    earlier = ", with the runs of earlier demos" if again else ""
-    print(f"Airflow   home {shown(HOME)}{earlier}; connection platform_default")
-    print(f"DAG       {shown(file)}")
-    print("\nStarting Airflow ...", flush=True)
-    # Airflow puts SIGTERM off until its task has ended.
-    stop = signal.SIGINT
-    with running(command, env=env, stdout=subprocess.PIPE, stop_signal=stop) as process:
-        _show_progress(process)
-        code = process.wait()
-    if code or not result.exists():
-        tail = "".join(_LOG.read_text().splitlines(keepends=True)[-20:])
-        remedy = (
-            f"\nThe folder {shown(HOME)} is from an earlier demo. To delete it and run the demo "
-            f"again: {FRESH_COMMAND}" * again
-        )
+def _run(file: Path) -> dag_runs.FinishedRun:
+    """Run the DAG of the file in this process. Raises `DemoError` if Airflow cannot run it."""
+    os.environ["AIRFLOW__LOGGING__JSON_LOGS"] = "True"  # `_Progress` reads them
+    try:
+        with _captured_output():
+            dag_runs.ensure_database()
+            dag = dag_runs.load_dag(file, file.stem)
+            return dag_runs.run_dag(dag, starting=_announce)
+    except Exception as error:
+        with _LOG.open("a") as log:
+            traceback.print_exc(file=log)
         raise DemoError(
-            f"Airflow ended with code {code}; its log ({shown(_LOG)}) ends:\n\n{tail}{remedy}"
-        )
-    run = json.loads(result.read_text())
-    result.unlink()
-    return FinishedRun(**run | {"tasks": [FinishedTask(**task) for task in run["tasks"]]})
+            f"Airflow could not run the DAG: {type(error).__name__}: {error}\n"
+            f"Its log is {shown(_LOG)}. To start with an empty home, delete {shown(HOME)}."
+        ) from error
 
 
-def _conf(dag_id: str) -> dict[str, Any]:
-    """The parameters of the run; files go to the demo's folder."""
-    files = FOLDER / "files"
-    conf = PARAMETERS[dag_id]
-    if dag_id != DAG_ID:
-        return {**conf, "output_path": str(files / f"{dag_id}.pdf")}
-    charts = ["png"] if _draws_charts() else []
-    return {**conf, "output_folder": str(files), "charts": charts}
+def _announce(task_instance: Any) -> None:
+    """Write the task's name, and the file in which Airflow's UI looks for its log, to the log."""
+    from airflow.configuration import conf
+    from airflow.utils.helpers import log_filename_template_renderer
+
+    path = Path(conf.get("logging", "base_log_folder"))
+    path /= log_filename_template_renderer()(ti=task_instance)
+    print(json.dumps({"task": task_instance.task_id, "file": str(path)}), flush=True)
 
 
-def _draws_charts() -> bool:
-    """Whether the extra `charts` is installed; the demo does without."""
-    return find_spec("vl_convert") is not None
+@contextmanager
+def _captured_output() -> Iterator[None]:
+    """Send the output of this process to `_Progress`, which prints a part of it."""
+    terminal, errors = os.dup(1), os.dup(2)
+    reading, writing = os.pipe()
+
+    def follow() -> None:
+        with (
+            os.fdopen(reading, errors="replace") as lines,
+            os.fdopen(terminal, "w", buffering=1, errors="replace", closefd=False) as screen,
+            _LOG.open("w") as log,
+        ):
+            progress = _Progress(screen)
+            for line in lines:
+                log.write(line)
+                progress.take(line.rstrip("\n"))
+
+    reader = threading.Thread(target=follow, name="demo-log", daemon=True)
+    reader.start()
+    for number in (1, 2):
+        os.dup2(writing, number)
+    os.close(writing)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        for saved, number in ((terminal, 1), (errors, 2)):
+            os.dup2(saved, number)
+        reader.join()
+        os.close(terminal)
+        os.close(errors)
 
 
-def _show_progress(process: subprocess.Popen[str]) -> None:
-    if process.stdout is None:
-        raise ValueError("the process was started without a pipe")
-    unfolded = Unfolded()
-    with _LOG.open("w") as log, closing(TaskLogWriter()) as task_logs:
-        for raw in process.stdout:
-            if task_logs.take(raw.rstrip("\n")):
-                continue
-            line = read_line(raw.rstrip("\n"))
-            log.write(f"{line.text}\n")
-            if line.task_starting:
-                unfolded = Unfolded()
-                print(f"\n{line.task_starting}", flush=True)
-            elif line.message and unfolded.shown(line.message):
-                print(f"  {line.message}", flush=True)
+class _Progress:
+    """Prints what the package's tasks log, and writes each task's lines to the task's log file.
 
+    `DAG.test` itself writes no such files. The lines are in the form that Airflow's workers write.
+    """
 
-def _next_steps(dag_id: str, sandbox_url: str) -> str:
-    return (
-        "What to do next\n"
-        "---------------\n"
-        f"  Look at the pipeline          {shown(dag_file(dag_id))}\n"
-        f"  See the run in Airflow's UI   {UI_COMMAND}\n"
-        f"  Open the links of the tasks   {UI_COMMAND}: while it runs, it serves\n"
-        f"                                {sandbox_url} again\n"
-        "  Use your own platform         in your Airflow: Admin, Connections, a connection of\n"
-        "                                the type Analytics Platform"
-    )
+    def __init__(self, screen: TextIO) -> None:
+        self._screen = screen
+        self._file: Path | None = None
+        self._folded = False
+
+    def take(self, line: str) -> None:
+        """Take the next line of the process's output: JSON, or what a task prints."""
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            record = {}
+        if record.keys() == {"task", "file"}:
+            self._file = Path(record["file"])
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            print(f"\n{record['task']}", file=self._screen)
+            return
+        event, logger = str(record.get("event", "")), str(record.get("logger", ""))
+        if event.startswith("[DAG TEST] end task"):
+            self._file = None
+        # Airflow's API server is in this process too. On a worker it is not.
+        elif self._file is not None and not logger.startswith(("airflow.api_fastapi", "httpx")):
+            self._write(line, record)
+        self._show(event, logger, record)
+
+    def _write(self, line: str, record: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        if "exception" in record:
+            record = {**record, "error_detail": record["exception"]}
+            line = json.dumps(record, ensure_ascii=False)
+        with self._file.open("a") as file:
+            file.write(f"{line}\n")
+
+    def _show(self, event: str, logger: str, record: dict[str, Any]) -> None:
+        if event.startswith("::group::") or event == "::endgroup::":
+            self._folded = event.startswith("::group::")  # the report shows what groups contain
+        elif event == "Task failed with exception":
+            error = (record.get("exception") or [{}])[0]
+            print(f"  failed: {error.get('exc_type')}: {error.get('exc_value')}", file=self._screen)
+        elif self._folded or record.get("level") == "debug":
+            return
+        elif "airflow_provider_platform" in logger:
+            print(f"  {event}", file=self._screen)
 
 
 if __name__ == "__main__":

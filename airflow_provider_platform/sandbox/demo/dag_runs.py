@@ -1,20 +1,48 @@
-"""Runs a DAG from beginning to end in the Airflow of this process, and reads what it left."""
+"""An Airflow of its own for this process, and DAG runs in it from beginning to end.
+
+The demo and the tests use it. Airflow reads its environment when it is first imported: set the
+variables of `isolated` before that.
+"""
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from airflow.sdk import DAG
 
 
 RETURN_VALUE = "return_value"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def isolated(variables: Mapping[str, str], home: Path, dags: Path) -> dict[str, str]:
+    """``variables`` for an Airflow with its home in ``home`` and its DAG files in ``dags``.
+
+    The caller's Airflow settings and connections are dropped, because they may lead to a production
+    database. Requests to loopback addresses bypass the caller's proxies.
+    """
+    others = {
+        name: value
+        for name, value in variables.items()
+        if not name.startswith(("AIRFLOW_", "_AIRFLOW_", "__AIRFLOW_"))
+    }
+    bypassed = [variables[name] for name in ("NO_PROXY", "no_proxy") if variables.get(name)]
+    no_proxy = ",".join((*bypassed, *_LOOPBACK))
+    return others | {
+        "AIRFLOW_HOME": os.fspath(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": os.fspath(dags),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "NO_PROXY": no_proxy,
+        "no_proxy": no_proxy,
+    }
 
 
 @dataclass(frozen=True)
@@ -61,27 +89,18 @@ class FinishedRun:
         return {task.name: task.state for task in self.tasks}
 
 
-def initialise_database() -> None:
-    """Make the metadata database of this process's Airflow, with its DAG bundles."""
+def ensure_database() -> None:
+    """Make the metadata database, with its DAG bundles. An existing database stays as it is."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.utils.db import initdb
-
-    initdb()
-    DagBundlesManager().sync_bundles_to_db()
-
-
-def ensure_database() -> None:
-    """Make the metadata database if there is nothing in it yet; one that is in use stays as it is.
-
-    What runs DAGs needs its tables, and a home that was never used has none.
-    """
     from airflow.utils.session import create_session
     from sqlalchemy import inspect
 
     with create_session() as session:
         there = inspect(session.get_bind()).has_table("alembic_version")
     if not there:
-        initialise_database()
+        initdb()
+        DagBundlesManager().sync_bundles_to_db()
 
 
 def load_dag(file: Path, dag_id: str) -> DAG:
@@ -97,14 +116,19 @@ def load_dag(file: Path, dag_id: str) -> DAG:
     return loaded
 
 
-def run_dag(dag: DAG, conf: dict[str, Any] | None = None) -> FinishedRun:
+def run_dag(
+    dag: DAG,
+    conf: dict[str, Any] | None = None,
+    starting: Callable[[Any], None] | None = None,
+) -> FinishedRun:
     """Run every task of ``dag`` in this process, deferred ones too, and wait for the end.
 
     The run is a row of the metadata database like any other. ``conf`` is the run's configuration.
+    ``starting`` is called with each task instance before it runs.
     """
     order = [task.task_id for task in dag.topological_sort()]
     _store(dag)
-    with _collected_errors() as errors:
+    with _listening(starting) as errors:
         run = dag.test(run_conf=conf)
     xcoms = _xcoms(run.dag_id, run.run_id)
     tasks = [
@@ -129,35 +153,35 @@ def _seconds(instance: Any) -> float | None:
 
 
 @contextmanager
-def _collected_errors() -> Iterator[dict[tuple[str, int], str]]:
-    """What task instances fail with meanwhile, by task id and map index."""
+def _listening(starting: Callable[[Any], None] | None) -> Iterator[dict[tuple[str, int], str]]:
+    """Call ``starting``, and collect the errors of task instances by task id and map index."""
     import pluggy
 
     errors: dict[tuple[str, int], str] = {}
+    implements = pluggy.HookimplMarker("airflow")
 
     class Listener:
-        @pluggy.HookimplMarker("airflow")
+        @implements
+        def on_task_instance_running(self, task_instance: Any) -> None:
+            if starting is not None:
+                starting(task_instance)
+
+        @implements
         def on_task_instance_failed(self, task_instance: Any, error: Any) -> None:
             named = (
                 f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
             )
             errors[task_instance.task_id, task_instance.map_index] = str(named)
 
-    plugins = listener_manager().pm
+    # The task SDK got a manager of its own in 3.2.
+    module = _first_module("airflow.sdk.listener", "airflow.listeners.listener")
+    plugins = module.get_listener_manager().pm
     listener = Listener()
     plugins.register(listener)
     try:
         yield errors
     finally:
         plugins.unregister(listener)
-
-
-def listener_manager() -> Any:
-    """What calls the listeners of tasks that run in this process."""
-    # The task SDK got a manager of its own in 3.2.
-    return _first_module(
-        "airflow.sdk.listener", "airflow.listeners.listener"
-    ).get_listener_manager()
 
 
 def _store(dag: DAG) -> None:

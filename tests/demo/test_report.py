@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
-from airflow_provider_platform.sandbox.demo.run_report import report
+from airflow_provider_platform.sandbox.demo.report import report
 
 QUERY = {
     "title": "Revenue by region",
