@@ -45,8 +45,9 @@ _LOG = FOLDER / "airflow.log"
 def main() -> int:
     """Run the demo. The exit code is 0 if the DAG run has succeeded."""
     dag_id = _options().dag
+    errors = os.dup(2)  # while the DAG runs, the output of this process goes to its log
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
+        signal.signal(number, lambda *_: _stop(errors))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
     gc.disable()  # the process ends with the run; looking for garbage took an eighth of its time
@@ -85,9 +86,9 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _stop(*_: object) -> NoReturn:
+def _stop(errors: int) -> NoReturn:
     # Airflow would take an exception here for the failure of a task, and start the next one.
-    os.write(2, b"\nStopped; nothing is left running.\n")
+    os.write(errors, b"\nStopped; nothing is left running.\n")
     os._exit(130)
 
 
