@@ -45,6 +45,7 @@ def main() -> int:
     try:
         with prepared() as (sandbox, new):
             print(f"Preparing Airflow{', and making its database' if new else ''} ...", flush=True)
+            os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"  # in this process
             dag_runs.ensure_database()
             store_connections(sandbox)
             _serve(sandbox.url)
@@ -102,6 +103,7 @@ def _environment(url: str) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
         # Tasks that the last UI left start before the API server answers. They wait for it.
