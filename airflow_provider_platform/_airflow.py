@@ -223,6 +223,27 @@ def get_task_states(ti: Any) -> str | None:
     return None if state is None else str(getattr(state, "value", state))
 
 
+def get_succeeded(ti: Any, task_ids: list[str]) -> list[str]:
+    """Return which of these tasks of the same DAG run have succeeded, `name_3` for index 3 of a
+    mapped one; of a task in a mapped group only the index of `ti`. Blocks. Raises what the look-up
+    raises."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    if not task_ids:
+        return []
+    states = RuntimeTaskInstance.get_task_states(
+        dag_id=ti.dag_id,
+        task_ids=task_ids,
+        run_ids=[ti.run_id],
+        map_index=ti.map_index if ti.map_index >= 0 else None,
+    )
+    return [
+        name
+        for name, state in states.get(ti.run_id, {}).items()
+        if str(getattr(state, "value", state)) == "success"
+    ]
+
+
 async def get_task_states_on_loop(ti: Any) -> str | None:
     """`get_task_states` for a trigger's event loop."""
     from asgiref.sync import sync_to_async

@@ -10,12 +10,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, get_args
 
 from airflow_provider_platform._airflow import (
     BaseOperator,
     PlainXComArg,
     TaskGroup,
+    get_succeeded,
     get_task_states,
 )
 from airflow_provider_platform.client.choices import IfUnsupported, MergeTarget
@@ -361,17 +362,23 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
 # The edges of a gate, and what each is for:
 #
 #   open >> built                     two tasks: after a build that failed, the branch is open
-#   built >> the first tasks inside   nothing asks the branch before it is built
+#   built >> commit                   `commit` keeps the commit that all tasks inside prove
+#   commit >> the first tasks inside  nothing asks the branch before it is built
 #   each task inside >> merge         every task counts, also before a last task that runs after a
 #                                     failure (`trigger_rule="all_done"`); only teardowns do not
 #   merge, each task inside >> close  no task may still use the branch when it is closed
 #   merge, close >> delete
 #   open, built -> close, delete      setups and teardowns: these run after a failure too
 #
+# `commit` is no setup: Airflow runs setups again if one task inside is cleared, but the other tasks
+# inside then keep what they proved of the commit before. So `commit` runs again only with all tasks
+# inside, and `merge` refuses a branch that has moved since.
+#
 # After a failure the branch is kept, so that a person can look at it. `delete` runs then too, as
 # every teardown does, but deletes nothing: it deletes only if `merge` has succeeded, and only the
 # commit that was merged. The XCom of `merge` alone would not show this: Airflow keeps the XCom
-# when the gate is cleared and `merge` does not run again.
+# when the gate is cleared and `merge` does not run again. Neither would the state alone: a task
+# that somebody marked as successful has no commit.
 #
 # The gate's own tasks set each argument on which the gate relies, or `default_args` would set it:
 # `trigger_rule` (a merge after a failure), `do_xcom_push` and `multiple_outputs` (a check without
@@ -404,9 +411,9 @@ def branch_gate(
             PlatformQueryOperator(task_id="count", sql=..., branch_name=gate.branch_name)
 
     Before the tasks inside, the group opens the branch and waits until it is built (`open`,
-    `built`). After them it merges the branch and waits until production is built (`merge`), closes
-    the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name to use in
-    questions and queries. Tasks after the group (`gate >> publish`) run after the merge.
+    `built`, `commit`). After them it merges the branch and waits until production is built
+    (`merge`), closes the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name
+    to use in questions and queries. Tasks after the group (`gate >> publish`) run after the merge.
 
     After a success the branch is merged and deleted. If any task inside fails or is skipped,
     whatever the `trigger_rule` of the tasks after it, nothing is merged, and the branch is closed
@@ -414,7 +421,8 @@ def branch_gate(
     open. Opening is the setup of the group; closing and deleting are its teardown. They run whether
     the tasks inside succeed or fail, and their own failure does not change the state of the DAG
     run. If you clear a task inside, the group opens the branch again. The group merges and deletes
-    a branch only at the commit that was checked.
+    a branch only at the commit that all tasks inside have checked: after new commits on the branch,
+    clear the whole group.
 
     Raises PlatformInputError for a bad argument. Needs release v0.4.0 or later.
 
@@ -472,18 +480,27 @@ def branch_gate(
     with gate:
         opened = PlatformOpenBranchOperator(task_id="open", wait_for_build=False, **opening)
         built = PlatformOpenBranchOperator(task_id="built", wait_for_build=True, **opening)
-        opened >> built
         setups: list[BaseOperator] = [opened, built]
-        gate.branch_name = _OpenedName(built, "branch_name")
+        now_at = _output(built, "hash")
+        commit = _CommitOperator(
+            task_id="commit", branch_name=_Needed(built, "branch_name"), now_at=now_at, **own
+        )
+        checked: Any = _Needed(commit, "branch_hash")
+        gate.branch_name = _Needed(commit, "branch_name")
+        opened >> built >> commit
+        before = [*setups, commit]
         yield gate
-        inside = [task for task in gate if task not in setups]
-        first = [task for task in gate.get_roots() if task not in setups]
+        inside = [task for task in gate if task not in before]
+        first = [task for task in gate.get_roots() if task not in before]
+        checks = [task for task in inside if not task.is_teardown]
+        commit.checks = [task.task_id for task in checks if task.trigger_rule != "always"]
         passed: BaseOperator
         if merge == "never":
             passed = _PassedOperator(
                 task_id="passed",
                 branch_name=gate.branch_name,
-                branch_hash=_output(built, "hash"),
+                now_at=now_at,
+                branch_hash=_output(commit, "branch_hash"),
                 **own,
             )
         else:
@@ -493,15 +510,14 @@ def branch_gate(
                 into=into,
                 message=message,
                 delete_branch=False,
-                hash=_output(built, "hash"),
+                hash=checked,
                 wait_for_build=True,
                 timeout=merge_timeout,
                 **{**connected, "platform_conn_id": merge_conn_id or platform_conn_id},
                 **waiting,
             )
-        for task in first:
-            built.set_downstream(task)
-        passed.set_upstream([built, *(task for task in inside if not task.is_teardown)])
+        commit.set_downstream(first)
+        passed.set_upstream([commit, *checks])
         close = PlatformCloseBranchOperator(
             task_id="close", branch_name=_output(opened, "opened_branch"), **ending
         )
@@ -564,50 +580,90 @@ def _output(task: BaseOperator, key: str) -> Any:
     return output[key]
 
 
-class _OpenedName(PlainXComArg):
-    """The name of the gate's branch. A task that gets no name fails: without a name it would ask
-    production."""
+class _Needed(PlainXComArg):
+    """A part of the result of one of the gate's own tasks, without which no task may do anything:
+    without a branch's name a check would ask production, and without a commit `merge` would merge
+    whatever is on the branch."""
 
     def resolve(self, *args: Any, **kwargs: Any) -> Any:
-        name = super().resolve(*args, **kwargs)
-        if arguments.optional(name) is None:
+        value = super().resolve(*args, **kwargs)
+        if arguments.optional(value) is None:
             from airflow_provider_platform._airflow import AirflowFailException
 
             raise AirflowFailException(
                 f"Nothing was sent: task {self.operator.task_id} of the branch gate has returned "
-                "no branch, and without a branch this task would ask production. The task did not "
-                "run, or somebody marked it as successful. Clear it, so that it opens the branch."
+                f"no {self.key}, and without it this task would ask or merge what was not checked. "
+                f"Either {self.operator.task_id} did not run, somebody marked it as successful, or "
+                "the service did not name the branch's commit. Clear the whole gate."
             )
-        return name
+        return value
 
     def __str__(self) -> str:
         # In a larger template, `.strip()` of no name is an error of Jinja.
         return f"{super().__str__().removesuffix(' }}')}.strip() }}}}"
 
 
-class _PassedOperator(BaseOperator):
-    """The last task of a gate that does not merge. It succeeds if the tasks before it succeed.
+class _CommitOperator(BaseOperator):
+    """Returns `{"branch_name", "branch_hash"}`: the commit that the tasks inside a gate prove, the
+    built commit `now_at`.
+
+    Fails if it is cleared and one of the `checks` (ids of tasks) is not: such a task keeps what it
+    proved of an earlier commit.
+    """
+
+    template_fields: tuple[str, ...] = ("branch_name", "now_at")
+    ui_color = "#eef3fb"
+
+    def __init__(self, *, branch_name: Any, now_at: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.branch_name = branch_name
+        self.now_at = now_at
+        self.checks: list[str] = []
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the branch's name and its commit."""
+        kept = get_succeeded(context["ti"], self.checks)
+        if kept:
+            self._refuse(f"These tasks were not cleared: {', '.join(kept)}")
+        return {"branch_name": self.branch_name, "branch_hash": self.now_at}
+
+    def _refuse(self, reason: str) -> NoReturn:
+        from airflow_provider_platform._airflow import AirflowFailException
+
+        raise AirflowFailException(
+            f"{reason}. The gate needs all of its checks on one commit of branch "
+            f"{quote_service(self.branch_name)}. Clear the whole gate."
+        )
+
+
+class _PassedOperator(_CommitOperator):
+    """The last task of a gate that does not merge. It succeeds if the tasks before it succeed, and
+    the branch is still at the commit `branch_hash`.
 
     Returns `{"branch_name", "branch_hash"}`.
     """
 
-    template_fields = ("branch_name", "branch_hash")
-    ui_color = "#eef3fb"
+    template_fields = (*_CommitOperator.template_fields, "branch_hash")
 
-    def __init__(self, *, branch_name: Any, branch_hash: Any, **kwargs: Any) -> None:
+    def __init__(self, *, branch_hash: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.branch_name = branch_name
         self.branch_hash = branch_hash
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the branch's name and the commit that was checked."""
+        if self.branch_hash != self.now_at:
+            self._refuse(
+                f"Some tasks checked commit {quote_service(self.branch_hash)}, others commit "
+                f"{quote_service(self.now_at)}"
+            )
         name = quote_service(self.branch_name)
         self.log.info("Branch %s passed. The gate does not merge it.", name)
         return {"branch_name": self.branch_name, "branch_hash": self.branch_hash}
 
 
 class _DeletePassedOperator(PlatformDeleteBranchOperator):
-    """Deletes the branch if the task `passed_task_id` has succeeded in this pass of the gate."""
+    """Deletes the branch if the task `passed_task_id` has succeeded in this pass of the gate and
+    names the commit that it let pass: a task that somebody marked as successful names none."""
 
     def __init__(self, *, passed_task_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -615,9 +671,9 @@ class _DeletePassedOperator(PlatformDeleteBranchOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Delete the branch."""
-        if not self._has_passed(context):
+        if self.hash is None or not self._has_passed(context):
             self.log.info(
-                "Task %s has not succeeded, so branch %s is kept.",
+                "Task %s has not succeeded, or names no commit, so branch %s is kept.",
                 self.passed_task_id,
                 quote_service(self.branch_name),
             )

@@ -180,6 +180,8 @@ class MergeRunKind(RunKind[Build]):
         self, env: RunEnvironment, deployment_id: int, made: Merge | None
     ) -> Program[Merge]:
         """Return the merge to make now; `made` is a merge of an earlier try."""
+        if made is not None and made.source_hash and made.source_hash == self.checked_hash:
+            return made  # whatever is on the branch now
         try:
             merge = yield from plan_merge(
                 deployment_id,

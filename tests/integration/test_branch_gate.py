@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,12 @@ def gated(sql: str = COUNT, *, first: Callable[[], Any] | None = None, **argumen
 
 def merged(sandbox: Sandbox) -> list[str]:
     return [str(entry.id) for entry in sandbox.control.state().changed("branches", "merged")]
+
+
+def asked(sandbox: Sandbox) -> list[str]:
+    """The paths of all queries."""
+    paths = [one.path for one in sandbox.control.state().requests]
+    return [path for path in paths if path.endswith("/cubesql")]
 
 
 def is_open(name: str) -> bool:
@@ -182,8 +189,8 @@ class TestLenientRules:
             DAG(dag_id="reported", default_args={"retries": 0}) as dag,
             branch_gate(BRANCH, **{**soon, **gate_arguments}) as gate,
         ):
-            # Airflow refuses another rule right after a setup.
-            @task(trigger_rule="all_success")
+
+            @task(trigger_rule="all_success")  # whatever the default rule of the group
             def check(branch: str) -> None:
                 raise ValueError(f"{branch} is wrong")
 
@@ -218,10 +225,32 @@ class TestLenientRules:
         assert merged(platform_sandbox) == []
 
     @pytest.mark.exhaustive
-    def test_check_that_runs_although_the_branch_is_not_open_does_not_ask_production(
+    def test_check_after_a_branch_that_is_not_built_does_not_run(
         self, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
+        """Airflow runs no task after a setup that has failed, whatever the rule of the task."""
         platform_sandbox.control.add_branch(BRANCH, compiles=False)
+        run = run_dag(self.asked_after_a_failure())
+        assert run.states["branch_gate.built"] == "failed"
+        assert run.states["branch_gate.count"] == "upstream_failed"
+        assert not asked(platform_sandbox)
+
+    @pytest.mark.parametrize(
+        "opened", [None, {"branch_name": ""}], ids=["nothing", "an empty name"]
+    )
+    @pytest.mark.parametrize("named", [lambda name: name, str], ids=["output", "template"])
+    def test_check_after_an_opening_that_somebody_marked_as_successful_does_not_ask_production(
+        self, named: Any, opened: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        dag = self.asked_after_a_failure(named)
+        dag.get_task("branch_gate.built").execute = lambda context: opened
+        run = run_dag(dag)
+        assert run.states["branch_gate.commit"] == run.states["branch_gate.count"] == "failed"
+        assert not asked(platform_sandbox)
+        assert merged(platform_sandbox) == []
+
+    @staticmethod
+    def asked_after_a_failure(named: Callable[[Any], Any] = str) -> DAG:
         with (
             DAG(dag_id="always", default_args={"retries": 0}) as dag,
             branch_gate(BRANCH, **soon) as gate,
@@ -233,31 +262,17 @@ class TestLenientRules:
             begin() >> PlatformQueryOperator(
                 task_id="count",
                 sql=COUNT,
-                branch_name=f"{gate.branch_name}",
+                branch_name=named(gate.branch_name),
                 trigger_rule="all_done",
             )
-        run = run_dag(dag)
-        assert "strip" in errors(run)["branch_gate.count"]
-        assert not [
-            one for one in platform_sandbox.control.state().requests if "cubesql" in one.path
-        ]
-
-    @pytest.mark.exhaustive
-    def test_check_after_an_opening_that_somebody_marked_as_successful_does_not_ask_production(
-        self, run_dag: RunDag, platform_sandbox: Sandbox
-    ) -> None:
-        dag = gated()
-        dag.get_task("branch_gate.built").execute = lambda _: None
-        run = run_dag(dag)
-        assert "would ask production" in errors(run)["branch_gate.count"]
-        assert merged(platform_sandbox) == []
+        return dag
 
 
 @pytest.mark.parametrize("key", ["do_xcom_push", "multiple_outputs", "wait_for_build"])
 def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
     key: str, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    asked = []
+    names = []
     with (
         DAG(dag_id="defaults", default_args={"retries": 0, key: False}) as dag,
         branch_gate(BRANCH, **{**soon, "default_args": {"retries": 0, key: False}}) as gate,
@@ -265,12 +280,12 @@ def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
 
         @task
         def own(branch: str) -> None:
-            asked.append(branch)
+            names.append(branch)
 
         own(gate.branch_name)
     run = run_dag(dag)
     assert errors(run) == {}
-    assert (asked, merged(platform_sandbox)) == ([BRANCH], [BRANCH])
+    assert (names, merged(platform_sandbox)) == ([BRANCH], [BRANCH])
     assert run.xcom("branch_gate.merge")["status"] == "built"
 
 
@@ -428,6 +443,13 @@ def test_branch_that_is_never_built_is_closed_and_kept(
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
+def commit_of(name: str) -> str:
+    [commit] = [
+        one.last_hash for one in PlatformHook().iterate(list_branches()) if one.name == name
+    ]
+    return str(commit)
+
+
 def delete_by_hand() -> None:
     PlatformHook().run(remove_branch(query=RemoveBranchQuery.build(branch_name=BRANCH)))
 
@@ -515,6 +537,124 @@ class TestTwoGatesOnOneBranch:
         assert run.states["two.count"] == state
 
 
+class TestClears:
+    """Somebody clears tasks of a gate and the tasks after them, in Airflow's UI."""
+
+    @pytest.fixture
+    def again(self, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FinishedRun]:
+        """`again(dag, run, ids, upstream=False, marked={})`: clear the tasks, mark others."""
+        runs = import_module("airflow.models.dagrun")
+        if not hasattr(runs, "get_or_create_dagrun"):
+            pytest.skip("this release makes the runs of DAG.test elsewhere")
+
+        def clear(
+            dag: DAG, run: FinishedRun, ids: list[str], *, upstream: bool = False, marked: Any = ()
+        ) -> FinishedRun:
+            def cleared(*, dag: Any, session: Any, **_: Any) -> Any:
+                row = session.query(runs.DagRun).filter_by(run_id=run.run_id).one()
+                chosen = dag.partial_subset(ids, include_downstream=True, include_upstream=upstream)
+                dag.clear(task_ids=list(chosen.task_dict), run_id=run.run_id, session=session)
+                for instance in row.get_task_instances(session=session):
+                    if instance.task_id in marked:
+                        instance.state = "success"
+                row.state, row.dag = "running", dag
+                session.commit()
+                return row
+
+            monkeypatch.setattr(runs, "get_or_create_dagrun", cleared)
+            return run_dag(dag)
+
+        return clear
+
+    @staticmethod
+    def two_checks(wrong: list[str], seen: list[tuple[str, str]], **arguments: Any) -> DAG:
+        """A gate around two checks, which fail if `wrong` names them."""
+        with DAG(dag_id="two_checks", default_args={"retries": 0}) as dag:
+            with branch_gate(BRANCH, **{**soon, **arguments}) as gate:
+                for name in ("one", "two"):
+
+                    @task(task_id=name)
+                    def check(branch: str, name: str) -> None:
+                        list(PlatformHook().run_sql(COUNT, branch_name=branch))
+                        seen.append((name, commit_of(branch)))
+                        if name in wrong:
+                            raise ValueError(f"{name} is wrong")
+
+                    check(gate.branch_name, name)
+
+            @task
+            def publish() -> None: ...
+
+            gate >> publish()
+        return dag
+
+    def test_check_that_failed_can_be_cleared_alone(
+        self, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        wrong, seen = ["two"], []  # type: ignore[var-annotated]
+        dag = self.two_checks(wrong, seen)
+        run = run_dag(dag)
+        wrong.clear()
+        run = again(dag, run, ["branch_gate.two"])
+        assert sorted(name for name, _ in seen) == ["one", "two", "two"]
+        assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+
+    @pytest.mark.parametrize(
+        "upstream", [False, True], ids=["with downstream", "with upstream too"]
+    )
+    def test_check_that_is_cleared_alone_after_a_new_commit_does_not_vouch_for_the_others(
+        self, upstream: bool, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        wrong, seen = ["two"], []  # type: ignore[var-annotated]
+        dag = self.two_checks(wrong, seen)
+        run = run_dag(dag)
+        wrong.clear()
+        platform_sandbox.control.add_branch(BRANCH)
+        run = again(dag, run, ["branch_gate.two"], upstream=upstream)
+        refused = errors(run)["branch_gate.commit" if upstream else "branch_gate.merge"]
+        assert "lear the whole gate" in refused
+        assert merged(platform_sandbox) == []
+        assert BRANCH in platform_sandbox.control.branches()
+        run = again(dag, run, ["branch_gate.open"])
+        assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+        assert {commit for _, commit in seen[-2:]} == {seen[-1][1]}
+
+    def test_gate_without_merge_does_not_pass_a_branch_with_checks_of_two_commits(
+        self, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        wrong = ["two"]
+        dag = self.two_checks(wrong, [], merge="never")
+        run = run_dag(dag)
+        wrong.clear()
+        platform_sandbox.control.add_branch(BRANCH)
+        run = again(dag, run, ["branch_gate.two"])
+        assert "Some tasks checked commit" in errors(run)["branch_gate.passed"]
+
+    @pytest.mark.parametrize("arguments", [{}, {"merge": "never", "delete": "on_success"}])
+    def test_branch_is_kept_if_somebody_marks_the_last_task_as_successful(
+        self, arguments: Any, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        dag = self.two_checks(["two"], [], **arguments)
+        run = run_dag(dag)
+        last = "passed" if arguments else "merge"
+        run = again(dag, run, ["branch_gate.close"], marked=[f"branch_gate.{last}"])
+        assert run.states[f"branch_gate.{last}"] == "success"
+        assert run.xcom("branch_gate.delete")["deleted"] is False
+        assert BRANCH in platform_sandbox.control.branches()
+
+    @pytest.mark.parametrize("opened", ["as before", "without its commit"])
+    def test_gate_whose_commit_is_unknown_merges_nothing(
+        self, opened: str, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        dag, known = gated(), opened == "as before"
+        result = {"branch_name": BRANCH, "branch_hash": commit_of(BRANCH) if known else None}
+        dag.get_task("branch_gate.commit").execute = lambda context: result
+        run = run_dag(dag)
+        assert merged(platform_sandbox) == ([BRANCH] if known else [])
+        if not known:
+            assert "has returned no branch_hash" in errors(run)["branch_gate.merge"]
+
+
 @pytest.mark.exhaustive
 def test_mapped_gates_do_not_affect_each_other(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     names = ["one", "two", "three"]
@@ -572,7 +712,9 @@ class TestGraph:
             return {one.removeprefix("branch_gate.") for one in tasks[name].downstream_task_ids}
 
         assert after("open") == {"built", "close", "delete"}
-        assert after("built") == {"first", "alone", "merge", "close", "delete"}
+        assert after("built") == {"commit", "close", "delete"}
+        assert after("commit") == {"first", "alone", "merge"}
+        assert not tasks["commit"].is_setup  # or a cleared check would run it again
         assert after("second") == after("alone") == {"merge", "close"}
         # Also where another task has failed, `close` waits for one that is still running.
         assert after("first") == {"second", "merge", "close"}
@@ -604,7 +746,7 @@ class TestGraph:
             made >> check() >> clean().as_teardown(setups=made)
         merge = dag.get_task("branch_gate.merge")
         assert merge.upstream_task_ids == {
-            "branch_gate.built",
+            "branch_gate.commit",
             "branch_gate.make",
             "branch_gate.check",
         }

@@ -20,6 +20,7 @@ FILE = Path(__file__).parents[2] / "example_dags" / "model_to_production.py"
 IN_GATE = [
     "gate.open",
     "gate.built",
+    "gate.commit",
     "gate.enough_orders",
     "gate.ask_agent",
     "gate.answer_agrees",

@@ -77,8 +77,25 @@ def test_worker_killed_before_the_merge_call_merges_once(
 
 
 @MODES
-@pytest.mark.parametrize("delete", [False, True], ids=["kept", "deleted"])
 def test_worker_killed_before_the_merge_response_merges_once(
+    merge: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    """As in a gate, the branch is open, so that the service names its files: these show that
+    production has the merge."""
+    sandbox.open_branch(BRANCH)
+    sandbox.set_breakpoint("before_answer", **MERGE)
+    task = merge(deferrable=deferrable)
+    sandbox.wait_for_breakpoint("before_answer")
+    task.kill()
+    sandbox.release()
+    task.wait("success", try_number=2)
+    assert (task.result["merged"], task.result["branch_deleted"]) == (True, False)
+    assert merged(sandbox) == [BRANCH]
+
+
+@MODES
+@pytest.mark.parametrize("delete", [False, True], ids=["closed", "deleted"])
+def test_worker_killed_before_the_merge_response_does_not_guess_what_nothing_shows(
     merge: StartTask, sandbox: PatientControl, deferrable: bool, delete: bool
 ) -> None:
     sandbox.set_breakpoint("before_answer", **MERGE)
@@ -86,8 +103,8 @@ def test_worker_killed_before_the_merge_response_merges_once(
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
-    task.wait("success", try_number=2)
-    assert (task.result["merged"], task.result["branch_deleted"]) == (True, delete)
+    task.wait("failed", try_number=2)
+    assert "Look at the history of main" in task.log(2)
     assert merged(sandbox) == [BRANCH]
 
 

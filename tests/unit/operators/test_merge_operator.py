@@ -309,6 +309,18 @@ class TestTries:
         assert through(merging(deferrable=deferrable, delete_branch=delete), tries) == first
         assert len(requests(control)) == 1
 
+    @both_modes
+    def test_cleared_task_waits_for_the_checked_commit_that_it_has_merged(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        """Somebody has committed to the branch since: production has the checked commit."""
+        tries, checked = TaskTries(), commits()[BRANCH]
+        first = through(merging(deferrable=deferrable, hash=checked), tries)
+        tries.clear()
+        control.add_branch(BRANCH)
+        assert through(merging(deferrable=deferrable, hash=checked), tries) == first
+        assert len(requests(control)) == 1
+
     def test_cleared_task_merges_a_branch_that_was_written_again(
         self, control: SandboxControl
     ) -> None:

@@ -189,10 +189,11 @@ def plan_merge(
             "merge. Upload the branch's model with the CLI, or change the deploy mode to git.",
             where=where,
         )
-    if checked_hash is not None and branch.last_hash not in (None, checked_hash):
+    if checked_hash is not None and branch.last_hash != checked_hash:
         raise BranchNotMergedError(
             f"Nothing was merged: commit {quote_service(checked_hash)} was checked, but the branch "
-            f"is now at commit {quote_service(branch.last_hash)}. Check the branch again.",
+            f"is now at {_shown(branch.last_hash)}. Check the branch again; after a gate, clear "
+            "the whole gate.",
             where=where,
         )
     into_branch = branches.get(target)

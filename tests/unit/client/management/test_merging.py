@@ -98,9 +98,11 @@ class TestPlan:
             planned(tenant(), checked_hash="b0")
         assert planned(tenant(), checked_hash="b1").source_hash == "b1"
 
-    def test_branch_is_merged_if_the_service_does_not_name_its_commit(self) -> None:
+    def test_branch_whose_commit_the_service_does_not_name_is_merged_only_unchecked(self) -> None:
         played = tenant(commits={"main": "m1"})
-        assert planned(played, checked_hash="b1").source_hash is None
+        assert planned(played).source_hash is None
+        with pytest.raises(BranchNotMergedError, match="is now at an unknown commit"):
+            planned(tenant(commits={"main": "m1"}), checked_hash="b1")
 
     def test_production_branch_is_not_merged_into_itself(self) -> None:
         with pytest.raises(BranchNotMergedError, match="this is the production branch"):
