@@ -27,4 +27,4 @@ def log_length(length: int, *, more: bool, log: Any) -> None:
     if more:
         log.warning("The list is longer than max_items. Returning only the first %s items.", length)
     else:
-        log.info("Returning %s items", length)
+        log.info("Items returned: %s", length)

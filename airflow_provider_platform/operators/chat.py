@@ -51,8 +51,8 @@ class PlatformChatOperator(RemoteRunOperator):
     "truncated", "uuid", "chart", "error"}`. With `output_path` each query has `path`, `chart_paths`
     and `row_count` too, and `manifest` is the path of the manifest file. `truncated` says that rows
     are missing, or may be missing, because the service did not send them. A query has a
-    `chart_error` if its chart was left out, because the chart's specification is longer than 4
-    million characters.
+    `chart_error` if its chart was left out, because the chart's specification is no JSON object or
+    is longer than 4 million characters.
 
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread

@@ -29,6 +29,9 @@ UNFINISHED = "The call had no result when the run ended."
 NO_REASON = "The tool failed, and the service gave no reason."
 """The error of a call whose `error` is empty."""
 
+CHAT_ROWS = 100
+"""The rows of a result that the service sends by default."""
+
 _KEPT = (
     "data",
     "description",
@@ -101,6 +104,14 @@ class _Result:
     title: str = ""
     error: str | None = None
     text: str | None = None
+    names_total: bool = True
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether rows were not sent, or may not have been: the service sends `CHAT_ROWS` rows
+        unless it is told otherwise, and this result has as many and does not say how many exist."""
+        unsure = not self.names_total and self.sent_rows == CHAT_ROWS
+        return unsure or self.total_rows > self.sent_rows
 
 
 @dataclass(frozen=True)
@@ -188,7 +199,7 @@ class ToolCall:
             columns=columns,
             rows=rows,
             total_rows=self.total_rows,
-            truncated=self.total_rows > self._read.sent_rows,
+            truncated=self._read.is_truncated,
             uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
             chart=chart,
             error=None if error is None else quote_service(error),
@@ -246,6 +257,7 @@ def _read_result(value: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
         rows=min(rows, max_rows),
         sent_rows=rows,
         total_rows=_total(result.get("totalRows"), rows),
+        names_total=result.get("totalRows") is not None,
         title=_title(result),
         error=_error(result.get("error")),
     ), result
@@ -260,6 +272,11 @@ def _chart(sent: Any) -> tuple[dict[str, Any] | None, str | None]:
             f"is {MAX_CHART_CHARACTERS:,}. Ask for the chart again without inline data."
         )
     chart = _json_text(sent)
+    if sent and not isinstance(chart, dict):
+        return None, (
+            "The chart was left out: its specification is not a JSON object. Ask for the chart "
+            "again."
+        )
     return (chart if isinstance(chart, dict) else None), None
 
 

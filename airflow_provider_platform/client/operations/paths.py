@@ -80,7 +80,7 @@ def check_path(path: str) -> str:
     """
     if not isinstance(path, str):
         raise refuse("path", f"must be text, not of type {type(path).__name__}")
-    text = path.strip()
+    text = re.sub(r"^/?api/(?=v1/)", "/", path.strip())  # as the service's documents write it
     unknown = [name for name in placeholders(text) if name != DEPLOYMENT]
     if "://" in text or text.startswith("//"):
         problem = "must be a path below the management address, not a full URL"
@@ -94,7 +94,7 @@ def check_path(path: str) -> str:
             f"only {{{DEPLOYMENT}}}, from the connection"
         )
     elif text.removeprefix("/").startswith("api/"):
-        problem = "must not begin with /api, because the management address already ends in /api"
+        problem = "must begin with /v1 or /build/api, such as /v1/reports"
     else:
         if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
             return "/" + text.removeprefix("/")

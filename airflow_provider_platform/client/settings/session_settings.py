@@ -24,7 +24,13 @@ class UserAttribute(InputModel):
     """One attribute for row-level security; its name must be configured at the platform."""
 
     name: str = Field(min_length=1)
-    value: str | bool
+    value: str
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _boolean_is_sent_as_text(cls, value: Any) -> Any:
+        """The service takes text only."""
+        return str(value).lower() if isinstance(value, bool) else value
 
 
 class TurnSettings(InputModel):
@@ -79,6 +85,13 @@ class SessionSettings(InputModel):
     @classmethod
     def _boolean_may_be_text(cls, value: Any) -> bool:
         return read_boolean(value)
+
+    @field_validator("user_attributes", mode="before")
+    @classmethod
+    def _attributes_are_a_list(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            raise ValueError('must be a list such as [{"name": "region", "value": "emea"}]')
+        return value
 
     @field_validator(
         "user_attributes", "groups", "roles", "security_context", "settings", mode="before"

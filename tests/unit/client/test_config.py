@@ -20,6 +20,7 @@ from airflow_provider_platform.client.config import (
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.formats.service_token import unverified_claims
 from airflow_provider_platform.client.settings.connection_fields import FIELDS
+from airflow_provider_platform.client.settings.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -415,6 +416,20 @@ def test_a_ca_bundle_is_a_file_or_folder(tmp_path: Path) -> None:
     for place in (tmp_path, file):
         config = PlatformConfig.build(**MANAGEMENT, ca_bundle=str(place))
         assert config.ca_bundle == place
+
+
+@pytest.mark.parametrize("value", [True, "true"])
+def test_values_of_user_attributes_are_sent_as_text(value: object) -> None:
+    settings = session_settings(
+        {"externalId": "nightly", "userAttributes": [{"name": "vip", "value": value}]}
+    )
+    assert settings.to_json()["userAttributes"] == [{"name": "vip", "value": "true"}]
+
+
+@pytest.mark.parametrize("form", [{"vip": "yes"}, '{"vip": "yes"}'])
+def test_error_of_user_attributes_shows_their_form(form: object) -> None:
+    with pytest.raises(PlatformInputError, match=r'a list such as \[\{"name": "region"'):
+        session_settings({"externalId": "nightly", "userAttributes": form})
 
 
 @pytest.mark.parametrize(

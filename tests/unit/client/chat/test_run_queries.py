@@ -107,6 +107,18 @@ def test_total_rows_is_at_least_the_number_of_received_rows(
     assert (len(query.rows), query.total_rows, query.truncated) == expected
 
 
+@pytest.mark.parametrize(("rows", "truncated"), [(99, False), (100, True), (101, False)])
+def test_as_many_rows_as_the_chat_sends_are_truncated_if_nobody_says_how_many_exist(
+    rows: int, truncated: bool
+) -> None:
+    response = {**query_result([[n] for n in range(rows)]), "totalRows": None}
+    [query] = result_of(tool("SqlApi", {}, response), final("Done."), max_rows=10).queries
+    assert query.truncated is truncated
+    del response["totalRows"]
+    [query] = result_of(tool("SqlApi", {}, response), final("Done."), max_rows=10).queries
+    assert query.truncated is truncated
+
+
 @pytest.mark.parametrize(
     ("result", "error"),
     [

@@ -85,6 +85,15 @@ def test_chart_specification_beyond_the_limit_is_left_out_with_a_reason(as_text:
     assert "and the limit is 4,194,304" in query.chart_error
 
 
+@pytest.mark.parametrize("sent", ["{'mark': 'bar'}", "a bar chart", '["bar"]'])
+def test_chart_specification_that_is_no_json_object_is_left_out_with_a_reason(sent: str) -> None:
+    result = {"data": [[1]], "vegaSpec": sent}
+    query = read_tool_call({"name": "cubeSqlApi", "result": result}, None, 10).query()
+    assert query.chart is None
+    assert query.chart_error is not None
+    assert "is not a JSON object" in query.chart_error
+
+
 def test_tool_call_with_a_lone_surrogate_is_parsed() -> None:
     call = read_tool_call(
         {"name": "cubeSqlApi", "input": {"a": "\ud800"}, "result": {"vegaSpec": {"a": "\ud800"}}},
