@@ -57,7 +57,8 @@ class PlatformChatOperator(RemoteRunOperator):
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
-    :param active_branch_name: a development branch to run the queries on
+    :param active_branch_name: a development branch to run the queries on; the task fails if a
+        template or an output of a task gives no name
     :param is_default_branch: whether that branch is the default one (default: no)
     :param if_thread_busy: `wait` until the thread is free, or `fail`
     :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call failed,
@@ -95,6 +96,7 @@ class PlatformChatOperator(RemoteRunOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     operator_extra_links = Links(ThreadLink, AgentLink, BranchLink, FileLink)
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
+    asked_branch = "active_branch_name"
     checks: ClassVar[Checks] = {
         "prompt": arguments.text,
         "chat_id": arguments.optional_text,

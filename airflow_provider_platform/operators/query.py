@@ -129,7 +129,8 @@ class PlatformQueryOperator(DeploymentOperator):
         result. The query must be one SELECT without ORDER BY and LIMIT (see the page Run SQL); a
         query that cannot be read in pages is refused
     :param page_rows: rows of a page (default: `max_row_limit`)
-    :param branch_name: a development branch to run the query on
+    :param branch_name: a development branch to run the query on; the task fails if a template or an
+        output of a task gives no name
     :param timezone: the time zone of the times in the result
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
     :param deferrable: wait for the first row in the triggerer (default: `[operators]
@@ -143,6 +144,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
     template_ext: Sequence[str] = (".sql",)
+    asked_branch = "branch_name"
     checks: ClassVar[Checks] = {
         "sql": arguments.text,
         "parameters": sql_parameters,

@@ -68,6 +68,10 @@ class PlatformOperator(BaseOperator):
     checks: ClassVar[Checks] = {}
     """The arguments of the class, each with its check. A subclass names its own; those of its bases
     are added, and None takes one of them away."""
+    asked_branch: ClassVar[str] = ""
+    """The argument that names the branch to ask, without which the task asks production. If it is a
+    template or an output of a task, it must have a value."""
+    _names_branch = False
     rules: ClassVar[Sequence[Rule]] = ()
     """What arguments must fulfil together; those of the bases are added here too."""
 
@@ -120,6 +124,7 @@ class PlatformOperator(BaseOperator):
                 for name, check in self.checks.items()
                 if check and self.is_known(value := self.effective_value(name))
             }
+            self._names_branch = self.asked_branch in self.checks.keys() - known.keys()
             self._hold_rules(known)
 
     def coerce_arguments(self) -> None:
@@ -128,6 +133,13 @@ class PlatformOperator(BaseOperator):
             for name, check in self.checks.items():
                 if check:
                     setattr(self, name, check(name, self.effective_value(name)))
+            if self._names_branch and getattr(self, self.asked_branch) is None:
+                raise PlatformInputError(
+                    f"Nothing was sent: {self.asked_branch} has no value after rendering, and "
+                    "without a branch this task would ask production. The task that returns the "
+                    "name did not run, or somebody marked it as successful. To ask production, "
+                    f"leave {self.asked_branch} out."
+                )
             self.platform_conn_id = self.effective_value("platform_conn_id")
             held = {name for names, _ in self.rules for name in names}
             self._hold_rules({name: getattr(self, name) for name in held})

@@ -16,6 +16,7 @@ from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.notifications import PlatformNotificationRecipientsOperator
+from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 
 
@@ -249,6 +250,26 @@ def test_error_after_rendering_names_task_operator_rule_and_value() -> None:
     operator.max_rows = "x"
     with pytest.raises(PlatformInputError, match=r"'x'.* \(task 't', PlatformChatOperator\)"):
         operator.coerce_arguments()
+
+
+@pytest.mark.parametrize("rendered", ["", "None", " ", None])
+@pytest.mark.parametrize(
+    ("operator", "name", "others"),
+    [
+        (PlatformQueryOperator, "branch_name", {"sql": "SELECT 1"}),
+        (PlatformChatOperator, "active_branch_name", {"prompt": "q"}),
+    ],
+)
+def test_branch_name_that_renders_to_nothing_does_not_ask_production(
+    operator: Any, name: str, others: Any, rendered: Any
+) -> None:
+    made = operator(task_id="t", **{name: "{{ ti.xcom_pull('open') }}"}, **others)
+    setattr(made, name, rendered)
+    with pytest.raises(PlatformInputError, match=f"{name} .*"):
+        made.coerce_arguments()
+    made = operator(task_id="t", **others)
+    made.coerce_arguments()
+    assert getattr(made, name) is None
 
 
 @pytest.mark.parametrize("value", ['{"a": "not-a-setting"', ["not-a-setting"]])
