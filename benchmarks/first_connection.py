@@ -1,8 +1,8 @@
 """How long a task takes from `execute` to its first connection to the service, in a new process.
 
-The process has imported what Airflow's task process has at that moment: its task runner and the
-module of the operator. Measured are the clock and the processor time of this process; the best of
-several processes counts, because the first reads the modules from disk.
+The process has imported what Airflow's task process has at that moment: supervisor, task runner and
+the module of the operator. Measured are the clock and the processor time of this process; the best
+of several processes counts, because the first reads the modules from disk.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class TaskInstance:
 
 def execute(kind: str) -> None:
     """Run the task against a service that takes the first connection and ends the process."""
-    import airflow.sdk.execution_time.task_runner  # noqa: F401 - the process has it
+    import airflow.sdk.execution_time.supervisor
+    import airflow.sdk.execution_time.task_runner  # noqa: F401
 
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"

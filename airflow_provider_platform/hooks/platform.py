@@ -39,7 +39,6 @@ from airflow_provider_platform.client.chat.result import (
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
 from airflow_provider_platform.client.choices import CacheMode, FailOnToolError, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.connection_check import check_connection, summary
 from airflow_provider_platform.client.defaults import (
     CHAT_TIMEOUT,
     MAX_ROWS,
@@ -818,6 +817,8 @@ class PlatformHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Return whether each configured part of the connection works, and what does not. Starts no
         chat run."""
+        from airflow_provider_platform.client.connection_check import check_connection, summary
+
         try:
             with self._new_client() as client:
                 ok, message = summary(client.run(check_connection(client.config)))
