@@ -298,8 +298,7 @@ CHARTS = [*TYPICAL, *ODD]
 PAGE = Path(__file__).parents[3] / "docs" / "chart_examples.md"
 _HEAD = """# Examples of charts
 
-What [charts](charts.md) look like, odd ones too. The tests draw each chart again and compare it
-with its picture. `make charts` draws the pictures and writes this page.
+These pictures show typical [charts](charts.md), and charts of unusual specifications or rows.
 """
 _COLUMNS = 3
 
