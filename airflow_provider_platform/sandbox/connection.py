@@ -51,18 +51,19 @@ def connection(url: str, credentials: Credentials, **overrides: Any) -> dict[str
 
 
 def web_links(url: str) -> dict[str, str]:
-    """Return the addresses of the sandbox's pages, by what they show."""
+    """Return the addresses of the sandbox's pages, by what they show. What has no page of its own
+    leads to the part of the overview that lists it."""
     pages = {
-        "agent": "agents/{agent_id}",
-        "thread": "threads/{chat_id}",
-        "branch": "branches/{branch_name}",
-        "report": "reports/{report_id}",
-        "workbook": "workbooks/{workbook_id}",
-        "dashboard": "dashboards/{dashboard_id}",
-        "notification": "notifications/{notification_id}",
-        "export": "exports/{job_id}",
+        "agent": "app?agent={agent_id}#threads",
+        "thread": "app/threads/{chat_id}",
+        "branch": "app?branch={branch_name}#syncs",
+        "report": "app?report={report_id}#changes",
+        "workbook": "app?workbook={workbook_id}#changes",
+        "dashboard": "app?dashboard={dashboard_id}#changes",
+        "notification": "app?notification={notification_id}#changes",
+        "export": "app?export={job_id}#changes",
     }
-    return {name: f"{url}/app/{page}" for name, page in pages.items()}
+    return {name: f"{url}/{page}" for name, page in pages.items()}
 
 
 _STANDARD = frozenset({"conn_type", "host", "password", "port", "login", "schema", "description"})

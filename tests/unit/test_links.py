@@ -101,8 +101,8 @@ def test_a_chat_links_to_its_thread_agent_and_branch(platform_sandbox: Sandbox) 
     links = {key: value for key, value in xcoms.items() if key.endswith("_link")}
     assert links == {
         "platform_link": platform_sandbox.url,
-        "platform_agent_link": f"{pages}/agents/1",
-        "platform_branch_link": f"{pages}/branches/dev",
+        "platform_agent_link": f"{pages}?agent=1#threads",
+        "platform_branch_link": f"{pages}?branch=dev#syncs",
         "platform_thread_link": f"{pages}/threads/{result['chat_id']}",
     }
     # Airflow stores them again under the same keys when the task ends.
@@ -142,14 +142,16 @@ def test_a_task_that_has_not_begun_has_all_links_of_its_class(platform_sandbox: 
 def test_operator_links_to_the_created_object(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     context = TaskTries().context()
     clone = PlatformDuplicateWorkbookOperator(task_id="clone", workbook_id=301).execute(context)
-    assert context["ti"].xcoms["platform_workbook_link"].endswith(f"/workbooks/{clone['id']}")
+    assert (
+        context["ti"].xcoms["platform_workbook_link"].endswith(f"?workbook={clone['id']}#changes")
+    )
 
     context = TaskTries().context()
     export = PlatformExportDashboardOperator(
         task_id="export", dashboard_id=501, output_path=str(tmp_path / "x.pdf"), deferrable=False
     ).execute(context)
     xcoms = context["ti"].xcoms
-    assert xcoms["platform_export_link"].endswith(f"/exports/{export['job_id']}")
+    assert xcoms["platform_export_link"].endswith(f"?export={export['job_id']}#changes")
 
 
 def test_link_of_a_file_is_its_path_in_the_template_or_its_own_web_address() -> None:
@@ -188,4 +190,4 @@ def test_sensor_links_to_the_report_it_found(platform_sandbox: Sandbox) -> None:
     PlatformReportSensor(task_id="sense", name="Revenue by country", deferrable=False).execute(
         context
     )
-    assert context["ti"].xcoms["platform_report_link"].endswith("/reports/101")
+    assert context["ti"].xcoms["platform_report_link"].endswith("?report=101#changes")
