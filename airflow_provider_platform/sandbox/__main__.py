@@ -27,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         dbt_pace=options.dbt_pace,
         release=options.release,
         build_seconds=options.build_seconds,
-        dialect=options.dialect,
         default_api_scopes=("meta", "data", "graphql", *(["jobs"] if options.jobs else [])),
     )
     stop = threading.Event()
@@ -72,9 +71,6 @@ def _parser() -> argparse.ArgumentParser:
         "--release",
         default="0.19.1",
         help="the tenant's release; 0.2.1, of July 2026, starts dbt syncs and opens no branch",
-    )
-    parser.add_argument(
-        "--dialect", default="service", choices=("service", "cube"), help="prefix of tool names"
     )
     parser.add_argument(
         "--jobs",

@@ -391,7 +391,7 @@ def test_gate_without_merge_only_checks_the_branch(
     delete: Any, branches: list[str], run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     """As one must whose token has SchemaUpdateDevBranches, which may not merge."""
-    platform_sandbox.control.set(dev_branches_only=True)
+    platform_sandbox.control.set(token_lacks=["SchemaUpdate"])
     run = run_dag(gated(merge="never", **delete))
     assert errors(run) == {}
     assert run.states["branch_gate.passed"] == run.states["publish"] == "success"
@@ -403,7 +403,7 @@ def test_gate_without_merge_only_checks_the_branch(
 def test_gate_that_may_not_publish_says_which_permission_it_lacks(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    platform_sandbox.control.set(dev_branches_only=True)
+    platform_sandbox.control.set(token_lacks=["SchemaUpdate"])
     run = run_dag(gated())
     assert "SchemaUpdateDevBranches is not enough" in errors(run)["branch_gate.merge"]
     assert BRANCH in platform_sandbox.control.branches()

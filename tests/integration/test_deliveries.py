@@ -57,7 +57,7 @@ def test_delivery_result_is_the_same_in_both_modes(run_now: Any, platform_sandbo
     ("settings", "arguments", "error", "words"),
     [
         ({"delivery_outcome": "failed"}, {}, "ReportDeliveryFailedError", "overwrite"),
-        ({"deliveries_activated": False}, {}, "AirflowFailException", "not activated"),
+        ({"status": 404}, {}, "AirflowFailException", "not activated"),
         ({"release": "0.2.1"}, {}, "AirflowFailException", "v0.17.0 or later"),
         ({}, {"delivery_id": 999}, "AirflowFailException", "No report delivery has this id"),
         ({"delivery_seconds": 600}, {"timeout": 0.5}, "PlatformDeadlineError", "the run continues"),
@@ -71,7 +71,12 @@ def test_failures_are_the_same_in_both_modes(
     error: str,
     words: str,
 ) -> None:
-    platform_sandbox.control.set(**settings)
+    control = platform_sandbox.control
+    if "status" in settings:
+        words_of_404 = {"message": "Not Found", "count": None}
+        control.fault("status", path="/report-deliveries", **settings, **words_of_404)
+    else:
+        control.set(**settings)
     task = run_now(**arguments)
     assert task.error.startswith(error)
     assert words in task.error

@@ -74,7 +74,8 @@ def test_failed_export_names_the_reason(export: Any, platform_sandbox: Sandbox) 
 
 
 def test_expired_export_is_reported(export: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(export_pace=0.2, export_lifetime=0.1)
+    status = {"path": "/dashboard-exports/[^/]+$", "status": 404, "count": None}
+    platform_sandbox.control.fault("status", method="GET", **status)
     task = export()
     assert task.error.startswith("DashboardExportFailedError")
     assert "no longer has the dashboard export" in task.error

@@ -103,7 +103,8 @@ def test_workbook_is_cloned_renamed_and_published_in_a_dag(
 def test_dashboard_under_review_skips_the_task_and_those_after_it(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    platform_sandbox.control.set(reviewed_dashboards=["501"])
+    words = "This dashboard requires review before publishing"
+    platform_sandbox.control.fault("status", path="/publish", status=400, message=words, count=None)
     folders = "/v1/deployments/{deploymentId}/folders"
     with DAG(dag_id="review", params={"choice": "skip"}) as dag:
         skip = PlatformPublishWorkbookOperator(

@@ -36,7 +36,7 @@ def ask(**options: Any) -> Any:
 
 
 def test_sync_with_a_briefly_unknown_status_is_waited_for(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(dbt_unknown=1)
+    platform_sandbox.control.fault("status", path="/dbt-sync/[^/]+$", status=404, count=2)
     result = sync(branch_name="nightly")
     assert result["branch_name"] == "nightly"
     assert len(platform_sandbox.control.state().syncs) == 1
@@ -62,11 +62,16 @@ def test_a_result_that_comes_late_is_waited_for(platform_sandbox: Sandbox) -> No
 @pytest.mark.parametrize("status", ["CANCELLED", "FAILED", "stage", "404"])
 def test_a_cancelled_sync_ends_the_wait(platform_sandbox: Sandbox, status: str) -> None:
     control = platform_sandbox.control
-    control.set(dbt_cancelled_status=status, dbt_pace=600)
+    control.set(dbt_pace=600)
 
     def cancel() -> None:
         (started,) = control.wait_until(lambda state: bool(state.syncs)).syncs
         PlatformHook().run(cancel_dbt_sync(sync_job_id=started.sync_job_id, deployment_id=1))
+        later = {"method": "GET", "path": "/dbt-sync/[^/]+$", "count": None}
+        if status == "404":
+            control.fault("status", status=404, **later)
+        elif status != "stage":
+            control.fault("odd_field", field="status", value=status, **later)
 
     with ThreadPoolExecutor() as other:
         cancelling = other.submit(cancel)

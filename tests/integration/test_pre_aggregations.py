@@ -75,7 +75,7 @@ def test_result_and_its_keys_are_the_same_in_both_modes(
         ({"jobs_outcome": "failure"}, "PreAggregationBuildFailedError", "statement timeout"),
         ({"jobs_outcome": "missing_partition"}, "PreAggregationBuildFailedError", "20250301"),
         ({"jobs_outcome": "no_rows"}, "ResultEmptyError", "the result of verify_sql is empty"),
-        ({"jobs_lifetime": 0}, "PreAggregationJobsLostError", "24 hours"),
+        ({"jobs_outcome": "not_found"}, "PreAggregationJobsLostError", "24 hours"),
         ({}, "AirflowFailException", "No pre-aggregation matches"),
         ({"default_api_scopes": ["data"]}, "AirflowFailException", "CUBEJS_DEFAULT_API_SCOPES"),
     ],

@@ -82,7 +82,7 @@ REPLAYS: list[dict[str, Any]] = [
     {"replay": "after_cutoff"},
     {"replay": "overlap"},
     {"follow_up": "state"},
-    {"follow_up": "state", "history": "none"},
+    {"follow_up": "state", "replay": "none"},
 ]
 
 
@@ -139,12 +139,9 @@ def test_half_an_answer_in_the_thread_is_not_an_answer(platform_sandbox: Sandbox
     assert len(looks) == 1
 
 
-@pytest.mark.parametrize("shape", ["type_data", "role", "json"])
-def test_state_messages_in_every_form_confirm_an_answer(
-    platform_sandbox: Sandbox, shape: str
-) -> None:
+def test_messages_of_the_state_confirm_an_answer(platform_sandbox: Sandbox) -> None:
     expected = undisturbed(platform_sandbox)
-    platform_sandbox.control.set(message_shape=shape, history="none")
+    platform_sandbox.control.set(replay="none")
     platform_sandbox.control.fault("deltas_only")
     assert ask().answer == expected.answer
     assert_asked_once(platform_sandbox)

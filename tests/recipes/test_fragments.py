@@ -182,7 +182,7 @@ def test_code_about_large_datasets_runs(
 ) -> None:
     """Of the sandbox's million events as many as make two pages."""
     some = {"FROM events": "FROM events WHERE id <= 60001"}
-    platform_sandbox.control.set(data_streaming=True)
+    platform_sandbox.control.set(data_max_rows=None)
     with DAG("many_rows", schedule=None) as many:
         run("millions_of_rows.md 1", {"s3://lake@my-bucket": str(tmp_path), **some})
         ours = {"s3://lake@my-bucket": str(tmp_path), "range(1, 13)": "range(1, 3)"}

@@ -79,6 +79,18 @@ def test_night_ends_with_the_new_model_in_production_and_no_branch(
     assert [one.branch for one in platform_sandbox.control.state().runs] == [branch]
 
 
+REVIEW = {
+    "path": "/publish",
+    "status": 400,
+    "message": "This dashboard requires review before publishing",
+    "count": None,
+}
+NOT_ACTIVATED = {
+    "path": "/report-deliveries",
+    "status": 404,
+    "message": "Not Found",
+    "count": None,
+}
 MERGED = [("branches", "merged")]
 FAILURES: list[Any] = [
     ("sync_dbt", {"dbt_outcome": "FAILED"}, {}, "dbt", []),
@@ -133,7 +145,7 @@ def test_step_that_fails_says_why_and_nothing_runs_after_it(
 def test_dashboard_that_requires_review_is_left_to_a_person_and_exported(
     dag: DAG, platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
-    platform_sandbox.control.set(reviewed_dashboards=["501"])
+    platform_sandbox.control.fault("status", **REVIEW)
     run = run_dag(dag, conf=conf(tmp_path))
     assert (run.state, run.states["publish_workbook"]) == ("success", "skipped")
     assert changes(platform_sandbox) == MERGED
@@ -143,7 +155,7 @@ def test_dashboard_that_requires_review_is_left_to_a_person_and_exported(
 def test_night_ends_without_a_delivery_where_deliveries_are_not_activated(
     dag: DAG, platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
-    platform_sandbox.control.set(deliveries_activated=False)
+    platform_sandbox.control.fault("status", **NOT_ACTIVATED)
     run = run_dag(dag, conf=conf(tmp_path))
     assert (run.state, run.states["deliver_report"]) == ("success", "skipped")
     assert changes(platform_sandbox) == [("branches", "merged"), ("dashboards", "published")]

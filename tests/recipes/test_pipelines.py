@@ -208,7 +208,7 @@ class TestMerge:
                 {"deploy_mode": "cli"},
                 "deploy mode cli. In this mode a merge does not build production",
             ),
-            ({"deploy_branch_merge_allowed": False}, "Merging into main is not allowed"),
+            ({"merge_outcome": "not_allowed"}, "Merging into main is not allowed"),
         ],
         ids=["nothing merged", "conflict", "deploy mode cli", "not allowed"],
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,7 +46,9 @@ def rows(lines: list[dict[str, Any]]) -> int:
 def test_setting_limits_the_rows_of_a_query(
     sql: str, streaming: bool, count: int, ask: Any, platform: Platform
 ) -> None:
-    platform.control.set(data_streaming=streaming, data_chunk_rows=5000)
+    platform.control.set(data_chunk_rows=5000)
+    if streaming:
+        platform.control.set(data_max_rows=None)
     lines = ask(sql)
     assert rows(lines) == count
     assert ("lastRefreshTime" in lines[0]) == (not streaming)
@@ -89,24 +90,12 @@ def test_a_deployment_that_does_not_stream_sends_all_rows_in_one_line(
 ) -> None:
     sql = "SELECT id FROM events LIMIT 20000"
     assert [len(line["data"]) for line in ask(sql)[1:]] == [20_000]
-    platform.control.set(data_streaming=True)
+    platform.control.set(data_max_rows=None)
     assert [len(line["data"]) for line in ask(sql)[1:]] == [500] * 40
 
 
 def test_query_without_rows_sends_columns_and_an_empty_list(ask: Any) -> None:
     assert ask("SELECT id FROM orders WHERE 1 = 0")[1:] == [{"data": []}]
-
-
-def test_a_slow_query_answers_continue_wait_or_holds_the_connection(
-    ask: Any, platform: Platform
-) -> None:
-    platform.control.set(query_seconds=0.6, query_wait=0.1)
-    assert ask("SELECT 1", throwContinueWait=True) == [{"error": "Continue wait"}]
-    while ask("SELECT 1", throwContinueWait=True) == [{"error": "Continue wait"}]:
-        continue
-    began = time.monotonic()
-    assert rows(ask("SELECT 2")) == 1
-    assert time.monotonic() - began >= 0.6
 
 
 def test_error_can_come_inside_a_response(ask: Any, platform: Platform) -> None:

@@ -34,7 +34,7 @@ def starts(sandbox: PatientControl) -> int:
 def test_builds_are_followed_to_their_end(
     start_task: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.set(jobs_queue_seconds=0.5, jobs_build_seconds=0.5, jobs_gap_seconds=0.5)
+    sandbox.set(jobs_build_seconds=1.0, jobs_gap_seconds=0.5)
     task = start_task("build", "build", deferrable=deferrable)
     task.wait("success", try_number=1)
     result = task.result

@@ -51,7 +51,7 @@ class Agent:
 
     def __init__(self, assignment: Assignment) -> None:
         self._job = assignment
-        self._node = f"{assignment.settings.dialect}_data_analyst_agent"
+        self._node = "service_data_analyst_agent"
         self._sorts = count(2)
 
     def steps(self) -> Iterator[Step]:
@@ -76,8 +76,7 @@ class Agent:
         yield Step(self.usage(), "usage")
 
     def state(self) -> Record:
-        messages = [*self._job.earlier_messages, *self._job.messages]
-        return state_record(messages, self._job.settings.message_shape)
+        return state_record([*self._job.earlier_messages, *self._job.messages])
 
     def usage(self) -> Record:
         return usage_record(self._job.text, self._job.messages)
@@ -121,7 +120,7 @@ class Agent:
 
     def _tool(self, name: str, given: Record, work: Callable[[], Record]) -> Iterator[Step]:
         record_id, call_id = str(uuid.uuid4()), f"call_{uuid.uuid4().hex[:12]}"
-        tool = self._job.settings.dialect + name
+        tool = f"service{name}"
         call = {"name": tool, "input": _json(given)}
         graph = [self._node, "tools"]
         sort = next(self._sorts)
@@ -214,29 +213,13 @@ def serialized(kind: str, content: str, message_id: str) -> Record:
     }
 
 
-_TYPES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool"}
-_ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
-
-
-def state_record(messages: list[Record], shape: str = "constructor") -> Record:
+def state_record(messages: list[Record]) -> Record:
     return {
         "id": "__state__",
         "role": "assistant",
         "isDelta": False,
-        "state": {"messages": [_shaped(message, shape) for message in messages]},
+        "state": {"messages": messages},
     }
-
-
-def _shaped(message: Record, shape: str) -> Record | str:
-    """Return a message of ``serialized`` in another framework's shape."""
-    if shape == "constructor":
-        return message
-    kind, fields = _TYPES[message["id"][-1]], message["kwargs"]
-    if shape == "role":
-        kept = {name: value for name, value in fields.items() if name != "id"}
-        return {"role": _ROLES[kind], **kept}
-    typed = {"type": kind, "data": fields}
-    return _json(typed) if shape == "json" else typed
 
 
 def usage_record(text: str = "", messages: Sequence[Record] = ()) -> Record:

@@ -165,7 +165,7 @@ def _end(server: ServerState, thread: Thread) -> list[Record]:
     """Return the last records of the response to a read of a thread."""
     stopped = bool(thread.runs) and thread.runs[-1].status == "aborted"
     if not stopped or server.settings.stopped_thread == "state":
-        return [thread.state(server.settings.message_shape)]
+        return [thread.state()]
     return [aborted_record()] if server.settings.stopped_thread == "aborted" else []
 
 
@@ -198,7 +198,7 @@ def _join(server: ServerState, thread: Thread, run: Run, reason: str) -> ChatStr
 
 
 def _history(server: ServerState, runs: list[Run]) -> list[Record]:
-    if server.settings.history == "none":
+    if server.settings.replay == "none":
         return []
     return [record for run in runs for record in fold(run.replayable())]
 

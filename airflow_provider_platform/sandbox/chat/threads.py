@@ -137,8 +137,8 @@ class Thread:
     def messages(self) -> list[Record]:
         return [message for run in self.runs for message in run.messages]
 
-    def state(self, shape: str) -> Record:
-        return state_record(self.messages(), shape)
+    def state(self) -> Record:
+        return state_record(self.messages())
 
     def cutoff(self, streaming: bool) -> Record:
         return {

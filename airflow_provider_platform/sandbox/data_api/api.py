@@ -13,7 +13,6 @@ from starlette.routing import Route
 from airflow_provider_platform.sandbox.data_api import jobs_route, members, requests
 from airflow_provider_platform.sandbox.data_api.column_types import declared, sent
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
-from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
 from airflow_provider_platform.sandbox.data_api.requests import DataRequest, Refused, refuse
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.call import VERBS
@@ -49,7 +48,7 @@ def routes() -> list[Route]:
     }
     return [
         Route(f"{place}/cubejs-api/v1/{name}", _endpoint(*operation), methods=list(VERBS))
-        for place in (base, f"{base}/dev-mode/{{branch:path}}")
+        for place in (base, f"{base}/dev-mode/{{branch}}")
         for name, operation in operations.items()
     ]
 
@@ -77,11 +76,7 @@ async def _meta(request: Request) -> Response:
 
 async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
     server, document = asked.server, asked.document
-    comes_again = bool(document.get("throwContinueWait"))
-    if not await server.store(RunningQueries).done(server, asked.key, comes_again=comes_again):
-        yield {"error": requests.CONTINUE_WAIT}
-        return
-    streaming = server.settings.data_streaming
+    streaming = server.settings.data_max_rows is None
     try:
         limit = row_limit(document["query"], server.settings)
         reading = asked.warehouse(document["query"]).read(document["query"], limit=limit)
@@ -105,4 +100,4 @@ def _rows_per_line(settings: Settings, limit: int | None) -> int:
     line."""
     if settings.data_chunk_rows is not None:
         return settings.data_chunk_rows
-    return STREAMED_ROWS if settings.data_streaming or limit is None else limit
+    return STREAMED_ROWS if settings.data_max_rows is None or limit is None else limit

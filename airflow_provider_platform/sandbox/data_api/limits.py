@@ -18,7 +18,7 @@ def row_limit(sql: str, settings: Settings) -> int | None:
     """Return the most rows of the query, apart from its own limit; None for all rows."""
     if not has_limit(sql):
         return settings.data_default_rows
-    return None if settings.data_streaming else settings.data_max_rows
+    return settings.data_max_rows
 
 
 def has_limit(sql: str) -> bool:

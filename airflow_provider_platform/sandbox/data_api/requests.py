@@ -20,8 +20,6 @@ from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregat
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
-CONTINUE_WAIT = "Continue wait"
-
 
 class Refused(Exception):
     """The request is refused with this response."""
@@ -33,16 +31,12 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class DataRequest:
-    """A checked request. ``key`` identifies its query among the running queries."""
+    """A checked request."""
 
     server: ServerState
     deployment: int
     branch: str
     document: dict[str, Any]
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return (self.deployment, self.branch, json.dumps(self.document, sort_keys=True))
 
     def warehouse(self, sql: str) -> Warehouse:
         """Return the warehouse that a query reads."""
@@ -94,8 +88,8 @@ def _scopes(server: ServerState, claims: dict[str, Any]) -> tuple[str, ...]:
 
 def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:
     """Return the branch in the path. Raises ``Refused`` if the branch is not served."""
-    branches, settings = branches_of(server, deployment), server.settings
-    name = branches.deploy if path is None else _branch_name(path, settings.branch_path)
+    branches = branches_of(server, deployment)
+    name = branches.deploy if path is None else unquote(path)
     answer = branches.ask(name, server)
     if answer.serves:
         return name
@@ -105,14 +99,6 @@ def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:
         raise refuse(500, f"Error: {answer.words}")
     page = web_page()
     raise Refused(Response(page.body, 503, {"content-type": "text/html"}))
-
-
-def _branch_name(path: str, form: str) -> str:
-    """Return the branch name in a path. If its slashes are in the other form, the name fits no
-    branch."""
-    if form == "encoded":
-        return f"{path} (not encoded)" if "/" in path else unquote(path)
-    return f"{path} (encoded)" if "%2f" in path.lower() else unquote(path)
 
 
 def _document(body: bytes) -> Any:

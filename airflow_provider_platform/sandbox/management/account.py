@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_platform.client.table.table import Operation, Schema, definition, operations
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import samples, store
-from airflow_provider_platform.sandbox.management.call import ANONYMOUS, Call, handles, offered
+from airflow_provider_platform.sandbox.management.call import ANONYMOUS, Call, handles
 from airflow_provider_platform.sandbox.management.items import Item
 
 
@@ -65,11 +65,9 @@ def spec(call: Call) -> Any:
     """OpenAPI 3.1: methods, paths, parameters and bodies of what this tenant serves."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations().values():
-        if offered(call.server, operation):
-            path = operation.path
-            if call.server.settings.embed_tenant_path == "plain":
-                path = path.rstrip("/")
-            paths.setdefault(path, {})[operation.method.lower()] = _described(operation)
+        if call.server.settings.has(operation.since):
+            described = paths.setdefault(operation.path, {})
+            described[operation.method.lower()] = _described(operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Analytics Platform management API (sandbox)", "version": "1.0.0"},

@@ -79,6 +79,10 @@ class Call:
     def may(self, permission: str) -> bool:
         return permission not in self.server.settings.token_lacks
 
+    def may_change_branch(self, *, production: bool) -> bool:
+        """Return whether the token's user may change the data model on a branch."""
+        return self.may("SchemaUpdate") or (self.may("SchemaUpdateDevBranches") and not production)
+
     def require(self, permission: str) -> None:
         """Refuse a caller without ``permission``, for what not every call of an operation needs."""
         if not self.may(permission):
@@ -119,7 +123,7 @@ def routes(default: Handler) -> list[Route]:
     paths: dict[str, dict[str, Operation]] = {}
     for operation in operations().values():
         paths.setdefault(operation.path, {})[operation.method] = operation
-        # The path that deletes an embed tenant has two forms: see the setting embed_tenant_path.
+        # Tenants differ in whether the path that deletes an embed tenant ends in a slash.
         paths.setdefault(operation.path.rstrip("/"), {})[operation.method] = operation
     order = sorted(paths, key=lambda path: [part.startswith("{") for part in path.split("/")])
     return [_route(path, paths[path], default) for path in order]
@@ -136,33 +140,19 @@ def _route(path: str, by_method: dict[str, Operation], default: Handler) -> Rout
     return Route(path, endpoint, methods=list(VERBS))
 
 
-def offered(server: ServerState, operation: Operation) -> bool:
-    """Return whether the tenant has the operation."""
-    if "/report-deliveries" in operation.path and not server.settings.deliveries_activated:
-        return False
-    return server.settings.has(operation.since)
-
-
 def _perform(
     server: ServerState, operation: Operation, request: Request, body: bytes, default: Handler
 ) -> Response:
     """Check one request in the order a service does, then carry it out."""
-    settings = server.settings
-    if not settings.has(operation.since) and settings.missing_operation == "html":
+    if not server.settings.has(operation.since):
         return web_page()
-    if not settings.has(operation.since):
-        raise ApiError(int(settings.missing_operation), "This tenant has no such operation")
-    if not offered(server, operation):
-        raise ApiError(404, "Not Found")
-    if operation.id == "deleteEmbedTenant" and request.url.path.endswith("/") != (
-        settings.embed_tenant_path == "slash"
-    ):
-        raise ApiError(404, "Embed tenants are deleted at another path")
     user = 0 if operation.id == ANONYMOUS else _authenticate(server, request)
     call = Call(server, operation, _path_values(operation, request.path_params), user)
     if "deploymentId" in call.path and call.deployment not in DEPLOYMENTS:
         raise ApiError(404, f"Deployment {call.deployment} not found")
-    if operation.needs is not None:
+    if operation.needs == "SchemaUpdate" and call.may_change_branch(production=False):
+        pass  # The handler knows whether the branch is the deploy branch.
+    elif operation.needs is not None:
         call.require(operation.needs)
     pairs = request.query_params.multi_items()
     call.query, messages = query_values(operation.query, pairs)

@@ -177,15 +177,15 @@ def _meant(call: Call) -> Branch:
 
 def _allow_deploy_branch(call: Call, branch: Branch) -> None:
     """Refuse a token that may change other branches only."""
-    if branch.name == _branches(call).deploy and call.server.settings.dev_branches_only:
-        raise ApiError(403, "Forbidden: the SchemaUpdate permission is missing")
+    if branch.name == _branches(call).deploy:
+        call.require("SchemaUpdate")
 
 
 def _merge(call: Call, branch: Branch, target: str, *, delete: bool) -> dict[str, bool]:
     branches, settings = _branches(call), call.server.settings
     into = _named(call, target)
     _allow_deploy_branch(call, into)
-    if into.name == branches.deploy and not settings.deploy_branch_merge_allowed:
+    if into.name == branches.deploy and settings.merge_outcome == "not_allowed":
         raise ApiError(403, f"Merging into {into.name} is not allowed")
     if settings.merge_outcome == "conflict":
         raise ApiError(409, f"{branch.name} conflicts with {into.name} in orders.yml")

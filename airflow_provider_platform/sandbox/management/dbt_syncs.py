@@ -50,8 +50,6 @@ class Sync:
     user_id: int
     entry: SyncEntry
     started_at: float
-    known_from: float
-    """Time of the sandbox's clock from which operations know the sync."""
     status: str = STAGES[0]
     outcome: str = "RUNNING"
     error: str | None = None
@@ -107,10 +105,9 @@ class Syncs:
 
 
 def _known(call: Call) -> list[Sync]:
-    """Return those of the deployment that are past the time in which nobody knows them."""
-    now = call.server.clock.now()
+    """Return the syncs of the deployment, oldest first."""
     syncs = call.store(Syncs).by_id.values()
-    return [one for one in syncs if one.deployment == call.deployment and one.known_from <= now]
+    return [one for one in syncs if one.deployment == call.deployment]
 
 
 def _meant(call: Call) -> Sync:
@@ -146,7 +143,6 @@ def start_dbt_sync(call: Call) -> Any:
         user_id=call.user,
         entry=entry,
         started_at=now,
-        known_from=server.clock.later(server.settings.dbt_unknown),
     )
     call.store(Syncs).by_id[sync_job_id] = sync
     server.journal.state.syncs.append(entry)
@@ -159,9 +155,8 @@ def _check_branch(call: Call, name: str) -> None:
     """Refuse to write to a branch that takes no sync."""
     if not re.fullmatch(_BRANCH, name):
         raise ApiError(400, [f"branchName must match {_BRANCH}"])
-    branches, settings = branches_of(call.server, call.deployment), call.server.settings
-    if name == branches.deploy and settings.dev_branches_only:
-        raise ApiError(403, "Forbidden: the SchemaUpdate permission is missing")
+    if name == branches_of(call.server, call.deployment).deploy:
+        call.require("SchemaUpdate")
 
 
 def _generated_branch(ref: str | None, sync_job_id: str) -> str:
@@ -204,13 +199,9 @@ def list_dbt_syncs(call: Call) -> Any:
 
 @handles("getDbtSyncStatus")
 def get_dbt_sync(call: Call) -> Any:
-    """The status. What a cancelled sync answers is a setting: by default the stage it had."""
+    """The status. A cancelled sync keeps the stage that it had: only the history tells."""
     sync = _meant(call)
-    status, cancelled = sync.status, call.server.settings.dbt_cancelled_status
-    if sync.outcome == "CANCELLED" and cancelled == "404":
-        raise ApiError(404, f"dbt sync {sync.sync_job_id} was cancelled")
-    if sync.outcome == "CANCELLED" and cancelled != "stage":
-        status = cancelled
+    status = sync.status
     message = sync.logs[-1]["message"] if sync.logs else None
     error = {"error": sync.error or "the sync failed"} if status == "FAILED" else {}
     return {

@@ -44,7 +44,7 @@ def get_settings(call: Call) -> Any:
         "releaseChannel": "latest",
         "deployBranchName": DEPLOY_BRANCHES[call.deployment],
         "deployBranchReadOnly": False,
-        "deployBranchMergeAllowed": settings.deploy_branch_merge_allowed,
+        "deployBranchMergeAllowed": settings.merge_outcome != "not_allowed",
         "deployProjectRoot": "/",
         "isCubeSqlEnabled": True,
         "isSupportPreAggregations": True,
@@ -149,8 +149,7 @@ def _environment(call: Call, kind: str, branch: Branch) -> Item:
     """One environment; ids are text in answers."""
     base = f"{call.server.base_url}/deployments/{call.deployment}"
     if kind != "production":
-        slashes = "" if call.server.settings.branch_path == "encoded" else "/"
-        base = f"{base}/dev-mode/{quote(branch.name, safe=slashes)}"
+        base = f"{base}/dev-mode/{quote(branch.name, safe='')}"
     return {
         "id": str(branch.environment),
         "type": kind,

@@ -24,6 +24,8 @@ from airflow_provider_platform.sandbox.management.workbooks import named_dashboa
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 TYPES = {"png": "image/png", "pdf": "application/pdf"}
+LIFETIME = 300
+"""Seconds for which a job and its file are kept."""
 MOST_IN_FLIGHT = 5
 """The most simultaneous exports for one rendered identity."""
 _FAILURE = "The dashboard could not be rendered: a query ran into its time limit"
@@ -106,7 +108,7 @@ def start_export(call: Call) -> Any:
         layout=layout,
         submitted_at=now,
         pace=settings.export_pace,
-        expires_at=now + settings.export_lifetime,
+        expires_at=now + LIFETIME,
         outcome=settings.export_outcome,
     )
     jobs.by_id[job.job_id] = job

@@ -183,9 +183,9 @@ def page(call: Call, items: list[Item], *, everything: bool = False) -> Any:
     if older and {"first", "after"} & call.query.keys():
         messages = [f"{' and '.join(sorted(older))} cannot be mixed with first and after"]
         raise ApiError(400, messages)
-    if older or settings.lists == "unpaged":
-        size = call.query.get("limit", len(items)) if older else len(items)
-        start = call.query.get("offset", size * (call.query.get("page", 1) - 1)) if older else 0
+    if older:
+        size = call.query.get("limit", len(items))
+        start = call.query.get("offset", size * (call.query.get("page", 1) - 1))
         part: list[Item] = items[start : start + size]
         made: dict[str, Any] = {"items": part, "pageInfo": None}
     else:
@@ -201,13 +201,12 @@ def page(call: Call, items: list[Item], *, everything: bool = False) -> Any:
 
 
 def _by_cursor(call: Call, items: list[Item], size: int) -> dict[str, Any]:
-    repeating = call.server.settings.lists == "repeating"
-    start = 0 if repeating else _position(call.query.get("after"))
+    start = _position(call.query.get("after"))
     part = items[start : start + size]
     return {
         "items": part,
         "pageInfo": {
-            "hasNextPage": start + size < len(items) or repeating,
+            "hasNextPage": start + size < len(items),
             "hasPreviousPage": start > 0 and bool(items),
             "startCursor": _cursor(start) if part else None,
             "endCursor": _cursor(start + len(part) - 1) if part else None,

@@ -152,8 +152,6 @@ def publish_dashboard(call: Call) -> Any:
         raise ApiError(404, f"Dashboard {body['dashboardId']} not found in this workbook")
     if "config" not in body and not settings.has("0.16.0"):
         raise ApiError(400, ["config should not be null or undefined", "config must be an object"])
-    if dashboard is not None and str(dashboard["id"]) in settings.reviewed_dashboards:
-        raise ApiError(400, "This dashboard requires review before publishing")
     config = body.get("config", workbook["dashboardDraft"])
     if config is None:
         raise ApiError(400, ["config is required: the workbook has no saved draft"])

@@ -23,6 +23,9 @@ CHAT_DEPLOYMENT = 1
 """The deployment of the chat API's agents."""
 BAD_BRANCH = "Bad branch"
 NOT_ACTIVE = "Branch is not active"
+IDLE_SECONDS = 600
+"""Time without a request to its data API after which an open branch falls asleep. The next request
+wakes the branch, and gets an error page itself."""
 
 Kind = Literal["serving", "bad", "not_active", "building", "failed", "asleep"]
 
@@ -208,18 +211,17 @@ class DeploymentBranches:
         sleeps here."""
         if branch.name == self.deploy:
             return False
-        return server.clock.now() - branch.asked_at > server.settings.branch_idle_seconds
+        return server.clock.now() - branch.asked_at > IDLE_SECONDS
 
     def answer(self, name: str, server: ServerState) -> Answer:
         """Return how a request to the branch is answered, without changing anything."""
-        settings, now = server.settings, server.clock.now()
-        named = f": {name}" if settings.branch_errors_name_it else ""
+        now = server.clock.now()
         branch = self._by_name.get(name)
         if branch is None:
-            return Answer("bad", BAD_BRANCH + named)
+            return Answer("bad", BAD_BRANCH)
         shown, asleep = self.shown(branch, now), self._asleep(branch, server)
         if not self.is_open(branch) or shown is None:
-            return Answer("not_active", NOT_ACTIVE + named)
+            return Answer("not_active", NOT_ACTIVE)
         if self._served(branch, now) is not None:
             return Answer("asleep" if asleep else "serving")
         if shown.stage(now) == "building":

@@ -3,11 +3,11 @@
 A job is a list of moments that is fixed when it starts, so its status is a function of the
 sandbox's clock: nothing runs in the background, and a test moves the clock instead of waiting.
 
-    begun --------- queued ------------ built --------------- there ---------------- filled
-          scheduled        processing         missing_partition      done, no rows          done
+    begun --------- queued ------------ built --------------- there
+          scheduled        processing         missing_partition      done
 
-Until a job is ``filled``, its table exists without rows, and queries that use the table find no
-rows. A table that ends without rows stays empty until it is built again. As at the service, a query
+A table that ends without rows is ``done`` and stays empty until it is built again: queries that use
+it find no rows. As at the service, a query
 uses a pre-aggregation only if that has all of its measures and dimensions; every other query reads
 the source tables.
 """
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 _YEAR = 2025
+LIFETIME = 86400
+"""Seconds for which a token is known, from the start and again from its first ``done`` or
+``failure`` that is reported."""
 _AGGREGATE = re.compile(r"(?:sum|count|avg|min|max)\([^)]*\)")
 _QUALIFIER = re.compile(r"\b\w+\.")
 _COLUMN = re.compile(r"\((\w+)\)")
@@ -100,7 +103,6 @@ class Job:
     queued_at: float
     built_at: float
     there_at: float
-    filled_at: float
     expires_at: float
     outcome: JobOutcome
     hidden: bool
@@ -109,14 +111,15 @@ class Job:
 
     def status(self, now: float) -> str:
         """Return the status that is reported now."""
-        if now < self.built_at or self.outcome == "stalled":
+        if self.outcome == "not_found":
+            return self.outcome
+        if now < self.built_at:
             if self.hidden:
                 return "missing_partition"
-            ahead = "stalled" if self.outcome == "stalled" else "processing"
-            return "scheduled" if now < self.queued_at else ahead
+            return "scheduled" if now < self.queued_at else "processing"
         if self.outcome == "failure":
             return "missing_partition" if self.shown else f"failure: {_FAILURE}"
-        if self.outcome in ("missing_partition", "pre_agg_not_found", "n/a"):
+        if self.outcome in ("missing_partition", "pre_agg_not_found"):
             return self.outcome
         return "missing_partition" if now < self.there_at else "done"
 
@@ -125,7 +128,7 @@ class Job:
 
     def lacks_rows(self, now: float) -> bool:
         """Return whether the table exists without rows."""
-        return self.is_there(now) and (self.outcome == "no_rows" or now < self.filled_at)
+        return self.is_there(now) and self.outcome == "no_rows"
 
 
 @dataclass
@@ -184,11 +187,11 @@ class PreAggregationJobs:
     ) -> dict[str, Any]:
         """Return what is known about one token."""
         job, now = self.by_token.get((deployment, branch, token)), server.clock.now()
-        if job is None or now >= job.expires_at:
+        status = "not_found" if job is None or now >= job.expires_at else job.status(now)
+        if job is None or status == "not_found":
             return {"token": token, "status": "not_found"}
-        status = job.status(now)
         if status.startswith(("done", "failure")) and not job.shown:
-            job.shown, job.expires_at = True, now + server.settings.jobs_lifetime
+            job.shown, job.expires_at = True, now + LIFETIME
         return {"token": token, "table": job.table, "status": status, "selector": job.selector}
 
     def warehouse(self, server: ServerState, deployment: int, branch: str, sql: str) -> Warehouse:
@@ -219,7 +222,7 @@ def _job(
     no build."""
     settings, now = server.settings, server.clock.now()
     outcome = settings.jobs_outcome if _ends_so(settings, one, month) and not fresh else "done"
-    queued, built, there, filled = _moments(settings, now) if not fresh else (now,) * 4
+    seconds, gap = (0, 0) if fresh else (settings.jobs_build_seconds, settings.jobs_gap_seconds)
     hides = not settings.has("0.3.0")
     return Job(
         token,
@@ -227,21 +230,13 @@ def _job(
         one,
         month,
         selector={},
-        queued_at=queued,
-        built_at=built,
-        there_at=there,
-        filled_at=filled,
-        expires_at=now + settings.jobs_lifetime,
+        queued_at=now + seconds / 2,
+        built_at=now + seconds,
+        there_at=now + seconds + gap,
+        expires_at=now + LIFETIME,
         outcome=outcome,
         hidden=hides and one.data_source != "default",
     )
-
-
-def _moments(settings: Settings, now: float) -> tuple[float, float, float, float]:
-    queued = now + settings.jobs_queue_seconds
-    built = queued + settings.jobs_build_seconds
-    there = built + settings.jobs_gap_seconds
-    return queued, built, there, there + settings.jobs_rows_delay
 
 
 def _ends_so(settings: Settings, one: PreAggregation, month: str) -> bool:

@@ -21,20 +21,24 @@ Permission = Literal[
     "ReportRead",
     "SchemaRead",
     "SchemaUpdate",
+    "SchemaUpdateDevBranches",
     "WorkbookEdit",
     "WorkbookManage",
     "WorkbookRead",
 ]
-"""Permissions that operations need; ``Admin`` is the role of an administrator."""
+"""Permissions that operations need; ``Admin`` is the role of an administrator. Without
+``SchemaUpdate``, ``SchemaUpdateDevBranches`` allows the changes of all branches but the deploy
+branch."""
 
 
 BuildOutcome = Literal["built", "failed", "cancelled", "stopped", "none"]
 """How a build ends, as build-status names it."""
 
 JobOutcome = Literal[
-    "done", "no_rows", "failure", "missing_partition", "pre_agg_not_found", "stalled", "n/a"
+    "done", "no_rows", "failure", "missing_partition", "pre_agg_not_found", "not_found"
 ]
-"""How the build of a pre-aggregation's table ends; ``no_rows`` is reported as ``done`` too."""
+"""How the build of a pre-aggregation's table ends; ``no_rows`` is reported as ``done`` too, and
+``not_found`` from the beginning."""
 
 Seconds = Annotated[float, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -53,23 +57,16 @@ class Settings(BaseModel):
     """Pause before each record of a chat run."""
     dbt_pace: Seconds = 0.0
     """Time a dbt sync spends in each stage; with 0 it is over before the next request is read."""
-    dialect: Literal["service", "cube"] = "service"
-    """Prefix of the tool names and of the agent's graph node."""
 
     follow_up: Literal["subscribe", "state"] = "subscribe"
     """What a request without ``input`` returns while its run is active."""
-    history: Literal["replay", "none"] = "replay"
-    """Whether earlier records are replayed at all, those of earlier turns included."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
     """Where a subscription to an active run gets the earlier records of the run. ``overlap``
-    repeats the last three records after ``__cutoff__``, without the user echo."""
+    repeats the last three records after ``__cutoff__``, without the user echo; with ``none``,
+    earlier turns are not replayed either."""
     stopped_thread: Literal["state", "aborted", "close"] = "state"
     """What ends a later read of a thread whose last run was aborted: ``__state__``,
     ``__aborted__``, or nothing (the connection is properly closed after ``__cutoff__``)."""
-    message_shape: Literal["constructor", "type_data", "role", "json"] = "constructor"
-    """How the messages of ``__state__`` are serialized: ``lc``/``constructor``/``kwargs``,
-    ``type``/``data``, ``role``/``content`` without ids, or each as a JSON string of the second
-    form."""
     chat_row_limit: Count = 100
     """Rows of a query that a chat sends; a default of the service, not a limit."""
 
@@ -81,15 +78,8 @@ class Settings(BaseModel):
     release: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "0.19.1"
     """The tenant's release: operations and fields of later releases are missing. ``0.2.1`` is the
     tenant of July 2026, which starts dbt syncs and knows no builds, branches or history."""
-    missing_operation: Literal["html", "403", "404", "405"] = "html"
-    """What an operation that the tenant's release lacks answers: the tenant's web page under 200,
-    as any unknown path, or an error."""
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     """How syncs started from now on end; UNKNOWN never shows in the status, only in the history."""
-    dbt_unknown: Seconds = 0.0
-    """Time after its start, by the sandbox's clock, in which no operation knows a sync."""
-    dbt_cancelled_status: Literal["stage", "CANCELLED", "FAILED", "404"] = "stage"
-    """What the status of a cancelled sync answers; the history says CANCELLED in any case."""
 
     build_delay: Seconds = 0.0
     """Time after a branch was opened or written until its build is reported. Until then an opened
@@ -98,40 +88,22 @@ class Settings(BaseModel):
     """Time that a build takes after that."""
     build_outcome: BuildOutcome = "built"
     """How builds that start from now on end, if the model compiles."""
-    branch_errors_name_it: Annotated[bool, Field(strict=True)] = False
-    """Whether "Bad branch" and "Branch is not active" are followed by the branch's name."""
-    branch_path: Literal["encoded", "plain"] = "encoded"
-    """How slashes of a branch name are written in the paths of the data API. The other form names
-    no branch."""
-    branch_idle_seconds: Seconds = 600.0
-    """Time without a request to its data API after which an open branch falls asleep. The next
-    request wakes it, and gets an error page itself."""
-    merge_outcome: Literal["merged", "nothing", "conflict"] = "merged"
-    """``nothing``: merges answer ``merged`` false; ``conflict``: they are refused with 409."""
+    merge_outcome: Literal["merged", "nothing", "conflict", "not_allowed"] = "merged"
+    """``nothing``: merges answer ``merged`` false; ``conflict``: they are refused with 409;
+    ``not_allowed``: merges into the deploy branch are refused with 403."""
     merge_commit: Literal["own", "fast_forward"] = "own"
     """Which commit the target has after a merge: a new commit, or the branch's."""
     deploy_mode: Literal["git", "cli"] = "git"
     """``cli``: production is built only from uploads, not after a merge."""
-    deploy_branch_merge_allowed: Annotated[bool, Field(strict=True)] = True
-    """Whether branches can be merged into the deploy branch."""
-    dev_branches_only: Annotated[bool, Field(strict=True)] = False
-    """Whether the token's role has SchemaUpdateDevBranches instead of SchemaUpdate. Requests that
-    would change the deploy branch are then refused, also merges into it."""
 
     token_lacks: tuple[Permission, ...] = ()
     """Permissions the management token lacks: operations needing one of them answer 403."""
-    reviewed_dashboards: tuple[str, ...] = ()
-    """Ids of published dashboards that require review: only a person can publish them."""
 
     export_pace: Seconds = 0.0
     """Time a dashboard export is pending, and again the time it is processing."""
     export_outcome: Literal["completed", "failed"] = "completed"
     """How exports submitted from now on end."""
-    export_lifetime: Seconds = 300.0
-    """Time from submission until an export's job and file are deleted."""
 
-    deliveries_activated: Annotated[bool, Field(strict=True)] = True
-    """Whether report deliveries are activated for the account; every path answers 404 otherwise."""
     delivery_queue_seconds: Seconds = 0.0
     """Time that a run of a report delivery is ``queued`` before it begins."""
     delivery_seconds: Seconds = 0.0
@@ -140,47 +112,32 @@ class Settings(BaseModel):
     """How runs of deliveries that start from now on end; ``unreported``: without an error and
     without a success."""
 
-    embed_tenant_path: Literal["slash", "plain"] = "slash"
-    """Whether the path that deletes an embed tenant ends in ``/``, as on older tenants."""
-    lists: Literal["cursor", "legacy", "unpaged", "repeating"] = "cursor"
-    """``legacy``: lists have only ``data`` and ``count``, and no cursor; ``unpaged``: one page has
-    everything, and ``pageInfo`` is null; ``repeating``: every page is the first page and names a
-    next page."""
+    lists: Literal["cursor", "legacy"] = "cursor"
+    """``legacy``: lists have only ``data`` and ``count``, and no cursor."""
     page_size: Count = 50
     """Items per page if a request has no ``first``."""
     data_chunk_rows: Count | None = None
-    """Rows per line of a data API answer. None: all rows in one line, or 500 rows per line if the
-    deployment streams."""
+    """Rows per line of a data API answer. None: all rows in one line, or 500 rows per line if
+    ``data_max_rows`` is None."""
     column_types: Literal["core", "words"] = "core"
     """How the data API declares types. ``core``: as the open core, where decimals are ``Int32``,
     timestamps ``String``, dates ``{"Date": false}`` and booleans JSON booleans; ``words``: each by
     the word for its type, with strings as values."""
-    data_streaming: Annotated[bool, Field(strict=True)] = False
-    """Whether the deployment streams. A query with its own limit then has no other limit."""
     data_default_rows: Count = 10_000
     """The most rows of a query without its own limit."""
-    data_max_rows: Count = 50_000
-    """The most rows of a query with its own limit, unless the deployment streams."""
-    query_seconds: Seconds = 0.0
-    """Time that a query of the data API takes before its first row."""
-    query_wait: Seconds = 10.0
-    """How long a request waits for the first row before the answer is "Continue wait"."""
-    jobs_queue_seconds: Seconds = 0.0
-    """Time that the table of a pre-aggregation is ``scheduled``."""
+    data_max_rows: Count | None = 50_000
+    """The most rows of a query with its own limit; None: the deployment streams, without such a
+    maximum."""
     jobs_build_seconds: Seconds = 0.0
-    """Time that the table is ``processing`` after that."""
+    """Time that the table of a pre-aggregation is ``scheduled`` and then, half of it,
+    ``processing``."""
     jobs_gap_seconds: Seconds = 0.0
     """Time from the end of its build until the table exists: ``missing_partition``."""
-    jobs_rows_delay: Seconds = 0.0
-    """Time that the table exists, and is ``done``, before it has its rows."""
     jobs_outcome: JobOutcome = "done"
     """How builds that start from now on end."""
     jobs_outcome_of: tuple[str, ...] = ()
     """The tables to which ``jobs_outcome`` applies: full names of pre-aggregations, each with or
     without a month after a space. If empty: all tables."""
-    jobs_lifetime: Seconds = 86400.0
-    """Time for which tokens are known, from the start and again from the first ``done`` or
-    ``failure`` that is reported."""
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
         "meta",
         "data",

@@ -93,14 +93,6 @@ def test_agent_answers_an_unknown_question_with_a_hint(platform: Platform) -> No
     assert "revenue by country" in (answer(stream) or "")
 
 
-def test_settings_change_dialect_and_tool_names(platform: Platform) -> None:
-    platform.control.set(dialect="cube")
-    stream = platform.ask("revenue by country")
-    calls = [record for record in stream if "toolCall" in record]
-    assert {record["toolCall"]["name"] for record in calls} == {"cubeMeta", "cubeSqlApi"}
-    assert calls[0]["graphPath"] == ["cube_data_analyst_agent", "tools"]
-
-
 def test_result_has_at_most_100_rows_and_the_true_total(platform: Platform) -> None:
     (result,) = results(platform.ask("list all orders"))
     assert (len(result["data"]), result["totalRows"]) == (100, 480)
@@ -241,7 +233,7 @@ def test_run_continues_after_its_client_leaves(platform: Platform) -> None:
 
 
 def test_read_of_a_streaming_thread_shows_only_its_state(platform: Platform) -> None:
-    platform.control.set(follow_up="state", history="none")
+    platform.control.set(follow_up="state", replay="none")
     platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
         thread = json.loads(next(first.iter_lines()))["state"]["chatId"]

@@ -7,7 +7,6 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import pytest
 
 if TYPE_CHECKING:
     from tests.sandbox.raw_client import Platform
@@ -48,38 +47,6 @@ def test_history_is_newest_first(platform: Platform) -> None:
     for name in ("one", "two", "three"):
         start(platform, branchName=name)
     assert history(platform) == ["three", "two", "one"]
-
-
-def test_setting_makes_a_sync_unknown_right_after_its_start(platform: Platform) -> None:
-    platform.control.set(dbt_unknown=60)
-    sync = start(platform, branchName="one")["syncJobId"]
-    for path in (sync, f"{sync}/result", f"{sync}/logs"):
-        assert platform.call("GET", f"{BASE}/{path}").status_code == 404
-    assert platform.call("DELETE", f"{BASE}/{sync}").status_code == 404
-    assert history(platform) == []
-    platform.control.advance(61)
-    assert platform.call("GET", f"{BASE}/{sync}").json()["status"] == "COMPLETED"
-    assert history(platform) == ["one"]
-
-
-@pytest.mark.parametrize(
-    ("setting", "status"),
-    [("stage", "INITIALIZING"), ("CANCELLED", "CANCELLED"), ("FAILED", "FAILED"), ("404", None)],
-)
-def test_setting_sets_the_status_after_a_cancellation(
-    platform: Platform, setting: str, status: str | None
-) -> None:
-    platform.control.set(dbt_pace=600, dbt_cancelled_status=setting)
-    sync = platform.call("POST", BASE, json={}).json()["syncJobId"]
-    platform.control.wait_until(lambda state: state.syncs[0].stages == ["INITIALIZING"])
-    assert platform.call("DELETE", f"{BASE}/{sync}").status_code == 200
-    response = platform.call("GET", f"{BASE}/{sync}")
-    if status is None:
-        assert response.status_code == 404
-    else:
-        assert response.json()["status"] == response.json()["progress"]["stage"] == status
-        assert ("error" in response.json()) == (status == "FAILED")
-    assert platform.call("GET", BASE).json()["items"][0]["status"] == "CANCELLED"
 
 
 def test_older_tenant_drops_unknown_fields(platform: Platform) -> None:

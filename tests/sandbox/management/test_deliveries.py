@@ -74,17 +74,6 @@ def test_other_users_see_only_their_own_deliveries(platform: Platform) -> None:
     assert platform.call("GET", f"{DELIVERIES}/503").status_code == 404
 
 
-def test_every_path_is_404_until_the_feature_is_activated(platform: Platform) -> None:
-    platform.control.set(deliveries_activated=False)
-    for method, path in (
-        ("GET", DELIVERIES),
-        ("GET", f"{DELIVERIES}/501"),
-        ("POST", f"{DELIVERIES}/501/runs"),
-        ("POST", f"{DELIVERIES}/501/pause"),
-    ):
-        assert platform.call(method, path).status_code == 404
-
-
 @pytest.mark.parametrize("permission", ["ReportRead", "ReportEdit"])
 def test_reading_and_changing_deliveries_need_their_permissions(
     platform: Platform, permission: str

@@ -119,23 +119,6 @@ def test_invalid_sessions_are_refused(
     assert platform.control.state().changes == []
 
 
-@pytest.mark.parametrize(("setting", "form", "other"), [("slash", "/", ""), ("plain", "", "/")])
-def test_setting_decides_under_which_path_a_tenant_is_deleted(
-    platform: Platform, setting: str, form: str, other: str
-) -> None:
-    platform.control.set(embed_tenant_path=setting)
-    assert platform.call("DELETE", f"{RETAIL}{other}").status_code == 404
-    assert "acme-retail" in tenants(platform)
-    for _ in range(2):
-        assert platform.call("DELETE", f"{RETAIL}{form}").status_code == 204
-    assert tenants(platform) == {}
-    assert platform.call("GET", f"{RETAIL}/users").status_code == 404
-    access = platform.call("GET", "deployments/1/workbooks/301/embed-access").json()
-    assert access["tenants"] == []
-    assert len(platform.control.state().changed("embed-tenants", "deleted")) == 1
-    assert platform.call("DELETE", f"embed-tenants/Acme{form}").status_code == 400
-
-
 def test_users_are_provisioned_idempotently(platform: Platform) -> None:
     body = {
         "externalId": "shop-rome",

@@ -90,10 +90,6 @@ def test_export_is_deleted_after_five_minutes(platform: Platform) -> None:
     platform.control.advance(1.5)
     assert platform.call("GET", f"{PATH}/{job}").status_code == 404
     assert platform.call("GET", f"{PATH}/{job}/download").status_code == 404
-    platform.control.set(export_lifetime=10)
-    short = submit(platform)
-    platform.control.advance(10)
-    assert platform.call("GET", f"{PATH}/{short}").status_code == 404
 
 
 def test_export_is_visible_only_to_its_caller(platform: Platform) -> None:

@@ -85,16 +85,13 @@ def test_outcome_of_a_sync_can_be_unknown(platform: Platform) -> None:
     assert platform.call("GET", SYNC).json()["items"][0]["status"] == "UNKNOWN"
 
 
-@pytest.mark.parametrize(("choice", "status"), [("html", 200), ("404", 404), ("405", 405)])
-def test_older_tenant_has_only_the_start_of_a_sync(
-    platform: Platform, choice: str, status: int
-) -> None:
-    platform.control.set(release="0.2.1", missing_operation=choice)
+def test_older_tenant_has_only_the_start_of_a_sync(platform: Platform) -> None:
+    platform.control.set(release="0.2.1")
     job = start(platform, branchName="x", ref="dropped-silently")
     for method, path in (("GET", SYNC), ("GET", f"{SYNC}/{job}"), ("DELETE", f"{SYNC}/{job}")):
         response = platform.call(method, path)
-        assert response.status_code == status
-        assert ("text/html" in response.headers["content-type"]) == (choice == "html")
+        assert response.status_code == 200
+        assert "text/html" in response.headers["content-type"]
 
 
 def test_sync_history_is_paged(platform: Platform) -> None:
@@ -150,7 +147,7 @@ def test_invalid_management_requests_are_refused(
 
 
 def test_missing_permission_is_refused(platform: Platform) -> None:
-    platform.control.set(token_lacks=["SchemaUpdate"])
+    platform.control.set(token_lacks=["SchemaUpdate", "SchemaUpdateDevBranches"])
     assert platform.call("POST", SYNC).status_code == 403
     assert platform.call("GET", SYNC).status_code == 200
 

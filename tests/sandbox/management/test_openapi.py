@@ -86,13 +86,11 @@ def test_parameters_and_bodies_are_described(platform: Platform) -> None:
 
 
 def test_the_document_follows_the_settings(platform: Platform) -> None:
-    platform.control.set(release="0.4.0", embed_tenant_path="plain")
+    platform.control.set(release="0.4.0")
     paths = spec(platform)["paths"]
     assert "/api/v1/usage-analytics/token" not in paths
     sync = "/api/v1/deployments/{deploymentId}/dbt-sync/{syncJobId}"
     assert (sync in paths, f"{sync}/generated-files" in paths) == (True, False)
-    assert "delete" in paths["/api/v1/embed-tenants/{embedTenantName}"]
-    assert "/api/v1/embed-tenants/{embedTenantName}/" not in paths
 
 
 def test_every_operation_needs_the_token(platform: Platform) -> None:
@@ -135,18 +133,6 @@ def test_body_without_a_json_content_type_is_refused(platform: Platform) -> None
     chat = f"{platform.sandbox.chat_url}/stream-chat-state"
     headers = {**platform.key, "Content-Type": "text/plain"}
     assert platform.http.post(chat, content=b"{}", headers=headers).status_code == 415
-
-
-def test_setting_for_lists_can_stop_or_repeat_pages(platform: Platform) -> None:
-    path = "deployments/1/reports"
-    platform.control.set(lists="unpaged", page_size=2)
-    page = platform.call("GET", path).json()
-    assert (page["pageInfo"], len(page["items"])) == (None, 7)
-    platform.control.set(lists="repeating")
-    first = platform.call("GET", path).json()
-    cursor = first["pageInfo"]["endCursor"]
-    assert platform.call("GET", path, params={"after": cursor}).json() == first
-    assert first["pageInfo"]["hasNextPage"] is True
 
 
 def test_faults_and_breakpoints_work_on_every_operation(platform: Platform) -> None:

@@ -211,15 +211,14 @@ def test_key_quoted_by_a_chat_tool_is_masked(
     hook: PlatformHook, platform_sandbox: Sandbox, on_loop: bool
 ) -> None:
     key = platform_sandbox.chat_api_key
-    platform_sandbox.control.set(branch_errors_name_it=True)
-    options: Any = {"active_branch_name": key, "poll_interval": 0.05}
+    question = f'sql: SELECT * FROM "{key}"'
 
     def ask() -> Any:
         if on_loop:
-            return asyncio.run(hook.achat("revenue by country", **options))
-        return hook.chat("revenue by country", **options)
+            return asyncio.run(hook.achat(question, poll_interval=0.05))
+        return hook.chat(question, poll_interval=0.05)
 
-    with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*") as caught:
+    with pytest.raises(ChatToolError, match=r"no such table: \*\*\*") as caught:
         ask()
     assert isinstance(caught.value, PlatformError)
     assert key not in json.dumps(caught.value.to_payload())

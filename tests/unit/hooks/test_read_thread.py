@@ -22,24 +22,19 @@ if TYPE_CHECKING:
 QUESTION = "revenue by country"
 
 
-@pytest.mark.parametrize("history", ["replay", "none"])
-@pytest.mark.parametrize("shape", ["constructor", "type_data", "role", "json"])
-def test_thread_has_the_results_of_its_questions(
-    platform_sandbox: Sandbox, history: str, shape: str
-) -> None:
+@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
+def test_thread_has_the_results_of_its_questions(platform_sandbox: Sandbox, replay: str) -> None:
     hook = PlatformHook()
     first = hook.chat(QUESTION)
     second = hook.chat("top 5 products", chat_id=first.chat_id)
-    platform_sandbox.control.set(history=history, message_shape=shape)
+    platform_sandbox.control.set(replay=replay)
     thread = hook.read_thread(first.chat_id)
     assert thread == asyncio.run(hook.aread_thread(first.chat_id))
     assert (thread.chat_id, thread.streaming) == (first.chat_id, False)
     for turn, asked in zip(thread.turns, (first, second), strict=True):
         assert (turn.answer, turn.queries) == (asked.answer, asked.queries)
         assert turn.searches == asked.searches
-        assert turn.message_id == (
-            asked.message_id if shape != "role" or history == "replay" else ""
-        )
+        assert turn.message_id == asked.message_id
     assert [turn.prompt for turn in thread.turns] == [QUESTION, "top 5 products"]
     state = platform_sandbox.control.state()
     assert len(state.messages) == len(state.runs) == 2
@@ -114,23 +109,23 @@ def test_details_of_a_thread_can_be_requested(platform_sandbox: Sandbox) -> None
     assert result.to_json(details=True)["searches"][0]["search_query"]
 
 
-@pytest.mark.parametrize("history", ["replay", "none"])
+@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
 def test_result_and_thread_contain_no_quoted_credential(
-    platform_sandbox: Sandbox, history: str
+    platform_sandbox: Sandbox, replay: str
 ) -> None:
-    platform_sandbox.control.set(branch_errors_name_it=True)
     hook, key = PlatformHook(), platform_sandbox.chat_api_key
-    options: Any = {"active_branch_name": key, "fail_on_tool_error": "never"}
-    asked = hook.chat(f"{QUESTION} {key}", **options)
-    asked_on_loop = asyncio.run(hook.achat(f"{QUESTION} {key}", **options))
+    question = 'sql: SELECT * FROM "{}"'
+    options: Any = {"fail_on_tool_error": "never"}
+    asked = hook.chat(question.format(key), **options)
+    asked_on_loop = asyncio.run(hook.achat(question.format(key), **options))
     for result in (asked, asked_on_loop):
         assert result.queries[0].error is not None
-        assert "Bad branch: ***" in result.queries[0].error
-        assert result.thinking == [f"The user asks: {QUESTION} ***"]
+        assert "no such table: ***" in result.queries[0].error
+        assert result.thinking == [f"The user asks: {question.format('***')}"]
         assert key not in json.dumps(as_plain(result))
-    platform_sandbox.control.set(history=history)
+    platform_sandbox.control.set(replay=replay)
     thread = hook.read_thread(asked.chat_id)
-    assert thread.turns[0].prompt == f"{QUESTION} ***"
+    assert thread.turns[0].prompt == question.format("***")
     assert thread.turns[0].queries[0].error == asked.queries[0].error
     assert key not in json.dumps(thread.to_json(details=True))
     assert asyncio.run(hook.aread_thread(asked.chat_id)) == thread

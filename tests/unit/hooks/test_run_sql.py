@@ -131,10 +131,10 @@ def test_run_sql_reads_rows_in_pages(hook: PlatformHook, platform_sandbox: Sandb
 
 def test_timeout_applies_to_each_page(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     """The second page waits for the service, which holds each query back for a while."""
-    platform_sandbox.control.set(data_max_rows=300, query_wait=0.1)
+    platform_sandbox.control.set(data_max_rows=300)
     rows = hook.run_sql("SELECT id FROM orders", page_by=["id"], timeout=1.0)
     assert next(rows) == ["1"]
-    platform_sandbox.control.set(query_seconds=3600.0)
+    platform_sandbox.control.fault("continue_wait", api="data", count=None)
     with pytest.raises(PlatformDeadlineError):
         list(rows)
 

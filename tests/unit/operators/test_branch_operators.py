@@ -42,6 +42,14 @@ COUNT = "SELECT COUNT(*) AS orders FROM orders"
 both_modes = pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 
 
+def lacks(control: SandboxControl, release: str, missing: str) -> None:
+    """Play a tenant of a release whose missing operations answer with a page or with a status."""
+    control.set(release=release)
+    if missing != "html":
+        path = "staging-environment" if release == "0.3.0" else "/branches|staging-environment"
+        control.fault("status", path=path, status=int(missing), count=None)
+
+
 def through(operator: Any, tries: TaskTries) -> Any:
     """Execute an operator to its end, whatever it defers to."""
     context = tries.context()
@@ -131,7 +139,6 @@ class TestOpen:
         assert one == two
 
     def test_queries_go_to_the_returned_address(self, control: SandboxControl) -> None:
-        control.set(branch_path="plain")
         found = through(opening(), TaskTries())
         assert answers(found["branch_name"])
         [path] = {request.path for request in control.state().requests if "cubesql" in request.path}
@@ -143,7 +150,7 @@ class TestOpen:
     def test_tenant_without_staging_is_named_or_skipped(
         self, release: str, missing: str, deferrable: bool, control: SandboxControl
     ) -> None:
-        control.set(release=release, missing_operation=missing)
+        lacks(control, release, missing)
         with pytest.raises(AirflowFailException, match=r"no staging environments.*v0\.4\.0"):
             through(opening(deferrable=deferrable), TaskTries())
         with pytest.raises(AirflowSkipException, match="no staging environments"):
@@ -235,7 +242,7 @@ class TestOpen:
 
     @pytest.mark.parametrize("lacks", ["SchemaRead", "SchemaUpdate", "DeploymentRead"])
     def test_the_missing_permission_is_named(self, lacks: str, control: SandboxControl) -> None:
-        control.set(token_lacks=[lacks])
+        control.set(token_lacks=[lacks, "SchemaUpdateDevBranches"])
         with pytest.raises(AirflowFailException, match=lacks):
             through(opening(), TaskTries())
 
@@ -306,7 +313,7 @@ class TestClose:
     def test_missing_permission_to_close_a_branch_fails_the_task(
         self, control: SandboxControl
     ) -> None:
-        control.set(token_lacks=["SchemaUpdate"])
+        control.set(token_lacks=["SchemaUpdate", "SchemaUpdateDevBranches"])
         with pytest.raises(AirflowFailException, match="SchemaUpdate"):
             close(branch_name=BRANCH)
 
@@ -345,7 +352,7 @@ class TestDelete:
         control: SandboxControl,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        control.set(release=release, missing_operation=missing)
+        lacks(control, release, missing)
         assert not delete(branch_name=BRANCH)
         assert f"Branch {BRANCH} was not deleted: this tenant has no" in capsys.readouterr().out
         assert BRANCH in control.branches()
@@ -356,7 +363,7 @@ class TestDelete:
         assert "main" in control.branches()
 
     def test_the_missing_permission_is_named(self, control: SandboxControl) -> None:
-        control.set(token_lacks=["SchemaUpdate"])
+        control.set(token_lacks=["SchemaUpdate", "SchemaUpdateDevBranches"])
         with pytest.raises(AirflowFailException, match="SchemaUpdateDevBranches"):
             delete(branch_name=BRANCH)
 

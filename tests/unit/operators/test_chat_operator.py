@@ -171,12 +171,12 @@ def test_deferred_retry_asks_again_once_if_its_run_is_dead(control: SandboxContr
 
 
 @pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
-@pytest.mark.parametrize("history", ["replay", "none"])
+@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
 def test_retry_asks_again_if_the_run_it_searched_is_dead(
-    control: SandboxControl, history: Any
+    control: SandboxControl, replay: Any
 ) -> None:
     """The try was lost before it knew that its prompt was accepted."""
-    control.set(history=history)
+    control.set(replay=replay)
     control.set_breakpoint("mid_stream")
     tries = TaskTries(max_tries=1)
     run = deferred(tries).kwargs["run"]
@@ -517,16 +517,14 @@ def resumed(tries: TaskTries, waiting: Any, event: Any) -> Any:
     return complete(tries.context(), event=event, run=waiting.kwargs["run"])
 
 
-@pytest.mark.parametrize("history", ["replay", "none"])
-@pytest.mark.parametrize("shape", ["constructor", "role"])
+@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
 def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode(
     control: SandboxControl,
     monkeypatch: pytest.MonkeyPatch,
     capture: Capture,
-    history: Any,
-    shape: Any,
+    replay: Any,
 ) -> None:
-    control.set(history=history, message_shape=shape)
+    control.set(replay=replay)
     expected = chat().execute(TaskTries().context())
     tries = TaskTries()
     result = resumed(tries, *large_event(control, tries, monkeypatch))
@@ -541,7 +539,7 @@ def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode
 def test_warning_counts_the_queries_that_the_thread_no_longer_has(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, capture: Capture
 ) -> None:
-    control.set(history="none")
+    control.set(replay="none")
     tries = TaskTries()
     waiting, event = large_event(control, tries, monkeypatch)
     held = event["queries"]

@@ -233,7 +233,11 @@ def test_sync_to_a_read_only_deploy_branch_is_not_retried(platform_sandbox: Sand
 def test_nothing_is_started_on_a_tenant_that_is_too_old(
     platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
 ) -> None:
-    platform_sandbox.control.set(release="0.2.1", missing_operation=answer)
+    platform_sandbox.control.set(release="0.2.1")
+    if answer != "html":
+        platform_sandbox.control.fault(
+            "status", method="GET", path="/dbt-sync$", status=int(answer), count=None
+        )
     with pytest.raises(AirflowFailException, match="Nothing was started: this tenant runs a"):
         sync(**asked).execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []

@@ -271,8 +271,12 @@ def test_an_outage_during_the_wait_leaves_the_run_to_the_retry(control: SandboxC
     assert starts(control) == 1
 
 
+def not_activated(control: SandboxControl) -> None:
+    control.fault("status", path="/report-deliveries", status=404, message="Not Found", count=None)
+
+
 def test_deliveries_that_are_not_activated_are_named(control: SandboxControl) -> None:
-    control.set(deliveries_activated=False)
+    not_activated(control)
     for operator in (
         deliver(),
         PlatformPauseDeliveryOperator(task_id="pause", delivery_id=501),
@@ -287,7 +291,9 @@ def test_deliveries_that_are_not_activated_are_named(control: SandboxControl) ->
 def test_older_tenant_is_distinguished_from_a_wrong_id(
     answer: str, control: SandboxControl
 ) -> None:
-    control.set(release="0.14.0", missing_operation=answer)
+    control.set(release="0.14.0")
+    if answer != "html":
+        control.fault("status", path="/report-deliveries", status=int(answer), count=None)
     with pytest.raises(AirflowFailException, match=r"need release v0\.17\.0 or later"):
         deliver().execute(TaskTries().context())
 
@@ -331,13 +337,12 @@ def test_queued_delivery_counts_as_running(control: SandboxControl) -> None:
     assert starts(control) == 1
 
 
-@pytest.mark.parametrize(
-    "lacks", [{"deliveries_activated": False}, {"release": "0.14.0"}], ids=["account", "release"]
-)
-def test_on_not_activated_skip_skips_the_task(
-    control: SandboxControl, lacks: dict[str, Any]
-) -> None:
-    control.set(**lacks)
+@pytest.mark.parametrize("lacks", ["account", "release"])
+def test_on_not_activated_skip_skips_the_task(control: SandboxControl, lacks: str) -> None:
+    if lacks == "account":
+        not_activated(control)
+    else:
+        control.set(release="0.14.0")
     with pytest.raises(AirflowSkipException, match="not activated on this tenant"):
         deliver(on_not_activated="skip").execute(TaskTries().context())
 

@@ -58,7 +58,7 @@ def test_retry_after_the_end_writes_no_file_again(
 ) -> None:
     tries = TaskTries()
     first = export(tmp_path / "a.pdf").execute(tries.context())
-    platform_sandbox.control.set(export_lifetime=0.01)
+    platform_sandbox.control.advance(301)
     assert export(tmp_path / "a.pdf").execute(tries.context()) == first
     assert starts(platform_sandbox) == 1
 

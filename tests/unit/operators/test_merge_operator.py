@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.one_case_in(2)
 
 BRANCH = "dbt-sync/main-1"
+NO_WRITING = ("SchemaUpdate", "SchemaUpdateDevBranches")
 MERGE = {"api": "management", "method": "POST", "path": "/merge"}
 
 
@@ -129,13 +130,11 @@ def test_deploy_mode_cli_is_reported_and_nothing_is_merged(
     [
         ({"merge_outcome": "nothing"}, "answered that it merged nothing"),
         ({"merge_outcome": "conflict"}, "conflicts with main"),
-        ({"token_lacks": ("SchemaUpdate",)}, "The operation requires: SchemaUpdate"),
-        ({"dev_branches_only": True}, "SchemaUpdateDevBranches is not enough"),
-        ({"deploy_branch_merge_allowed": False}, "deployBranchMergeAllowed"),
+        ({"token_lacks": NO_WRITING}, "The operation requires: SchemaUpdate"),
+        ({"token_lacks": ("SchemaUpdate",)}, "SchemaUpdateDevBranches is not enough"),
+        ({"merge_outcome": "not_allowed"}, "deployBranchMergeAllowed"),
         ({"release": "0.3.0"}, "release before v0.4.0"),
         ({"release": "0.2.1"}, "release before v0.4.0"),
-        ({"release": "0.2.1", "missing_operation": "404"}, "release before v0.4.0"),
-        ({"release": "0.2.1", "missing_operation": "405"}, "release before v0.4.0"),
     ],
     ids=str,
 )

@@ -50,7 +50,7 @@ def starts(control: SandboxControl) -> int:
 
 
 def test_result_of_a_build_names_the_tables(control: SandboxControl) -> None:
-    control.set(jobs_queue_seconds=0.1, jobs_build_seconds=0.1, jobs_gap_seconds=0.1)
+    control.set(jobs_build_seconds=0.2, jobs_gap_seconds=0.1)
     result = build(cubes="customers", verify_sql=ORDERS).execute(TaskTries().context())
     assert set(result) == {"status", "table_count", "tables", "tokens", "verified"}
     assert (result["status"], result["table_count"], result["verified"]) == ("done", 1, True)
@@ -104,18 +104,18 @@ def test_a_retry_starts_a_failed_build_again(control: SandboxControl) -> None:
 def test_retry_starts_the_builds_again_if_their_tokens_are_unknown(
     control: SandboxControl,
 ) -> None:
-    control.set(jobs_build_seconds=1000, jobs_lifetime=10)
+    control.set(jobs_build_seconds=1000)
     tries = TaskTries()
     with pytest.raises(PlatformDeadlineError):
         build(timeout=0.3).execute(tries.context())
-    control.advance(1000)
-    control.set(jobs_build_seconds=0, jobs_lifetime=86400)
+    control.advance(86400)
+    control.set(jobs_build_seconds=0)
     assert build(timeout=30).execute(tries.context())["status"] == "done"
     assert starts(control) == 2
 
 
 def test_first_try_fails_if_its_tokens_are_unknown(control: SandboxControl) -> None:
-    control.set(jobs_lifetime=0)
+    control.set(jobs_outcome="not_found")
     with pytest.raises(PreAggregationJobsLostError, match="status for 24 hours"):
         build().execute(TaskTries().context())
 
@@ -181,7 +181,8 @@ def test_query_of_another_measure_does_not_show_an_empty_table(control: SandboxC
 
 
 def test_rows_that_come_after_the_end_are_waited_for(control: SandboxControl) -> None:
-    control.set(jobs_rows_delay=0.5)
+    no_rows = {"field": "data", "value": [], "count": 2}
+    control.fault("odd_field", path="/cubesql$", **no_rows)
     result = build(cubes=["orders"], verify_sql=ORDERS, missing_grace=60).execute(
         TaskTries().context()
     )

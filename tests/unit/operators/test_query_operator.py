@@ -578,14 +578,14 @@ def test_rows_that_end_with_the_connection_count_as_truncated(
 
 @pytest.mark.exhaustive
 def test_slow_query_is_polled_until_its_result(query: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(query_seconds=1.0, query_wait=0.2)
+    platform_sandbox.control.fault("continue_wait", api="data", count=2)
     assert query("SELECT 1 AS one")["rows"] == [[1]]
-    assert queries(platform_sandbox) >= 2
+    assert queries(platform_sandbox) == 3
 
 
 @pytest.mark.exhaustive
 def test_query_fails_at_its_deadline(query: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(query_seconds=60.0, query_wait=0.1)
+    platform_sandbox.control.fault("continue_wait", api="data", count=None)
     with pytest.raises(PlatformDeadlineError, match="no result before the deadline"):
         query("SELECT 1", timeout=2)
 
@@ -604,7 +604,7 @@ def test_deadline_of_a_query_that_the_service_puts_off_says_what_the_service_sai
 def test_query_limited_by_its_execution_timeout_is_advised_to_raise_that(
     query: Any, platform_sandbox: Sandbox
 ) -> None:
-    platform_sandbox.control.set(query_seconds=60.0, query_wait=0.1)
+    platform_sandbox.control.fault("continue_wait", api="data", count=None)
     with pytest.raises(PlatformDeadlineError, match="or the task's execution_timeout if that is"):
         query("SELECT 1", timeout=600, execution_timeout=timedelta(seconds=2))
 

@@ -28,12 +28,11 @@ CANARY = "canary-of-an-api-key"
 LENIENT: dict[str, Any] = {"fail_on_tool_error": "never", "details": True}
 
 
-def ask(branch: str, **arguments: Any) -> PlatformChatOperator:
-    """A question whose tools fail with the branch's name."""
+def ask(table: str, **arguments: Any) -> PlatformChatOperator:
+    """A question whose query fails with the table's name, unless the table exists."""
     return PlatformChatOperator(
         task_id="ask",
-        prompt="revenue by country",
-        active_branch_name=branch,
+        prompt=f'sql: SELECT * FROM "{table}"',
         poll_interval=0.05,
         **arguments,
     )
@@ -46,21 +45,16 @@ async def event_of(trigger: Any) -> dict[str, Any]:
 
 
 class TestChat:
-    @pytest.fixture(autouse=True)
-    def _named_branches(self, platform_sandbox: Sandbox) -> None:
-        """The error of a bad branch must quote the branch, where these tests put the key."""
-        platform_sandbox.control.set(branch_errors_name_it=True)
-
     def test_tool_error_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
         tries, key = TaskTries(), platform_sandbox.chat_api_key
-        with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*"):
+        with pytest.raises(ChatToolError, match=r"no such table: \*\*\*"):
             ask(key).execute(tries.context())
         assert key not in json.dumps(tries.store)
 
     def test_result_in_xcom_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
         key = platform_sandbox.chat_api_key
         result = ask(key, fail_on_tool_error="never").execute(TaskTries().context())
-        assert "Bad branch: ***" in result["queries"][0]["error"]
+        assert "no such table: ***" in result["queries"][0]["error"]
         assert key not in json.dumps(result)
 
     def test_trigger_event_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
@@ -70,9 +64,9 @@ class TestChat:
             platform_sandbox.control, operator.execute, tries.context()
         )
         event = asyncio.run(event_of(deferred.trigger))
-        assert "Bad branch: ***" in json.dumps(event)
+        assert "no such table: ***" in json.dumps(event)
         assert key not in json.dumps(event)
-        with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*"):
+        with pytest.raises(ChatToolError, match=r"no such table: \*\*\*"):
             operator.execute_complete(tries.context(), event, **(deferred.kwargs or {}))
 
     @pytest.mark.parametrize("way", ["worker", "event", "thread"])
@@ -90,7 +84,7 @@ class TestChat:
             platform_sandbox, ask(key, **LENIENT, deferrable=way != "worker"), tries
         )
         assert (event is None, bool(event and event["result"])) == (way == "worker", way == "event")
-        assert "Bad branch: ***" in result["queries"][0]["error"]
+        assert "no such table: ***" in result["queries"][0]["error"]
         logged = capture.lines()
         assert logged
         assert key not in json.dumps([event, result, tries.store, logged])
@@ -103,7 +97,7 @@ class TestChat:
         redact = KnownSecrets.redact_data
 
         def counted(secrets: KnownSecrets, value: Any, **options: Any) -> Any:
-            if not isinstance(value, str) and "Bad branch" in str(value):
+            if not isinstance(value, str) and "no such table" in str(value):
                 results.append(value)
             return redact(secrets, value, **options)
 
@@ -112,7 +106,7 @@ class TestChat:
         _, result = self.finished(
             platform_sandbox, ask(key, **LENIENT, deferrable=deferrable), TaskTries()
         )
-        assert "Bad branch: ***" in result["queries"][0]["error"]
+        assert "no such table: ***" in result["queries"][0]["error"]
         assert len(results) == 1
 
     @pytest.mark.parametrize("deferrable", [False, True])
@@ -121,7 +115,7 @@ class TestChat:
     ) -> None:
         monkeypatch.setattr(PlatformConfig, "secrets", property(lambda _: ["title"]))
         _, result = self.finished(
-            platform_sandbox, ask("main", **LENIENT, deferrable=deferrable), TaskTries()
+            platform_sandbox, ask("orders", **LENIENT, deferrable=deferrable), TaskTries()
         )
         assert result["queries"][0]["title"]
 
@@ -140,7 +134,7 @@ class TestChat:
     def test_event_of_an_unexpected_failure_hides_the_key(
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        key, operator = platform_sandbox.chat_api_key, ask("main", deferrable=True)
+        key, operator = platform_sandbox.chat_api_key, ask("orders", deferrable=True)
         trigger = deferral_while_stopped(
             platform_sandbox.control, operator.execute, TaskTries().context()
         ).trigger

@@ -32,6 +32,11 @@ def run(operator: type, tries: TaskTries | None = None, **arguments: Any) -> Any
     return found.execute((tries or TaskTries()).context())
 
 
+def require_review(sandbox: Sandbox) -> None:
+    words = "This dashboard requires review before publishing"
+    sandbox.control.fault("status", path="/publish", status=400, message=words, count=None)
+
+
 def posts(sandbox: Sandbox) -> int:
     return sum(request.method == "POST" for request in sandbox.control.state().requests)
 
@@ -135,7 +140,7 @@ class TestPublish:
     def test_dashboard_under_review_is_not_retried_and_the_error_says_what_to_do(
         self, config: Any, platform_sandbox: Sandbox
     ) -> None:
-        platform_sandbox.control.set(reviewed_dashboards=["501"])
+        require_review(platform_sandbox)
         tries = TaskTries()
         with pytest.raises(AirflowFailException) as caught:
             run(PlatformPublishWorkbookOperator, tries, config=config)
@@ -150,7 +155,7 @@ class TestPublish:
     def test_on_review_required_skip_skips_the_task(
         self, config: Any, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
     ) -> None:
-        platform_sandbox.control.set(reviewed_dashboards=["501"])
+        require_review(platform_sandbox)
         before = PlatformHook().get_workbook(301).published_dashboard
         tries, skip = TaskTries(), {"config": config, "on_review_required": "skip"}
         with pytest.raises(AirflowSkipException) as caught:
@@ -161,7 +166,7 @@ class TestPublish:
         assert posts(platform_sandbox) == 1
         assert PlatformHook().get_workbook(301).published_dashboard == before
         # A clear after review was switched off publishes.
-        platform_sandbox.control.set(reviewed_dashboards=[])
+        platform_sandbox.control.clear_faults()
         assert run(PlatformPublishWorkbookOperator, tries, **skip)["workbookId"] == 301
 
     @pytest.mark.parametrize("choice", ["fail", "skip"])
@@ -179,11 +184,6 @@ class TestPublish:
         platform_sandbox.control.set(token_lacks=["WorkbookManage"])
         with pytest.raises(AirflowFailException, match=r"403.*requires: WorkbookManage"):
             run(PlatformPublishWorkbookOperator, on_review_required="skip")
-
-    def test_first_publication_needs_no_review(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(reviewed_dashboards=["501"])
-        found = run(PlatformPublishWorkbookOperator, workbook_id=303)
-        assert found["versionNumber"] == 1
 
     def test_hook_reports_a_missing_saved_draft(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
