@@ -151,7 +151,7 @@ def test_lists_are_read_from_tenants_of_every_release(
 
 def test_a_cursor_that_repeats_is_an_error(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(page_size=2)
-    repeated = {"field": "pageInfo.endCursor", "value": "c", "count": None}
+    repeated = {"field": "pageInfo.endCursor", "value": "aXRlbTox", "count": None}
     platform_sandbox.control.fault("odd_field", path="/reports$", **repeated)
     with pytest.raises(PlatformProtocolError, match="cursor"):
         list(hook.list_reports())

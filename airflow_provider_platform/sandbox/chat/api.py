@@ -20,8 +20,7 @@ from airflow_provider_platform.sandbox.chat.users import thread_of
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
 from airflow_provider_platform.sandbox.management.call import VERBS
-from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
-from airflow_provider_platform.sandbox.state.agents import AGENTS
+from airflow_provider_platform.sandbox.management.samples import AGENTS, DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.journal import AbortEntry
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 

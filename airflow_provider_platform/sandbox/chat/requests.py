@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.client.table.table import Schema, problems
-from airflow_provider_platform.sandbox.http.media_types import is_json
-from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
+from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError, is_json
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
@@ -55,35 +54,6 @@ _SESSION = _object(
         "allowChatWorkspaceAuthoring": _FLAG,
     }
 )
-_DASHBOARD_CONTEXT = _object(
-    {
-        "publicId": _FILLED,
-        "title": _TEXT,
-        "widgets": {"type": "array"},
-        "viewerState": _object({"filterState": _OBJECT, "timeGrainState": _OBJECT}),
-        "snapshots": _array(
-            _object(
-                {
-                    "widgetId": _FILLED,
-                    "data": {"type": "array"},
-                    "spec": _OBJECT,
-                    "sqlQuery": _TEXT,
-                },
-                "widgetId",
-            )
-        ),
-    },
-    "publicId",
-)
-_CHART = {"widgetId": _FILLED, "sql": _TEXT, "baseSql": _TEXT, "logicalFilters": {}}
-_CHART |= {"reportId": {"type": "number"}, "title": _TEXT}
-_FILTER = {"widgetId": _FILLED, "semanticView": _TEXT, "filter": _OBJECT}
-_WORKBOOK_CONTEXT = _object(
-    {
-        "charts": _array(_object(_CHART, "widgetId", "sql")),
-        "filters": _array(_object(_FILTER, "widgetId", "semanticView")),
-    }
-)
 _CONTEXTS = [
     *("chat", "workbook", "model", "dashboard", "external", "mcp", "ai-widget", "onboarding"),
     *("explore", "connection_setup", "slack_dm", "published-dashboard"),
@@ -100,11 +70,11 @@ _STREAM = _object(
         "agentId": {"type": ["number", "null"]},
         "context": {"type": "string", "enum": _CONTEXTS},
         "cubeCredentials": {},
-        "dashboardContext": _DASHBOARD_CONTEXT,
+        "dashboardContext": _OBJECT,
         "images": _array(
             _object({"mimeType": _FILLED, "data": _FILLED, "name": _TEXT}, "mimeType", "data")
         ),
-        "workbookContext": _WORKBOOK_CONTEXT,
+        "workbookContext": _OBJECT,
         "workbookId": {"type": "number"},
     }
 )

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from airflow_provider_platform.sandbox.chat.requests import Caller
 from airflow_provider_platform.sandbox.chat.threads import Thread, Threads
-from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
-MOST_USERS = 10_000
-"""The most external users of the account, without ephemeral users."""
 DEFAULT_LIFETIME = 7 * 86400
 """Seconds that an ephemeral user lives after its creation."""
 
@@ -24,16 +21,10 @@ class Users:
         end = self.ends.get(identity)
         return end is not None and end <= now
 
-    def persisted(self) -> int:
-        return sum(end is None for end in self.ends.values())
-
 
 def provision(server: ServerState, caller: Caller) -> None:
-    """Create the user that a stream request comes from, or persist it.
-
-    The request that creates an ephemeral user sets its lifetime. Raises ``ApiError`` if one more
-    persisted user is beyond the account's limit.
-    """
+    """Create the user that a stream request comes from, or persist it. The request that creates an
+    ephemeral user sets its lifetime."""
     if not caller.external:
         return
     users, now, identity = server.store(Users), server.clock.now(), caller.identity
@@ -43,9 +34,7 @@ def provision(server: ServerState, caller: Caller) -> None:
     if caller.ephemeral:
         lifetime = DEFAULT_LIFETIME if caller.lifetime is None else caller.lifetime
         users.ends.setdefault(identity, now + lifetime)
-    elif users.ends.get(identity, now) is not None:
-        if users.persisted() >= MOST_USERS:
-            raise ApiError(429, f"The account has reached the limit of {MOST_USERS} external users")
+    else:
         users.ends[identity] = None
 
 

@@ -60,7 +60,7 @@ class SandboxControl:
 
     def info(self) -> dict[str, Any]:
         """Addresses, current credentials and the connection, as in the ready file."""
-        return self._dict(self._call("GET", "info"))
+        return self._dict(self._call("info"))
 
     def connection(self, **overrides: Any) -> dict[str, Any]:
         """An Airflow connection with the current credentials (see ``connection.connection``)."""
@@ -75,24 +75,24 @@ class SandboxControl:
     def reset(self) -> None:
         """Go back to the start, without threads, runs, faults, breakpoints or counts; cut open
         streams."""
-        self._call("POST", "reset")
+        self._call("reset")
 
     def set(self, **settings: Any) -> dict[str, Any]:
         """Change settings (see ``Settings``); returns all of them."""
-        return self._dict(self._call("POST", "settings", settings))
+        return self._dict(self._call("settings", settings))
 
     def settings(self) -> dict[str, Any]:
-        return self._dict(self._call("GET", "settings"))
+        return self._dict(self._call("settings"))
 
     def rotate_management_token(self) -> str:
         """Replace the management token and return the new one. The old token is refused from now
         on."""
-        value: str = self._call("POST", "credentials/management-token/rotate")["value"]
+        value: str = self._call("rotate", {"which": "management_token"})["value"]
         return value
 
     def rotate_chat_key(self) -> str:
         """Replace the chat API key and return the new one. The old key is refused from now on."""
-        value: str = self._call("POST", "credentials/chat-api-key/rotate")["value"]
+        value: str = self._call("rotate", {"which": "chat_api_key"})["value"]
         return value
 
     def fault(self, kind: str, **parameters: Any) -> str:
@@ -100,7 +100,7 @@ class SandboxControl:
         return self.arm(Fault(kind=kind, **parameters))
 
     def arm(self, fault: Fault) -> str:
-        fault_id: str = self._call("POST", "faults", fault.as_json())["id"]
+        fault_id: str = self._call("arm", fault.as_json())["id"]
         return fault_id
 
     def faults(self) -> list[FaultStatus]:
@@ -108,20 +108,20 @@ class SandboxControl:
         should."""
         return [
             FaultStatus(entry.pop("id"), entry.pop("hits"), Fault(**entry))
-            for entry in self._call("GET", "faults")
+            for entry in self._call("faults")
         ]
 
     def release_fault(self, fault_id: str) -> None:
         """End the silence or the blank lines of this fault. The stream continues."""
-        self._call("POST", f"faults/{fault_id}/release")
+        self._call("release_fault", {"fault_id": fault_id})
 
     def clear_faults(self) -> None:
         """Disarm all faults and end every silence."""
-        self._call("DELETE", "faults")
+        self._call("clear_faults")
 
     def set_breakpoint(self, name: str, **parameters: Any) -> None:
         """Stop the first matching request or run at this point (see ``Breakpoint``)."""
-        self._call("POST", "breakpoints", Breakpoint(name=name, **parameters).as_json())
+        self._call("set_breakpoint", Breakpoint(name=name, **parameters).as_json())
 
     def wait_for_breakpoint(self, name: str, timeout: float = 30.0) -> list[BreakpointHit]:
         """Wait until a request or a run has stopped at this breakpoint."""
@@ -129,7 +129,7 @@ class SandboxControl:
         while True:
             left = deadline - time.monotonic()
             wait = max(0.0, min(left, _ROUND))
-            hits = self._call("GET", f"breakpoints/{name}?timeout={wait:.3f}", wait=wait)
+            hits = self._call("wait_for_breakpoint", {"name": name, "wait": wait}, wait=wait)
             if hits:
                 return [BreakpointHit(**entry) for entry in hits]
             if left <= 0:
@@ -138,45 +138,45 @@ class SandboxControl:
     def release(self, name: str = "all") -> int:
         """Let everything at this breakpoint (default: at each breakpoint) continue, and remove the
         breakpoint. Returns how many were set."""
-        released: int = self._call("POST", f"breakpoints/{name}/release")["released"]
+        released: int = self._call("release", {"name": name})["released"]
         return released
 
     def abort_thread(self, chat_id: str) -> None:
         """Abort the run of a thread from outside."""
-        self._call("POST", f"threads/{urllib.parse.quote(chat_id, safe='')}/abort")
+        self._call("abort_thread", {"chat_id": chat_id})
 
     def add_management_token(self, user: int | None = None) -> str:
         """Create and return another token of the management API, for ``user`` (default: the user of
         the first token)."""
         body = {} if user is None else {"user": user}
-        value: str = self._call("POST", "credentials/management-token/add", body)["value"]
+        value: str = self._call("add_management_token", body)["value"]
         return value
 
     def branches(self, deployment: int = 1) -> list[str]:
         """Return the names of a deployment's branches, open or not."""
-        names: list[str] = self._call("POST", "branches", {"deployment": deployment})
+        names: list[str] = self._call("branches", {"deployment": deployment})
         return names
 
     def advance(self, seconds: float) -> None:
         """Move the sandbox's clock forward. It measures the lifetimes of exports, files and
         tokens."""
-        self._call("POST", "clock", {"seconds": seconds})
+        self._call("advance", {"seconds": seconds})
 
     def add_branch(
         self, name: str, *, deployment: int = 1, parent: str | None = None, compiles: bool = True
     ) -> None:
         """Write a branch as a dbt sync does, again if it exists, without opening it."""
         body = {"name": name, "deployment": deployment, "parent": parent, "compiles": compiles}
-        self._call("POST", "branches/add", body)
+        self._call("add_branch", body)
 
     def open_branch(self, name: str, *, deployment: int = 1) -> None:
         """Serve a branch at once, as if somebody had switched on its staging environment before.
         Create the branch if it does not exist."""
-        self._call("POST", "branches/open", {"name": name, "deployment": deployment})
+        self._call("open_branch", {"name": name, "deployment": deployment})
 
     def close_branch(self, name: str, *, deployment: int = 1) -> None:
         """Switch off the staging environment of a branch."""
-        self._call("POST", "branches/close", {"name": name, "deployment": deployment})
+        self._call("close_branch", {"name": name, "deployment": deployment})
 
     def report_build(
         self,
@@ -189,16 +189,16 @@ class SandboxControl:
         """Set what build-status reports for a branch, whatever its build does. With ``status``
         None, it reports the real status again."""
         body = {"name": name, "status": status, "error_text": error_text, "deployment": deployment}
-        self._call("POST", "branches/report", body)
+        self._call("report_build", body)
 
     def change(self, resource: str, item_id: int | str, **fields: Any) -> dict[str, Any]:
         """Change fields of one item of a resource, as another user would. Return the item."""
-        path = f"resources/{resource}/{urllib.parse.quote(str(item_id), safe='')}"
-        return self._dict(self._call("POST", path, fields))
+        body = {"resource": resource, "item_id": item_id, "fields": fields}
+        return self._dict(self._call("change", body))
 
     def state(self) -> SandboxState:
         """Return everything that happened since the start or the last reset."""
-        return SandboxState.from_json(self._call("GET", "state"))
+        return SandboxState.from_json(self._call("state"))
 
     def wait_until(
         self, condition: Callable[[SandboxState], bool], timeout: float = 30.0
@@ -211,22 +211,20 @@ class SandboxControl:
             if left <= 0:
                 raise TimeoutError(f"the condition did not come true within {timeout} s: {state}")
             wait = min(left, _ROUND)
-            path = f"state?after={state.version}&timeout={wait:.3f}"
-            state = SandboxState.from_json(self._call("GET", path, wait=wait))
+            body = {"after": state.version, "wait": wait}
+            state = SandboxState.from_json(self._call("state", body, wait=wait))
         return state
 
-    def _call(self, method: str, path: str, body: Any = None, *, wait: float = 0.0) -> Any:
+    def _call(self, operation: str, body: Any = None, *, wait: float = 0.0) -> Any:
         peer = http.client.HTTPConnection(self._host, timeout=wait + _SLACK)
         try:
-            payload = None if method == "GET" else json.dumps(body or {})
-            peer.request(method, f"/sandbox/{path}", payload, _HEADERS)
+            peer.request("POST", f"/sandbox/{operation}", json.dumps(body or {}), _HEADERS)
             response = peer.getresponse()
             text = response.read().decode()
         finally:
             peer.close()
         if response.status != 200:
-            message = f"{method} /sandbox/{path}: {response.status} {text}"
-            raise SandboxControlError(message)
+            raise SandboxControlError(f"/sandbox/{operation}: {response.status} {text}")
         return json.loads(text)
 
     @staticmethod

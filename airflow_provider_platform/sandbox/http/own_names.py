@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
-from airflow_provider_platform.sandbox.http.media_types import is_json
+from airflow_provider_platform.sandbox.http.responses import is_json
 
 CONTROL = "/sandbox/"
 """Prefix of the paths of the control API."""

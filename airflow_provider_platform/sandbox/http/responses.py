@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -95,3 +95,9 @@ def web_page() -> Response:
         "<!doctype html><html><head><title>Analytics Platform</title></head>"
         '<body><div id="root">The web application loads here.</div></body></html>'
     )
+
+
+def is_json(headers: Mapping[str, str]) -> bool:
+    """Return whether the ``Content-Type``, without its parameters, is ``application/json``."""
+    media_type = headers.get("content-type", "").partition(";")[0]
+    return media_type.strip().lower() == "application/json"

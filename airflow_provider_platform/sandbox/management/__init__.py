@@ -9,7 +9,6 @@ from starlette.routing import Route
 from airflow_provider_platform.sandbox.management import call, store
 
 _WITH_HANDLERS = (
-    "account",
     "data_model",
     "dbt_syncs",
     "deliveries",
@@ -19,6 +18,7 @@ _WITH_HANDLERS = (
     "folders",
     "notifications",
     "reports",
+    "spec",
     "workbooks",
     "workspace",
 )

@@ -24,9 +24,8 @@ from airflow_provider_platform.client.table.table import (
     problems,
     resolved,
 )
-from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
-from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
+from airflow_provider_platform.sandbox.http.responses import ApiError, is_json, web_page
 from airflow_provider_platform.sandbox.management.items import Items
 from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS, OWNER
 from airflow_provider_platform.sandbox.state.credentials import matches

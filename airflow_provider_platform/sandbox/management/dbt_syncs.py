@@ -29,8 +29,6 @@ STAGES = (
     "WRITING_CUBE_FILES",
     "FINALIZING",
 )
-_FILES_LIFETIME = 3600
-"""Seconds for which generated files are kept."""
 _MODELS = ("orders", "customers", "products")
 _MANIFEST = {"models": len(_MODELS), "sources": 2, "macros": 5}
 _BRANCH = r"(?![/.-])(?!.*(?:\.\.|//|@\{))[^\s~^:?*\[\\\x00-\x1f]{1,200}(?<![/.])"
@@ -249,9 +247,7 @@ def get_dbt_sync_logs(call: Call) -> Any:
 @handles("getDbtSyncGeneratedFiles")
 def get_generated_files(call: Call) -> Any:
     sync = _meant(call)
-    expires_at = (sync.ended_at or 0) + _FILES_LIFETIME
-    kept = sync.output == "files" and sync.outcome == "COMPLETED"
-    if not kept or call.server.clock.now() >= expires_at:
+    if sync.output != "files" or sync.outcome != "COMPLETED":
         raise ApiError(404, f"dbt sync {sync.sync_job_id} keeps no generated files")
     files = [{"path": _file(m), "content": f"cubes:\n  - name: {m}\n"} for m in _MODELS]
     return store.page(call, files)
@@ -284,25 +280,8 @@ def _history_entry(sync: Sync) -> Item:
         "failedPhase": "dbt-compile" if failed else None,
         "gitRef": sync.ref,
         "lastStage": next((s for s in reversed(sync.entry.stages) if s in STAGES), sync.status),
-        "phases": _phases(sync),
+        "phases": [],
         "stats": stats if completed else None,
         "triggerContext": None,
         "userId": sync.user_id,
     }
-
-
-def _phases(sync: Sync) -> list[Item]:
-    """Return the phases of a sync that has ended, in order, each a third of its time."""
-    if sync.duration_ms is None:
-        return []
-    names = ("repo-clone", "dbt-deps", "dbt-compile")
-    part = sync.duration_ms // len(names)
-    return [
-        {
-            "phase": name,
-            "startedOffsetMs": number * part,
-            "durationMs": part,
-            "outcome": "failed" if (sync.outcome, name) == ("FAILED", names[-1]) else "ok",
-        }
-        for number, name in enumerate(names)
-    ]

@@ -10,8 +10,8 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import AGENTS, EMBEDDABLE
 from airflow_provider_platform.sandbox.state import credentials
-from airflow_provider_platform.sandbox.state.agents import AGENTS, EMBEDDABLE
 from airflow_provider_platform.sandbox.state.branches import DEPLOY_BRANCHES, Branch, branches_of
 from airflow_provider_platform.sandbox.state.clock import iso
 
@@ -130,13 +130,6 @@ def _data_token(call: Call, deployment: int, lifetime: int, **more: Any) -> str:
 # -- environments and their tokens -----------------------------------------------------------
 
 
-class EnvironmentTokens:
-    """Tokens with the environment they are for and the user who asked for them, oldest first."""
-
-    def __init__(self) -> None:
-        self.minted: list[tuple[int, int, Item]] = []
-
-
 def _environments(call: Call) -> list[Item]:
     """Production, then the branches with staging switched on."""
     branches = branches_of(call.server, call.deployment)
@@ -176,18 +169,6 @@ def _meant(call: Call) -> int:
     return environment
 
 
-@handles("getDeploymentEnvironmentTokens")
-def get_environment_tokens(call: Call) -> Any:
-    """Those of the caller that have not expired."""
-    mine = (_meant(call), call.user)
-    tokens = [
-        token
-        for environment, user, token in call.store(EnvironmentTokens).minted
-        if (environment, user) == mine and token["expires_at"] > call.now
-    ]
-    return store.page(call, tokens)
-
-
 @handles("createDeploymentEnvironmentToken")
 def create_environment_token(call: Call) -> Any:
     """Of the scopes asked for, only ``meta`` and ``sql-runner`` are signed."""
@@ -205,7 +186,7 @@ def create_meta_sync_token(call: Call) -> Any:
 def _mint(call: Call, scopes: list[str], more: Mapping[str, str] | None = None) -> Item:
     environment, clock = _meant(call), call.server.clock
     now, lifetime = int(clock.now()), call.body.get("expires_in", _HOUR)
-    context = call.body["security_context"] if call.may("DeploymentUpdate") else {}
+    context = call.body["security_context"]
     claims = {
         **context,
         **(more or {}),
@@ -220,7 +201,6 @@ def _mint(call: Call, scopes: list[str], more: Mapping[str, str] | None = None) 
         "created_at": clock.stamp(now),
         "expires_at": clock.stamp(now + lifetime),
     }
-    call.store(EnvironmentTokens).minted.append((environment, call.user, token))
     call.record("created", "environment-tokens", environment)
     return {"data": {**token, "scopes": scopes}}
 
@@ -255,27 +235,3 @@ def _agent(call: Call, agent_id: int) -> Item:
         "embeddingUrl": f"{call.server.base_url}/embed/agents/{agent_id}" if embeddable else None,
         "userId": 7,
     }
-
-
-@handles("getAgentSkills")
-def get_agent_skills(call: Call) -> Any:
-    branch = call.query.get("branchName")
-    if branch is not None and branches_of(call.server, call.deployment).get(branch) is None:
-        raise ApiError(404, f"Branch {branch} not found in deployment {call.deployment}")
-    return {
-        "skills": [
-            {
-                "name": title.lower().replace(" ", "-"),
-                "title": title,
-                "description": f"{title} in the figures of the shop",
-                "input": None,
-            }
-            for title in ("Compare periods", "Explain a change")
-        ]
-    }
-
-
-@handles("getAgentSuggestions")
-def get_agent_suggestions(_call: Call) -> Any:
-    """Prompts to start with. The document does not say what the answer looks like."""
-    return {"items": [{"prompt": "How did revenue develop?"}]}

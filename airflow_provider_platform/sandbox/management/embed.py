@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +15,8 @@ from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import branches_of
 
-NAME = r"[a-z][a-z0-9-]{0,34}[a-z0-9]"
-"""A tenant's name in its canonical form."""
 EVERYBODY = "*"
 _DAY = 86400
-_RESERVED = ("all", "admin")
-_FOR_CREATORS = ("tenantGroups", "tenantGroupDefinitions")
 
 
 # -- tenants ---------------------------------------------------------------------------------
@@ -36,40 +31,25 @@ def tenant_named(call: Call, name: str) -> Item:
 
 
 def embed_user(call: Call, tenant: str, external_id: str) -> Item | None:
-    return call.items.find("embed-users", embedTenantName=tenant, externalId=external_id)
+    return call.items.find("users", embedTenantName=tenant, externalId=external_id)
+
+
+def _provide(call: Call, name: str, fields: Item, **more: Any) -> Item:
+    """Return the item with these fields; create it with ``more`` if it does not exist."""
+    return call.items.find(name, **fields) or call.items.add(name, {**fields, **more})
 
 
 def _provide_tenant(call: Call, name: str, display_name: str | None = None) -> None:
     """Create the tenant if it does not exist; a display name replaces its own."""
-    tenant = call.items.find("embed-tenants", name=name) or call.items.add(
-        "embed-tenants", {"name": name, "createdAt": call.now, "displayName": None}
-    )
-    if display_name is not None:
-        tenant["displayName"] = display_name
-
-
-def _provide_group(call: Call, tenant: str, name: str, description: str | None = None) -> Item:
-    blank: Item = {
-        "embedTenantName": tenant,
-        "name": name,
-        "description": description,
-        "members": [],
-    }
-    found = call.items.find("groups", embedTenantName=tenant, name=name)
-    return found or call.items.add("groups", blank)
+    tenant = _provide(call, "embed-tenants", {"name": name}, createdAt=call.now, displayName=None)
+    tenant["displayName"] = display_name or tenant["displayName"]
 
 
 def _provide_user(call: Call, tenant: str, external_id: str, fields: Item) -> Item:
-    user = embed_user(call, tenant, external_id) or call.items.add(
-        "embed-users",
-        {
-            "embedTenantName": tenant,
-            "externalId": external_id,
-            "username": external_id,
-            **dict.fromkeys(("email", "firstName", "lastLogin")),
-            "createdAt": call.now,
-        },
-    )
+    blank = dict.fromkeys(("email", "firstName", "lastLogin"))
+    named = {"embedTenantName": tenant, "externalId": external_id}
+    more = {"username": external_id, "createdAt": call.now, **blank}
+    user = _provide(call, "users", named, **more)
     user.update(fields)
     return user
 
@@ -77,72 +57,41 @@ def _provide_user(call: Call, tenant: str, external_id: str, fields: Item) -> It
 def _put_in_groups(call: Call, user: Item, names: list[str]) -> None:
     """Make these groups the groups of their tenant that the user is in."""
     tenant = user["embedTenantName"]
-    wanted = [_provide_group(call, tenant, name)["id"] for name in names]
+    for name in names:
+        named = {"embedTenantName": tenant, "name": name}
+        _provide(call, "groups", named, description=None, members=[])
     for group in call.items.all("groups"):
         if group["embedTenantName"] == tenant:
             others = [user_id for user_id in group["members"] if user_id != user["id"]]
-            group["members"] = others + [user["id"]] * (group["id"] in wanted)
+            group["members"] = others + [user["id"]] * (group["name"] in names)
 
 
 @store.view("embed-tenants")
 def _tenant(call: Call, tenant: Item) -> Item:
-    users = call.items.all("embed-users")
+    users = call.items.all("users")
     return {**tenant, "userCount": sum(u["embedTenantName"] == tenant["name"] for u in users)}
-
-
-@handles("listEmbedTenants")
-def list_tenants(call: Call) -> Any:
-    return store.page(call, _searched(call, "embed-tenants", "name", "displayName"))
-
-
-def _searched(call: Call, name: str, *fields: str) -> list[Item]:
-    text = str(call.query.get("search") or "").lower()
-    return [
-        store.shown(call, name, one)
-        for one in store.of(call, name)
-        if text in " ".join(str(one[key] or "") for key in fields).lower()
-    ]
 
 
 @handles("deleteEmbedTenant")
 def delete_tenant(call: Call) -> None:
     """Delete the tenant, its users and groups; one that does not exist is deleted already."""
-    name = call.path["embedTenantName"]
-    if not re.fullmatch(NAME, name):
-        raise ApiError(400, [f"embedTenantName must match {NAME}"])
-    tenant = call.items.find("embed-tenants", name=name)
+    tenant = call.items.find("embed-tenants", name=call.path["embedTenantName"])
     if tenant is None:
         return
-    for resource in ("embed-users", "groups"):
+    for resource in ("users", "groups"):
         for one in store.of(call, resource):
             call.items.remove(resource, one)
     for granted in call.store(EmbedAccess).granted.values():
-        granted.discard(name)
+        granted.discard(tenant["name"])
     store.delete(call, "embed-tenants", tenant)
-
-
-@handles("listEmbedTenantWorkbooks")
-def list_tenant_workbooks(call: Call) -> Any:
-    """What its users see, by being the tenant's or everybody's; folders are not shared here."""
-    name = tenant_named(call, call.path["embedTenantName"])["name"]
-    by_source = {"tenant": {name}, "allEmbedUsers": {EVERYBODY}, "folder": set[str]()}
-    wanted = by_source.get(call.query.get("accessSource") or "", {name, EVERYBODY})
-    shared = [one for one in store.of(call, "workbooks") if shared_with(call, one["id"]) & wanted]
-    return store.page(call, [store.shown(call, "workbooks", one) for one in shared])
 
 
 # -- users -----------------------------------------------------------------------------------
 
 
-@store.view("embed-users")
+@store.view("users")
 def _without_tenant(_call: Call, user: Item) -> Item:
     return {name: value for name, value in user.items() if name != "embedTenantName"}
-
-
-@handles("listEmbedUsers")
-def list_users(call: Call) -> Any:
-    tenant_named(call, call.path["embedTenantName"])
-    return store.page(call, _searched(call, "embed-users", "externalId", "email"))
 
 
 @handles("provisionEmbedUser")
@@ -175,7 +124,7 @@ def _provision(call: Call, fields: Item) -> Item:
     user = _provide_user(call, tenant, external_id, changes)
     if "tenantGroups" in fields:
         _put_in_groups(call, user, fields["tenantGroups"])
-    call.record("created" if known is None else "updated", "embed-users", user["id"])
+    call.record("created" if known is None else "updated", "users", user["id"])
     return _without_tenant(call, user)
 
 
@@ -188,76 +137,30 @@ def _group(_call: Call, group: Item) -> Item:
     return {**shown, "userCount": len(group["members"])}
 
 
-def _meant(call: Call) -> Item:
-    tenant_named(call, call.path["embedTenantName"])
-    return store.item(call, "groups", call.path["id"])
-
-
-@handles("getGroups", "getGroup", "updateGroup")
-def groups(call: Call) -> Any:
-    """As in the generic store, if the tenant exists. A name is never changed."""
-    tenant_named(call, call.path["embedTenantName"])
-    return store.perform(call)
-
-
-@handles("createGroup")
-def create_group(call: Call) -> Any:
-    tenant_named(call, call.path["embedTenantName"])
-    name = call.body["name"]
-    taken = {group["name"].lower() for group in store.of(call, "groups")}
-    if name.lower() in (*taken, *_RESERVED):
-        raise ApiError(400, [f"the name {name} is taken or reserved"])
-    return _group(call, store.create(call, call.body, members=[]))
-
-
-@handles("deleteGroup")
-def delete_group(call: Call) -> None:
-    group = _meant(call)
-    if group["members"]:
-        raise ApiError(400, [f"group {group['id']} still has members"])
-    store.delete(call, "groups", group)
-
-
-@handles("getGroupMembers")
-def list_members(call: Call) -> Any:
-    users = [call.items.get("embed-users", user_id) for user_id in _meant(call)["members"]]
-    return store.page(call, [_without_tenant(call, user) for user in users if user is not None])
-
-
-@handles("addGroupMembers")
-def add_members(call: Call) -> Any:
-    """All of them or, if one is not known, none."""
-    group = _meant(call)
-    users = {user["id"]: user for user in (_member(call, one) for one in call.body["members"])}
-    added = [user_id for user_id in users if user_id not in group["members"]]
-    group["members"] += added
-    call.record("added", "group-members", group["id"])
-    shown = {user_id: _without_tenant(call, user) for user_id, user in users.items()}
-    return {
-        "addedMembers": [shown[user_id] for user_id in added],
-        "unchangedMembers": [one for user_id, one in shown.items() if user_id not in added],
+@handles("getGroupMembers", "addGroupMembers", "removeGroupMembers")
+def members(call: Call) -> Any:
+    """The users in a group, after some have been added or removed."""
+    group = store.item(call, "groups", call.path["id"])
+    known: list[int] = group["members"]
+    users = {user["id"]: _without_tenant(call, user) for user in store.of(call, "users")}
+    if call.operation.method == "GET":
+        return store.page(call, [users[user_id] for user_id in known if user_id in users])
+    named = [value for one in call.body["members"] for value in given(one).values()]
+    meant = [one for one, user in users.items() if one in named or user["externalId"] in named]
+    if len(meant) != len(set(named)):
+        raise ApiError(404, f"The tenant {call.path['embedTenantName']} has not all of these users")
+    if call.operation.method == "DELETE":
+        group["members"] = [user_id for user_id in known if user_id not in meant]
+        call.record("removed", "group-members", group["id"])
+        return None
+    added = [user_id for user_id in meant if user_id not in known]
+    answer = {
+        "addedMembers": [users[user_id] for user_id in added],
+        "unchangedMembers": [users[user_id] for user_id in meant if user_id in known],
     }
-
-
-@handles("removeGroupMembers")
-def remove_members(call: Call) -> None:
-    group = _meant(call)
-    gone = {_member(call, one)["id"] for one in call.body["members"]}
-    group["members"] = [user_id for user_id in group["members"] if user_id not in gone]
-    call.record("removed", "group-members", group["id"])
-
-
-def _member(call: Call, named: Item) -> Item:
-    named = given(named)
-    if len(named) != 1:
-        raise ApiError(400, ["each member needs exactly one of embedUserId and externalId"])
-    field = "id" if "embedUserId" in named else "externalId"
-    (value,) = named.values()
-    tenant = call.path["embedTenantName"]
-    user = call.items.find("embed-users", embedTenantName=tenant, **{field: value})
-    if user is None:
-        raise ApiError(404, f"Embed user {value} not found in {tenant}")
-    return user
+    known += added
+    call.record("added", "group-members", group["id"])
+    return answer
 
 
 # -- access ----------------------------------------------------------------------------------
@@ -286,17 +189,14 @@ def embed_access(call: Call) -> Any:
     dashboard = call.items.find("dashboards", workbookId=workbook["id"])
     granted = shared_with(call, workbook["id"])
     if call.operation.method == "PUT":
-        targets = [name for name in ("allEmbedUsers", "embedTenantName") if body.get(name)]
-        _check_access(body, targets, has_dashboard=dashboard is not None)
         whom = EVERYBODY
         if "embedTenantName" in body:
             whom = tenant_named(call, body["embedTenantName"])["name"]
         if dashboard is not None and "allowEmbed" in body:
             dashboard["allowEmbed"] = body["allowEmbed"]
-        if targets and body["action"] == "read":
-            granted.add(whom)
-        elif targets:
+        if "action" in body:
             granted.discard(whom)
+            granted.update([whom] if body["action"] == "read" else [])
         call.record("updated", "embed-access", workbook["id"])
     everybody = EVERYBODY in granted
     return {
@@ -317,17 +217,6 @@ def embed_access(call: Call) -> Any:
     }
 
 
-def _check_access(body: Item, targets: list[str], *, has_dashboard: bool) -> None:
-    if len(targets) > 1:
-        raise ApiError(400, ["allEmbedUsers and embedTenantName exclude each other"])
-    if bool(targets) != ("action" in body):
-        raise ApiError(400, ["action goes with allEmbedUsers=true or embedTenantName"])
-    if not targets and "allowEmbed" not in body:
-        raise ApiError(400, ["no change is specified"])
-    if "allowEmbed" in body and not has_dashboard:
-        raise ApiError(400, ["allowEmbed needs a published dashboard"])
-
-
 # -- sessions --------------------------------------------------------------------------------
 
 
@@ -345,10 +234,6 @@ def generate_session(call: Call) -> Any:
     _check_session(call, body)
     if tenant is not None:
         _provide_tenant(call, tenant, body.get("embedTenantProfile", {}).get("displayName"))
-        for group in body.get("tenantGroupDefinitions", []):
-            _provide_group(call, tenant, group["name"], group.get("description"))
-        for name in body.get("tenantGroups", []):
-            _provide_group(call, tenant, name)
         if "externalId" in body:
             email = {"email": body["email"]} if "email" in body else {}
             user = _provide_user(call, tenant, body["externalId"], email)
@@ -391,17 +276,6 @@ def revoke_session(call: Call) -> None:
 
 
 def _check_session(call: Call, body: Item) -> None:
-    messages = [
-        f"{name} needs creatorMode and embedTenantName"
-        for name in _FOR_CREATORS
-        if name in body and not (body.get("creatorMode") and "embedTenantName" in body)
-    ]
-    if "externalId" in body and "internalId" in body:
-        messages.append("externalId and internalId exclude each other")
-    if "embedTenantProfile" in body and "embedTenantName" not in body:
-        messages.append("embedTenantProfile needs embedTenantName")
-    if messages:
-        raise ApiError(400, messages)
     deployment, branch = body["deploymentId"], body.get("branchName")
     if deployment not in DEPLOYMENTS:
         raise ApiError(404, f"Deployment {deployment} not found")
@@ -411,6 +285,3 @@ def _check_session(call: Call, body: Item) -> None:
             raise ApiError(404, f"{branch} is not a branch of deployment {deployment}")
         if answer.kind not in ("serving", "asleep"):
             raise ApiError(400, [f"nothing serves the branch {branch}: {answer.words}"])
-    dashboard = body.get("publicDashboardId")
-    if dashboard is not None and call.items.find("dashboards", publicId=dashboard) is None:
-        raise ApiError(404, f"Dashboard {dashboard} not found")

@@ -17,7 +17,6 @@ from airflow_provider_platform.sandbox.management.embed import (
     shared_with,
     tenant_named,
 )
-from airflow_provider_platform.sandbox.management.filters import check_filters
 from airflow_provider_platform.sandbox.management.items import Item
 from airflow_provider_platform.sandbox.management.samples import find_user, owner
 from airflow_provider_platform.sandbox.management.workbooks import named_dashboard
@@ -85,7 +84,6 @@ def start_export(call: Call) -> Any:
     """One more job, every time it is asked for."""
     body, settings = call.body, call.server.settings
     layout = body.get("layout", "screenshot")
-    check_filters(body)
     if layout == "print" and body["format"] != "pdf":
         raise ApiError(400, ["layout print needs format pdf"])
     if ("dashboardId" in body) == ("dashboardPublicId" in body):

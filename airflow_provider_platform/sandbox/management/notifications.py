@@ -12,7 +12,6 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, given, handles
 from airflow_provider_platform.sandbox.management.embed import embed_user
-from airflow_provider_platform.sandbox.management.filters import check_filters
 from airflow_provider_platform.sandbox.management.items import Item
 from airflow_provider_platform.sandbox.management.samples import find_user
 from airflow_provider_platform.sandbox.management.workbooks import named_dashboard
@@ -33,8 +32,6 @@ _WHEN = {"minute": 0, "hour": 9, "dayOfWeek": 1, "dayOfMonth": 1}
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _CONTEXT = ("groups", "securityContext", "userAttributes")
 """What a recipient's dashboard is rendered with; it is not shown."""
-_MOST = 200
-"""The greatest ``first``, in June 2026; later documents have none."""
 
 
 @store.view("notifications")
@@ -46,26 +43,8 @@ def _shown(_call: Call, notification: Item) -> Item:
 @handles("getNotifications")
 def get_notifications(call: Call) -> Any:
     """Newest first."""
-    query, messages = call.query, _too_many(call)
-    if "dashboardId" in query and "dashboardPublicId" in query:
-        messages.append("dashboardId and dashboardPublicId exclude each other")
-    console = {"recipientUserId", "recipientEmail"} & query.keys()
-    embed = {"recipientEmbedTenantName", "recipientExternalId"} & query.keys()
-    if len(console) > 1:
-        messages.append("recipientUserId and recipientEmail exclude each other")
-    if len(embed) == 1:
-        messages.append("recipientEmbedTenantName and recipientExternalId belong together")
-    if console and embed:
-        messages.append("filters by console user and by embed user exclude each other")
-    if messages:
-        raise ApiError(400, messages)
     found = [_shown(call, one) for one in store.of(call, "notifications") if _wanted(call, one)]
     return store.page(call, found[::-1])
-
-
-def _too_many(call: Call) -> list[str]:
-    most = call.query.get("first", 0) <= _MOST
-    return [] if most else [f"first must not be greater than {_MOST}"]
 
 
 def _wanted(call: Call, notification: Item) -> bool:
@@ -99,7 +78,6 @@ def create_notification(call: Call) -> Any:
     body = call.body
     if ("dashboardId" in body) == ("dashboardPublicId" in body):
         raise ApiError(400, ["exactly one of dashboardId and dashboardPublicId is required"])
-    check_filters(body)
     schedule = _schedule({name: body[name] for name in _PARTS if name in body})
     dashboard = named_dashboard(call, body)
     fields = {name: body.get(name, default) for name, default in _DEFAULTS.items()}
@@ -111,7 +89,6 @@ def create_notification(call: Call) -> Any:
 def update_notification(call: Call) -> Any:
     """Change what is given. Recipients stay; a set of filters replaces the one before."""
     notification, body = store.item(call), call.body
-    check_filters(body)
     changed = {name: body[name] for name in _PARTS if name in body}
     schedule = _schedule({**notification["parts"], **changed}) if changed else {}
     notification |= schedule
@@ -149,8 +126,6 @@ def _recipients(call: Call) -> list[Item]:
 
 @handles("getRecipients")
 def get_recipients(call: Call) -> Any:
-    if messages := _too_many(call):
-        raise ApiError(400, messages)
     return store.page(call, [_without_context(one) for one in _recipients(call)])
 
 
@@ -184,13 +159,6 @@ def add_recipients(call: Call) -> Any:
 def remove_recipients(call: Call) -> None:
     """Somebody who is no recipient is passed over."""
     known, named = _recipients(call), [given(one) for one in call.body["recipients"]]
-    messages = [
-        f"recipients[{index}].embedTenantName is required for EMBED_USER"
-        for index, one in enumerate(named)
-        if one["type"] == "EMBED_USER" and "embedTenantName" not in one
-    ]
-    if messages:
-        raise ApiError(400, messages)
     gone = {(one["type"], str(one["id"]), one.get("embedTenantName")) for one in named}
     known[:] = [one for one in known if _key(one) not in gone]
     call.record("removed", "notification-recipients", call.path["id"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
+import uuid
 from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
@@ -12,12 +12,9 @@ from airflow_provider_platform.sandbox.management.call import Call, given, handl
 from airflow_provider_platform.sandbox.management.folders import check_folder, path
 from airflow_provider_platform.sandbox.management.items import Item
 from airflow_provider_platform.sandbox.management.samples import owner, public_id
-from airflow_provider_platform.sandbox.management.workbooks import canonical_file
 
-_FILE = ("name", "title", "sqlQuery", "jsonQuery", "pivotItems", "meta")
 _SPOT = ("sheetId", "sheetName", "anchorCell", "endResultCell", "host", "workbookName")
 _PLACED = ("externalWorkbookId", "resultLocation", "endResultCell")
-MOST_REPORTS, MOST_PLACEMENTS = 500, 2000
 
 
 def _meant(call: Call) -> Item:
@@ -92,13 +89,6 @@ def update_report(call: Call) -> Any:
     return shown(call, _change(call, report, call.document))
 
 
-@handles("getReportFile", "patchReportFile")
-def report_file(call: Call) -> Any:
-    """The definition as canonical JSON text. What a change of it looks like is not documented."""
-    report = _meant(call)
-    return canonical_file({name: report[name] for name in _FILE})
-
-
 def _create(call: Call, fields: Item) -> Item:
     _check_references(call, fields)
     report = store.create(call, fields, name="reports", lastViewedAt=call.now)
@@ -124,13 +114,6 @@ def _check_references(call: Call, fields: Item) -> None:
 
 
 # -- placements ------------------------------------------------------------------------------
-
-
-class PlacementIds:
-    """Gives placements their ids."""
-
-    def __init__(self) -> None:
-        self.next = itertools.count(1)
 
 
 @handles("connectReportToWorkbook")
@@ -175,8 +158,6 @@ def list_placements(call: Call) -> Any:
         for placement in report["externalWorkbookPlacements"]
         if placement["workbookId"] == document
     ]
-    if len(found) > MOST_PLACEMENTS or len({report["id"] for report, _ in found}) > MOST_REPORTS:
-        raise ApiError(422, f"Document {document} holds too many placements to list")
     names = (
         "anchorCell",
         "endResultCell",
@@ -208,9 +189,8 @@ def _place(call: Call, report: Item, address: Item) -> None:
         return
     known = _placement(report, address)
     if known is None:
-        number = next(call.store(PlacementIds).next)
         placed = {"placedAt": call.now, "placedByUserId": call.user, "endResultCell": None}
-        known = {"id": f"placement-{number}", **placed}
+        known = {"id": f"placement-{uuid.uuid4().hex}", **placed}
         report["externalWorkbookPlacements"].append(known)
     known |= {
         "workbookId": address["externalWorkbookId"],

@@ -7,6 +7,9 @@ from typing import Any
 Sample = dict[str, Any]
 
 DEPLOYMENTS = {1: "Acme production", 2: "Acme staging"}
+AGENTS = {1: "Data analyst", 2: "Embedded analyst"}
+"""The agents by id; all belong to deployment 1."""
+EMBEDDABLE = (2,)
 _SQL = "SELECT country, SUM(amount) FROM orders GROUP BY 1"
 
 USERS = {7: ("analyst@acme.example.com", "Ada"), 8: ("admin@acme.example.com", "Grace")}
@@ -65,6 +68,7 @@ DEFAULTS: dict[str, Sample] = {
     },
     "oauth-integrations": {"config": None},
     "report-deliveries": {"paused": False},
+    "groups": {"members": []},
     "dashboards": {
         "status": "published",
         "allowEmbed": False,
@@ -248,10 +252,10 @@ ITEMS: dict[str, list[Sample]] = {
             "scopes": ["session:role:ANALYST"],
         }
     ],
-    # The second token needs a new consent.
+    # The generic store finds a token by the id of its integration.
     "user-oauth-tokens": [
         {
-            "id": 1,
+            "id": 3,
             "userId": 7,
             "integrationId": 3,
             "status": "active",
@@ -259,24 +263,13 @@ ITEMS: dict[str, list[Sample]] = {
             "updatedAt": "2026-07-19T06:00:00.000Z",
             "accessTokenExpiresAt": "2026-12-01T00:00:00.000Z",
             "refreshTokenExpiresAt": None,
-        },
-        {
-            "id": 2,
-            "userId": 8,
-            "integrationId": 3,
-            "status": "expired",
-            "createdAt": "2026-04-01T08:15:00.000Z",
-            "updatedAt": "2026-06-30T08:15:00.000Z",
-            "accessTokenExpiresAt": "2026-06-30T08:15:00.000Z",
-            "refreshTokenExpiresAt": "2026-06-30",
-            "lastError": {"code": "invalid_grant", "attempts": 3},
-        },
+        }
     ],
     "embed-tenants": [
         {"id": 1, "name": "acme-retail", "displayName": "Acme Retail", "createdAt": "2026-04-02"}
     ],
     # One of the two has an e-mail address.
-    "embed-users": [
+    "users": [
         {
             "id": 900 + number,
             "embedTenantName": "acme-retail",
@@ -301,55 +294,4 @@ ITEMS: dict[str, list[Sample]] = {
             "members": [],
         }
     ],
-}
-
-_COLORS = {"accentColor": "#4060b0", "contrast": 60, "logoUrl": "https://acme.example.com/logo.svg"}
-
-APP_CONFIG: Sample = {
-    "appTheme": {
-        "palette": {
-            "accent": {"color": "#4060b0", "hue": 225, "saturation": 47},
-            "surfaceMode": "tinted",
-            "contrastLevel": 60,
-            "pastel": False,
-        },
-        "logoUrl": "https://acme.example.com/logo.svg",
-        "light": {**_COLORS, "backgroundColor": "#ffffff", "foregroundColor": "#101418"},
-        "dark": {**_COLORS, "backgroundColor": "#101418", "foregroundColor": "#ffffff"},
-        "typography": {
-            "fonts": [
-                {
-                    "id": "inter",
-                    "url": "https://acme.example.com/inter.woff2",
-                    "format": "woff2",
-                    "family": "Inter",
-                }
-            ],
-            "body": {"fontRef": "inter", "fontWeight": 400},
-            "heading": {"fontRef": "inter", "fontWeight": 600},
-        },
-    },
-    "applyThemeGlobally": False,
-    "creatorMode": {
-        "showGeneratedSql": True,
-        "showSemanticSql": False,
-        "showWorkspaceTitle": True,
-        "workspaceTitle": "Reports",
-        "localizedTitles": [{"locale": "de", "value": "Auswertungen"}],
-    },
-    "embedding": {
-        "locale": "en-US",
-        "timezone": "Europe/Berlin",
-        "allowAi": True,
-        "showAiWidgets": True,
-        "showDashboardChat": True,
-        "showWorkbookChat": False,
-        "enableDashboardComments": False,
-    },
-    "restrictDataDownload": False,
-    "sheetsAgentChatEnabled": True,
-    "sheetsUi": {"showAppliedFilters": True},
-    "timezoneSettings": {"enabled": True, "allowUserOverride": True, "timezone": "Europe/Berlin"},
-    "dashboardAppsEnabled": False,
-    "aiPaywalled": False,
 }

@@ -1,4 +1,5 @@
 """The generic store: list, get, create, update and delete, for every resource without behaviour.
+What is no such resource gets the smallest answer that fits its schema.
 
 The path of an operation says which resource it means, and whose: ``.../folders/{folderId}`` is one
 item of ``folders`` whose ``deploymentId`` is the one in the path. The schema of the answer says
@@ -8,6 +9,7 @@ which fields an item has.
 from __future__ import annotations
 
 import base64
+import copy
 import re
 from collections.abc import Callable, Collection
 from typing import Any
@@ -22,6 +24,7 @@ View = Callable[[Call, Item], Item]
 
 _VIEWS: dict[str, View] = {}
 _PAGING = {"first", "after", "offset", "limit", "page", "sortBy", "sortDirection", "search"}
+_SEARCHED = ("name", "displayName", "externalId", "email")
 _NOW, _CALLER = ("createdAt", "updatedAt", "lastViewedAt"), ("userId", "createdBy", "refreshedBy")
 
 
@@ -43,6 +46,11 @@ def shown(call: Call, name: str, item: Item) -> Item:
 def perform(call: Call) -> Any:
     """Carry out an operation that has no handler."""
     name, key = _place(call)
+    _check_parents(call)
+    if name not in call.items.names():
+        if call.operation.method != "GET":
+            call.record("requested", name, "")
+        return fitting(call.operation.answer or {})
     if call.operation.method == "GET":
         return page(call, listed(call)) if key is None else shown(call, name, item(call))
     if call.operation.method == "POST" and key is None:
@@ -50,6 +58,28 @@ def perform(call: Call) -> Any:
     if call.operation.method in ("PUT", "PATCH"):
         return shown(call, name, update(call, item(call), call.document))
     return delete(call, name, item(call))
+
+
+def _check_parents(call: Call) -> None:
+    """Raise ``ApiError`` (404) if an item in the path, before its last part, does not exist."""
+    for name, key in re.findall(r"/([\w-]+)/{(\w+)}(?=/.)", call.operation.path):
+        if name in call.items.names() and key not in _SCOPES:
+            item(call, name, call.path[key])
+
+
+def fitting(schema: Schema) -> Any:
+    """Return the smallest value that fits a schema: its required fields only."""
+    schema = resolved(schema)
+    if "anyOf" in schema:
+        return fitting(schema["anyOf"][0])
+    if "enum" in schema:
+        return schema["enum"][0]
+    types = schema.get("type", "object")
+    if "object" in types:
+        rules = schema.get("properties", {})
+        return {name: fitting(rules[name]) for name in schema.get("required", ())}
+    empty = {"array": [], "string": "", "boolean": False, "null": None}
+    return empty.get(types if isinstance(types, str) else types[0], schema.get("minimum", 0))
 
 
 def item(call: Call, name: str | None = None, item_id: Any = None) -> Item:
@@ -81,7 +111,7 @@ def listed(call: Call) -> list[Item]:
     found = [
         one
         for one in of(call, name)
-        if text in str(one.get("name")).lower()
+        if text in " ".join(str(one.get(key) or "") for key in _SEARCHED).lower()
         and all(one.get(key) == value for key, value in query.items() if key not in _PAGING)
     ]
     if query.get("sortBy"):
@@ -103,7 +133,7 @@ def create(call: Call, fields: dict[str, Any], name: str | None = None, **more: 
     known = {key: value for key, value in fields.items() if key in rules or not rules}
     scope = {key: value for key, value in call.path.items() if key in _SCOPES}
     added = call.items.add(
-        name, {**blank, **samples.DEFAULTS.get(name, {}), **known, **scope, **more}
+        name, {**blank, **copy.deepcopy(samples.DEFAULTS.get(name, {})), **known, **scope, **more}
     )
     call.record("created", name, added["id"])
     return added

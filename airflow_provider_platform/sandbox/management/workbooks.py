@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 import re
 from typing import Any
 
@@ -202,21 +200,3 @@ def embeddable_dashboard(call: Call) -> Any:
     if not dashboard["allowEmbed"]:
         raise ApiError(403, f"Dashboard {dashboard['publicId']} does not allow embedding")
     return dashboard
-
-
-# -- files -----------------------------------------------------------------------------------
-
-
-@handles("getWorkbookDashboardFile", "patchWorkbookDashboardFile")
-def dashboard_file(call: Call) -> Any:
-    """The draft as canonical JSON text. What a change of it looks like is not documented."""
-    workbook = _meant(call)
-    if workbook["dashboardDraft"] is None:
-        raise ApiError(404, f"Workbook {workbook['id']} has no dashboard draft")
-    return canonical_file(workbook["dashboardDraft"])
-
-
-def canonical_file(document: Any) -> dict[str, str]:
-    """Return text that is the same for the same content, and its SHA-256."""
-    content = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
-    return {"content": content, "hash": hashlib.sha256(content.encode()).hexdigest()}

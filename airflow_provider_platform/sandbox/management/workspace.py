@@ -9,7 +9,7 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.embed import shared_with
-from airflow_provider_platform.sandbox.management.folders import DEPTH, ancestors, check_folder
+from airflow_provider_platform.sandbox.management.folders import check_folder, path
 from airflow_provider_platform.sandbox.management.items import Item
 from airflow_provider_platform.sandbox.management.workbooks import forget_dashboard
 
@@ -109,21 +109,12 @@ def _move(call: Call, kind: str, item_id: int) -> Item:
     name, target = _NAMES[kind], call.body.get("folderId")
     found = store.item(call, name, item_id)
     check_folder(call, target)
-    if kind == "FOLDER":
-        above = ancestors(call, target)
-        if found in above:
-            raise ApiError(400, ["a folder cannot be moved into itself"])
-        if len(above) + _height(call, found) > DEPTH:
-            raise ApiError(400, [f"folders can be nested {DEPTH} levels deep"])
+    if kind == "FOLDER" and any(one["id"] == item_id for one in path(call, target)):
+        raise ApiError(400, ["a folder cannot be moved into itself"])
     found["parentId" if kind == "FOLDER" else "folderId"] = target
     found["updatedAt"] = call.now
     call.record("moved", name, item_id)
     return store.shown(call, name, found)
-
-
-def _height(call: Call, folder: Item) -> int:
-    """Return the levels of this folder and what is below it."""
-    return 1 + max((_height(call, child) for child in _children(call, folder)), default=0)
 
 
 def _children(call: Call, folder: Item) -> list[Item]:

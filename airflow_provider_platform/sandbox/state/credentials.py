@@ -24,6 +24,9 @@ def _secret(prefix: str) -> str:
     return f"{prefix}-{secrets.token_urlsafe(24)}"
 
 
+_PREFIXES = {"management_token": "mgmt", "chat_api_key": "sk-chat"}
+
+
 @dataclass
 class Credentials:
     """The credentials that the sandbox accepts: new after each reset, and each can be replaced."""
@@ -34,9 +37,13 @@ class Credentials:
     further_tokens: dict[str, int] = field(default_factory=dict, repr=False)
     """More management tokens, each with the id of its user."""
 
-    def rotate_management_token(self) -> str:
-        self.management_token = _secret("mgmt")
-        return self.management_token
+    def rotate(self, which: str) -> str:
+        """Replace a credential and return the new one. Raises ``ValueError``."""
+        if which not in _PREFIXES:
+            raise ValueError(f"no such credential; known are {', '.join(_PREFIXES)}")
+        setattr(self, which, _secret(_PREFIXES[which]))
+        value: str = getattr(self, which)
+        return value
 
     def all(self) -> list[str]:
         """Return all secrets."""
@@ -48,10 +55,6 @@ class Credentials:
         token = _secret("mgmt")
         self.further_tokens[token] = user
         return token
-
-    def rotate_chat_api_key(self) -> str:
-        self.chat_api_key = _secret("sk-chat")
-        return self.chat_api_key
 
 
 def matches(given: str, expected: str) -> bool:

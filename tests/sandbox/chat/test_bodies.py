@@ -58,9 +58,6 @@ def test_documented_request_fields_are_accepted(platform: Platform, fields: dict
         ({"context": "kitchen"}, "context must be one of"),
         ({"workbookId": "301"}, "workbookId must be a number"),
         ({"isDevMode": "yes"}, "isDevMode must be a boolean"),
-        ({"dashboardContext": {"title": "Sales"}}, "dashboardContext.publicId is required"),
-        ({"workbookContext": {"charts": [{"sql": "x"}]}}, "charts[0].widgetId is required"),
-        ({"workbookContext": {"filters": [{"widgetId": "f"}]}}, "semanticView is required"),
         ({"sessionSettings": {**USER, "timezone": "Mars/Base"}}, "must be an IANA time zone"),
         (
             {"sessionSettings": {**USER, "allowChatWorkspaceAuthoring": "no"}},

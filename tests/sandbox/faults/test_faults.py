@@ -413,7 +413,7 @@ def test_invalid_fault_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         Fault(**parameters)
-    url = f"{platform.sandbox.url}/sandbox/faults"
+    url = f"{platform.sandbox.url}/sandbox/arm"
     refused = platform.http.post(url, json=parameters)
     assert refused.status_code == 400
     assert words in refused.json()["error"]

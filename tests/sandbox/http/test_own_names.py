@@ -141,9 +141,9 @@ def test_a_control_request_that_is_not_json_changes_nothing(
     platform.control.fault("drop", path="/never")
     for path, body in (
         ("/sandbox/settings", {"pace": 3}),
-        ("/sandbox/faults", {"kind": "drop"}),
+        ("/sandbox/arm", {"kind": "drop"}),
         ("/sandbox/reset", {}),
-        ("/sandbox/credentials/chat-api-key/rotate", {}),
+        ("/sandbox/rotate", {"which": "chat_api_key"}),
     ):
         assert raw(platform, method, path, headers, json.dumps(body).encode())[0] == 415
     assert platform.control.settings()["pace"] == 0

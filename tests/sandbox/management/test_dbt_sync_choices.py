@@ -62,15 +62,3 @@ def test_manifest_with_a_ref_is_refused(platform: Platform) -> None:
     assert (refused.status_code, platform.control.state().syncs) == (400, [])
     assert "ref" in refused.text
     start(platform, **body)
-
-
-def test_the_history_has_phases_and_figures(platform: Platform) -> None:
-    start(platform)
-    start(platform, ref="broken")
-    failed, completed = platform.call("GET", BASE).json()["items"]
-    assert [phase["outcome"] for phase in completed["phases"]] == ["ok", "ok", "ok"]
-    assert [phase["outcome"] for phase in failed["phases"]] == ["ok", "ok", "failed"]
-    assert failed["failedPhase"] == failed["phases"][-1]["phase"]
-    assert failed["stats"] is None
-    assert completed["stats"]["cubeCount"] == completed["stats"]["models"] == 3
-    assert completed["userId"] == 7

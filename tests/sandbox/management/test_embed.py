@@ -78,11 +78,7 @@ def test_a_session_makes_its_tenant_groups_and_user(platform: Platform) -> None:
         ("store-1", "one@north.example.com")
     ]
     (group,) = platform.call("GET", "embed-tenants/acme-north/groups").json()["items"]
-    assert (group["name"], group["description"], group["userCount"]) == (
-        "managers",
-        "Who decide",
-        1,
-    )
+    assert (group["name"], group["userCount"]) == ("managers", 1)
 
 
 @pytest.mark.parametrize(
@@ -92,22 +88,13 @@ def test_a_session_makes_its_tenant_groups_and_user(platform: Platform) -> None:
         ({"deploymentId": 9}, 404, "Deployment 9"),
         ({"branchName": "nope"}, 404, "nope is not a branch"),
         ({"embedTenantName": "Acme"}, 400, "embedTenantName must match"),
-        ({"tenantGroups": ["a"]}, 400, "tenantGroups needs creatorMode and embedTenantName"),
-        (
-            {"tenantGroupDefinitions": [{"name": "a"}], "embedTenantName": "acme-retail"},
-            400,
-            "tenantGroupDefinitions needs creatorMode",
-        ),
-        ({"embedTenantProfile": {"displayName": "A"}}, 400, "needs embedTenantName"),
         ({"ephemeralTtlSeconds": 60}, 400, "ephemeralTtlSeconds should not exist"),
-        ({"externalId": "a", "internalId": "b"}, 400, "exclude each other"),
         ({"settings": {"timezone": "Berlin"}}, 400, "IANA"),
         (
             {"userAttributeDefinitions": [{"name": "a", "type": "bool"}]},
             400,
             "type must be one of",
         ),
-        ({"publicDashboardId": "nope"}, 404, "Dashboard nope not found"),
     ],
 )
 def test_invalid_sessions_are_refused(
@@ -159,8 +146,6 @@ def test_each_failed_user_of_a_batch_is_reported(platform: Platform) -> None:
 def test_groups_and_their_members_can_be_managed(platform: Platform) -> None:
     made = platform.call("POST", f"{RETAIL}/groups", json={"name": "sellers"}).json()
     path = f"{RETAIL}/groups/{made['id']}"
-    again = platform.call("POST", f"{RETAIL}/groups", json={"name": "Sellers"})
-    assert (again.status_code, "taken" in str(again.json()["message"])) == (400, True)
     changed = platform.call("PATCH", path, json={"description": "Who sell"}).json()
     assert (changed["name"], changed["description"]) == ("sellers", "Who sell")
     assert platform.call("PATCH", path, json={"name": "x"}).status_code == 400
@@ -170,14 +155,10 @@ def test_groups_and_their_members_can_be_managed(platform: Platform) -> None:
     second = platform.call("POST", f"{path}/users", json=body).json()
     assert (second["addedMembers"], len(second["unchangedMembers"])) == ([], 2)
     assert len(platform.call("GET", f"{path}/users").json()["items"]) == 2
-    assert platform.call("DELETE", path).status_code == 400
     for _ in range(2):
         assert platform.call("DELETE", f"{path}/users", json=body).status_code == 204
     assert platform.call("DELETE", path).status_code == 204
     assert platform.call("GET", path).status_code == 404
-    for members in ([{}], [{"externalId": "a", "embedUserId": 1}], []):
-        response = platform.call("POST", f"{RETAIL}/groups/951/users", json={"members": members})
-        assert response.status_code == 400
     stranger = {"members": [{"externalId": "stranger"}]}
     assert platform.call("POST", f"{RETAIL}/groups/951/users", json=stranger).status_code == 404
 
@@ -189,15 +170,6 @@ def test_dashboards_and_workbooks_can_be_opened_for_embedding(platform: Platform
     assert allowed == {"publicId": "dash00000502", "allowEmbed": True}
     assert platform.call("GET", path).json()["id"] == 502
     assert platform.call("GET", "embed/dashboard/nope").status_code == 404
-
-    def visible(query: str = "") -> list[int]:
-        page = platform.call("GET", f"deployments/1/{RETAIL}/workbooks{query}").json()
-        return [item["id"] for item in page["items"]]
-
-    assert visible() == [301, 302]
-    assert visible("?accessSource=tenant") == [301]
-    assert visible("?accessSource=allEmbedUsers") == [302]
-    assert visible("?accessSource=folder") == []
 
 
 def test_embed_operations_need_an_administrator(platform: Platform) -> None:

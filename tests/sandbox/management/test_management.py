@@ -191,15 +191,9 @@ def test_a_placement_is_recorded_updated_and_removed(platform: Platform) -> None
     assert gone["externalWorkbookPlacements"] == []
 
 
-def test_app_config_and_oauth_tokens_are_served(platform: Platform) -> None:
-    assert platform.call("GET", "app-config").json()["creatorMode"]["showGeneratedSql"] is True
-    tokens = platform.call("GET", "user-oauth-tokens").json()
-    assert [token["status"] for token in tokens] == ["active", "expired"]
-
-
 def test_control_changes_a_sample(platform: Platform) -> None:
-    platform.control.change("user-oauth-tokens", 2, status="active", lastError=None)
-    assert platform.call("GET", "user-oauth-tokens").json()[1]["status"] == "active"
+    platform.control.change("user-oauth-tokens", 3, status="expired")
+    assert platform.call("GET", "user-oauth-tokens").json()[0]["status"] == "expired"
     platform.control.change("reports", 101, updatedAt="2026-11-20")
     assert platform.call("GET", "deployments/1/reports/101").json()["updatedAt"] == "2026-11-20"
     with pytest.raises(SandboxControlError, match="no resource nonsense; known are"):

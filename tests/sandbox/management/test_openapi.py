@@ -151,15 +151,6 @@ def test_faults_and_breakpoints_work_on_every_operation(platform: Platform) -> N
     assert len(platform.control.state().changed("workbooks", "moved")) == 1
 
 
-def test_generated_files_of_a_dbt_sync_are_kept_for_an_hour(platform: Platform) -> None:
-    start = platform.call("POST", "deployments/1/dbt-sync", json={"output": "files"}).json()
-    platform.control.wait_until(lambda state: all(sync.ended_at for sync in state.syncs))
-    path = f"deployments/1/dbt-sync/{start['syncJobId']}/generated-files"
-    assert len(platform.call("GET", path).json()["items"]) == 3
-    platform.control.advance(3600)
-    assert platform.call("GET", path).status_code == 404
-
-
 def test_invalid_settings_and_clock_values_are_refused(platform: Platform) -> None:
     with pytest.raises(SandboxControlError, match=r"token_lacks: .*'Admin'"):
         platform.control.set(token_lacks=["Everything"])

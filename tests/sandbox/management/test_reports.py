@@ -52,8 +52,6 @@ def test_report_has_the_described_fields(platform: Platform) -> None:
     assert report["canEdit"] is report["canManage"] is True
     assert report["externalWorkbookPlacements"] == []
     assert report["folderPath"] == [{"id": 11, "name": "Finance"}]
-    file = platform.call("GET", f"{PATH}/101/file").json()
-    assert "Revenue by country" in file["content"]
 
 
 def test_creating_a_report_twice_without_a_public_id_makes_two(platform: Platform) -> None:
@@ -126,12 +124,6 @@ def test_placements_are_refreshed_corrected_and_listed(platform: Platform) -> No
     ]
     page = platform.call("GET", "external-documents/sheet%2F1/placements?first=1").json()
     assert page["pageInfo"]["hasNextPage"] is True
-
-
-def test_document_with_too_many_placements_cannot_be_listed(platform: Platform) -> None:
-    crowd = [{"workbookId": "full", "resultLocation": f"A{n}"} for n in range(2001)]
-    platform.control.change("reports", 101, externalWorkbookPlacements=crowd)
-    assert platform.call("GET", "external-documents/full/placements").status_code == 422
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -104,15 +103,12 @@ def test_draft_or_config_can_be_published(platform: Platform) -> None:
     assert len(platform.control.state().changed("dashboards", "published")) == 2
 
 
-def test_a_draft_is_saved_and_read_as_a_file(platform: Platform) -> None:
+def test_a_draft_is_saved(platform: Platform) -> None:
     nameless = {name: value for name, value in WIDGET.items() if name != "id"}
     body = {"dashboardDraft": {"title": "Löhne", "widgets": [nameless]}}
     saved = platform.call("PUT", f"{PATH}/303/dashboard", json=body).json()
     assert saved["dashboardDraft"]["widgets"][0]["id"]
     assert saved["dashboardPublished"] is None
-    file = platform.call("GET", f"{PATH}/303/dashboard/file").json()
-    assert file["hash"] == hashlib.sha256(file["content"].encode()).hexdigest()
-    assert "Löhne" in file["content"]
 
 
 def test_ai_widget_thread_can_be_read(platform: Platform) -> None:
@@ -188,10 +184,6 @@ def test_deleting_a_workbook_deletes_its_dashboard(platform: Platform) -> None:
             404,
             "no published dashboard",
         ),
-        ("PUT", "301/embed-access", {}, 400, "no change"),
-        ("PUT", "301/embed-access", {"embedTenantName": "acme-retail"}, 400, "action goes with"),
-        ("PUT", "301/embed-access", {"action": "read"}, 400, "action goes with"),
-        ("PUT", "303/embed-access", {"allowEmbed": True}, 400, "published dashboard"),
         (
             "PUT",
             "301/embed-access",

@@ -78,7 +78,7 @@ def test_a_retry_polls_the_tokens_and_starts_nothing(control: SandboxControl) ->
 def test_retry_continues_with_builds_that_outlived_the_deadline(control: SandboxControl) -> None:
     control.set(jobs_build_seconds=1000)
     tries = TaskTries()
-    with pytest.raises(PlatformDeadlineError, match=r"These have not: .*processing"):
+    with pytest.raises(PlatformDeadlineError, match=r"These have not: .*scheduled"):
         build(timeout=0.3).execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "running"
     with pytest.raises(PlatformDeadlineError):

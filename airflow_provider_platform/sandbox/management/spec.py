@@ -1,4 +1,4 @@
-"""The account: its configuration, its OAuth integrations, and the tenant's OpenAPI document."""
+"""The tenant's OpenAPI document."""
 
 from __future__ import annotations
 
@@ -6,58 +6,7 @@ import re
 from typing import Any
 
 from airflow_provider_platform.client.table.table import Operation, Schema, definition, operations
-from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management import samples, store
 from airflow_provider_platform.sandbox.management.call import ANONYMOUS, Call, handles
-from airflow_provider_platform.sandbox.management.items import Item
-
-
-@handles("getAppConfig")
-def app_config(_call: Call) -> Any:
-    return samples.APP_CONFIG
-
-
-# -- OAuth -----------------------------------------------------------------------------------
-
-
-@handles("updateOAuthIntegration")
-def update_integration(call: Call) -> Any:
-    """Replace it; without a ``clientSecret`` the old one stays. Secrets are never returned."""
-    blank = {"config": None, "scopes": None}
-    return store.update(call, store.item(call), {**blank, **call.document})
-
-
-@handles("deleteOAuthIntegration")
-def delete_integration(call: Call) -> None:
-    """The tokens granted through it are deleted too."""
-    integration = store.item(call)
-    for token in call.items.all("user-oauth-tokens"):
-        if token["integrationId"] == integration["id"]:
-            call.items.remove("user-oauth-tokens", token)
-    store.delete(call, "oauth-integrations", integration)
-
-
-@handles("getUserOAuthToken", "revokeUserOAuthToken")
-def own_token(call: Call) -> Any:
-    """The caller's token of the integration in the path."""
-    integration = call.path["integrationId"]
-    token = call.items.find("user-oauth-tokens", integrationId=integration, userId=call.user)
-    if token is None:
-        text = f"There is no token of this user for OAuth integration {integration}"
-        raise ApiError(404, text)
-    if call.operation.method == "DELETE":
-        return store.delete(call, "user-oauth-tokens", token)
-    return token
-
-
-@handles("initiateOAuthFlow")
-def initiate_flow(call: Call) -> None:
-    """The user has to continue in a browser."""
-    integration: Item = store.item(call, "oauth-integrations", call.path["integrationId"])
-    call.record("created", "oauth-flows", integration["id"])
-
-
-# -- the OpenAPI document --------------------------------------------------------------------
 
 
 @handles("getSpec")
