@@ -580,7 +580,7 @@ def test_rows_that_end_with_the_connection_count_as_truncated(
 def test_slow_query_is_polled_until_its_result(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("continue_wait", api="data", count=2)
     assert query("SELECT 1 AS one")["rows"] == [[1]]
-    assert queries(platform_sandbox) == 3
+    assert queries(platform_sandbox) >= 3
 
 
 @pytest.mark.exhaustive
