@@ -175,7 +175,7 @@ def test_id_of_the_second_thread_is_recorded(
 ) -> None:
     control.fault("cut", after=1, has_input=True, count=2)
     control.fault("status", **LOOK, status=404)
-    control.fault("drop", **LOOK, nth=2, count=5)
+    control.fault("drop", **LOOK, nth=2, count=20)
     tries = TaskTries()
     tries.store = written = WrittenThreads()
     with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
@@ -183,6 +183,7 @@ def test_id_of_the_second_thread_is_recorded(
     first, second = (message.chat_id for message in control.state().messages)
     # When they were named, and the second at the end of the try.
     assert written.threads == [None, first, second, second]
+    control.clear_faults()
     assert chat().execute(tries.context())["chat_id"] == second
     assert len(control.state().messages) == 2
 
