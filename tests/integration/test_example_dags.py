@@ -44,7 +44,9 @@ def comparable(value: Any, key: str = "") -> Any:
         return {name: comparable(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [comparable(item) for item in value]
-    return re.sub(r"\d{8}T\d{6}", "<run_after>", value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"placement-\w+", "<placement>", re.sub(r"\d{8}T\d{6}", "<run_after>", value))
 
 
 def xcoms(run: FinishedRun) -> dict[str, Any]:
