@@ -51,6 +51,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "client.formats.input_values",
         "client.formats.service_text",
         "client.errors",
+        "client.log_text",
         "client.operations.event_logger",
         "client.operations.rules",
         "client.known_secrets",
