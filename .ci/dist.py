@@ -97,8 +97,8 @@ def changed_at() -> int:
 
 
 def check_version(wheel: Path) -> str:
-    """Check that the version is the newest in the changelog, and return it."""
-    newest = re.search(r"^## (\S+)", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    """Check that the version is the newest numbered one in the changelog, and return it."""
+    newest = re.search(r"^## (\d\S*)", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
     version = wheel.name.split("-")[1]
     demand(
         newest is not None and newest[1] == version,
