@@ -59,7 +59,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 because these parameters name resources of the author's own account."""
 FILE_PARAMETERS: dict[str, dict[str, Any]] = {
     DAG_ID: {
-        "output_folder": str(FOLDER / "files"),
+        "output_folder": str(FOLDER / "files") if find_spec("pyarrow") else "",
         "charts": ["png"] if find_spec("vl_convert") else [],
     },
     "model_to_production": {"output_path": str(FOLDER / "files" / "model_to_production.pdf")},
