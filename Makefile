@@ -120,7 +120,7 @@ bench: $(ENVIRONMENT) ## run the benchmarks (ARGS=NAME: one of them)
 	@$(IN_PROJECT) $(VENV_PYTHON) -m benchmarks $(ARGS)
 
 .PHONY: operations
-operations: $(ENVIRONMENT) ## write docs/operations.md from the declared operations
+operations: $(ENVIRONMENT) ## write docs/operations.md from the table of operations
 	@$(VENV_PYTHON) .ci/operations_page.py
 
 .PHONY: reference

@@ -1,72 +1,100 @@
-"""Writes docs/operations.md from the declared operations; --check says whether it is current."""
+"""Writes docs/operations.md from the table of operations; --check says whether it is current."""
 
 from __future__ import annotations
 
-import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow_provider_platform.client.management.registry import declared_endpoints
+from pydantic.alias_generators import to_snake
 
-if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Endpoint
+from airflow_provider_platform.client.table.table import Operation, operations, resolved
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 HEAD = """# Every operation
 
-An operation is called, and its answer is typed, as in
+Call an operation by its id, in a task of your own or as a task:
 
 ```python
-from airflow_provider_platform.client.management.reports.reports import get_report
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.api import PlatformApiOperator
 
-report = PlatformHook().run(get_report(report_id=101))
+folder = PlatformHook().call("createFolder", body={"name": "March", "parentId": 11})
+reports = list(PlatformHook().iterate("getReports", query={"search": "revenue"}))
+
+PlatformApiOperator(
+    task_id="rename", operation="updateFolder", ids={"folder_id": 11}, body={"name": "April"}
+)
 ```
 
-A list is read by `hook.iterate(...)`, page by page. `deployment_id` can be left out: the
-connection's is meant then. A `query` and a `body` are made of their fields, as
-`ReportsQuery(search="revenue")`; both stand in the module of their operation.
+`deployment_id` can be left out of every call: the default is the connection's deployment. A `*`
+marks a required field.
 """
-
-
-MADE = "This page is generated from the declarations: `make operations`."
+MADE = "This page is generated from the table of operations: `make operations`."
 
 
 def page() -> str:
-    """Return the whole page: a section for each module, in alphabetical order."""
-    modules: dict[str, list[Endpoint[..., Any]]] = {}
-    for endpoint in declared_endpoints():
-        modules.setdefault(endpoint.declaration.__module__, []).append(endpoint)
-    sections = [_section(name, modules[name]) for name in sorted(modules)]
-    return "\n".join([HEAD, *sections, MADE, ""])
+    """Return the whole page: a section for each resource, in the order of the table."""
+    sections: dict[str, list[Operation]] = {}
+    for operation in operations().values():
+        sections.setdefault(_resource(operation.path), []).append(operation)
+    return "\n".join([HEAD, *(_section(*one) for one in sections.items()), MADE, ""])
 
 
-def _section(module: str, endpoints: list[Endpoint[..., Any]]) -> str:
-    title = module.rsplit(".", 1)[-1].replace("_", " ")
-    lines = [f"## {title}", "", f"`from {module} import …`", ""]
-    for endpoint in sorted(endpoints, key=lambda one: one.name):
-        verb = "iterate" if "Page" in getattr(endpoint.answer, "__name__", "") else "run"
-        said = " ".join((inspect.getdoc(endpoint.declaration) or "").split())
-        permission = f" Permission: {endpoint.permission}." if endpoint.permission else ""
-        lines += [
-            f"- `hook.{verb}({endpoint.name}({_arguments(endpoint)}))` — `{endpoint.method} "
-            f"{'/build/api' if endpoint.api == 'build' else ''}{endpoint.path}`  ",
-            f"  {said}{permission}",
-        ]
-    return "\n".join([*lines, ""])
+def _resource(path: str) -> str:
+    """Return the last step of the path that names a resource: the title of its section."""
+    steps = path.partition("/v1/")[2].replace("deployments/{deploymentId}/", "").split("/")
+    return steps[0].replace("-", " ").capitalize()
 
 
-def _arguments(endpoint: Endpoint[..., Any]) -> str:
-    parts = []
-    for name, parameter in inspect.signature(endpoint.declaration).parameters.items():
-        if name == "deployment_id":
-            continue
-        model = {"query": endpoint.query, "body": endpoint.body}.get(name)
-        value = f"{model.__name__}(…)" if model else "…"
-        optional = "" if parameter.default is inspect.Parameter.empty else "?"
-        parts.append(f"{name}{optional}={value}")
-    return ", ".join(parts)
+def _section(title: str, found: list[Operation]) -> str:
+    return "\n".join([f"## {title}", "", *(_entry(one) for one in found), ""])
+
+
+def _entry(operation: Operation) -> str:
+    verb = "iterate" if operation.is_list else "call"
+    ids = [to_snake(name) for name in operation.ids if name != "deploymentId"]
+    arguments = [f'"{operation.id}"', *(f"{name}=…" for name in ids)]
+    body = resolved(operation.body or {})
+    parts = {"query": operation.query, "body": body}
+    arguments += [f"{name}={{…}}" for name, schema in parts.items() if schema.get("required")]
+    lines = [f"- `{verb}({', '.join(arguments)})`: `{operation.method} {operation.path}`"]
+    lines += [
+        f"    - {name}: {fields}" for name, schema in parts.items() if (fields := _fields(schema))
+    ]
+    if operation.body is not None and not _fields(body):
+        lines.append("    - body: any JSON object")
+    notes = []
+    if operation.since != "0.0.0":
+        notes.append(f"from v{operation.since} on")
+    if operation.needs:
+        notes.append(f"needs {operation.needs}")
+    if operation.media:
+        notes.append(f"returns a file ({', '.join(operation.media)})")
+    return "\n".join([*lines, *([f"    - {'; '.join(notes)}"] if notes else [])])
+
+
+def _fields(schema: dict[str, Any]) -> str:
+    required = schema.get("required", ())
+    return ", ".join(
+        f"`{name}`{'*' if name in required else ''} ({_type(field)})"
+        for name, field in schema.get("properties", {}).items()
+    )
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """Return the type of a field in a few words; choices are listed."""
+    if "anyOf" in schema:
+        kinds = [_type(one) for one in schema["anyOf"] if one != {"type": "null"}]
+        return " or ".join(dict.fromkeys(kinds))
+    schema = resolved(schema)
+    if "enum" in schema:
+        return " or ".join(f"`{one}`" for one in schema["enum"] if one is not None)
+    found = schema.get("type", "any")
+    kinds = [one for one in ([found] if isinstance(found, str) else found) if one != "null"]
+    if kinds == ["array"]:
+        return f"list of {_type(schema.get('items', {}))}"
+    return " or ".join(kinds)
 
 
 def main() -> int:

@@ -89,6 +89,9 @@ class _Reader:
         # One operation of the document types a deployment's id as a string, all others as a number.
         if texts := [name for name in texts if name != "deploymentId"]:
             made["texts"] = texts
+        in_path = [one for one in parameters if one["in"] == "path"]
+        if untyped := [one["name"] for one in in_path if not one["schema"]]:
+            made["untyped"] = untyped
         query = [one for one in parameters if one["in"] == "query"]
         if query:
             made["query"] = {

@@ -102,7 +102,7 @@ def chat(config: PlatformConfig) -> None:
 
 
 async def achat(config: PlatformConfig) -> None:
-    """As `PlatformHook.achat`."""
+    """As a trigger."""
     async with AsyncPlatformClient(config) as client:
         call = ChatCall.prepare(config, "why?", ChatLimits(deadline=client.clock() + 600))
         await client.run(call.ask_or_stop(client.clock))

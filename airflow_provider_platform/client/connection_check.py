@@ -37,13 +37,12 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.formats.service_token import token_warnings
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, PREMIUM_HINT, rpc_error
-from airflow_provider_platform.client.management.account.app_config import get_app_config
 from airflow_provider_platform.client.management.deployments.deployments import (
     Deployment,
-    DeploymentsQuery,
     get_deployment,
     list_deployments,
 )
+from airflow_provider_platform.client.operations.operation import operation
 from airflow_provider_platform.client.operations.program import (
     Clock,
     Program,
@@ -134,7 +133,7 @@ def _check_management(config: PlatformConfig) -> Program[_Verdict]:
     else:
         return True, f"{accepted}; {deployment_text}."
     try:
-        yield from call(get_app_config(), once=True)
+        yield from call(operation("getAppConfig"), once=True)
     except PlatformNotFoundError:
         return False, (
             "The management API was not found at this address. Check Management API address "
@@ -151,7 +150,7 @@ def _deployments(config: PlatformConfig) -> Program[str]:
     if config.deployment_id is not None:
         default = yield from call(get_deployment(deployment_id=config.deployment_id), once=True)
         return f"the default deployment is {_name(default)}"
-    query = DeploymentsQuery.build(first=_SHOWN_DEPLOYMENTS)
+    query = {"first": _SHOWN_DEPLOYMENTS}
     page = yield from call(list_deployments(query=query), once=True)
     names = [_name(deployment) for deployment in page.rows[:_SHOWN_DEPLOYMENTS]]
     if not names:

@@ -36,13 +36,11 @@ from airflow_provider_platform.client.management.deployments.deployments import 
 )
 from airflow_provider_platform.client.management.notifications.notifications import (
     Notification,
-    NotificationsQuery,
     get_notification,
     list_notifications,
 )
 from airflow_provider_platform.client.management.reports.reports import (
     Report,
-    ReportsQuery,
     get_report,
     list_reports,
 )
@@ -177,11 +175,11 @@ def _report(
         where = f"report {report_id}, deployment {deployment}"
         there = yield from _one(
             get_report(deployment_id=deployment, report_id=report_id),
-            list_reports(deployment_id=deployment, query=ReportsQuery.build(first=1)),
+            list_reports(deployment_id=deployment, query={"first": 1}),
         )
     else:
         where = f"report {quote_service(name)!r}, deployment {deployment}"
-        query = ReportsQuery.build(search=name, folder_id=folder_id)
+        query = {"search": name, "folderId": folder_id}
         there = yield from _all(
             list_reports(deployment_id=deployment, query=query),
             lambda report: report.name == name,
@@ -207,14 +205,13 @@ def _notification(
         subject = "The notification"
         where = f"notification {notification_id}, deployment {deployment}"
         there = yield from _one(
-            get_notification(deployment_id=deployment, notification_id=notification_id),
-            list_notifications(deployment_id=deployment, query=NotificationsQuery.build(first=1)),
+            get_notification(deployment_id=deployment, id=notification_id),
+            list_notifications(deployment_id=deployment, query={"first": 1}),
         )
     else:
         subject = "A notification that matches the filters"
         where = f"deployment {deployment}"
-        query = NotificationsQuery.build(**filters)
-        there = yield from _all(list_notifications(deployment_id=deployment, query=query))
+        there = yield from _all(list_notifications(deployment_id=deployment, query=filters))
     switched = [notification for notification in there if is_switched(notification, is_enabled)]
     state = (
         f"is not {'enabled' if is_enabled else 'disabled'} yet" if there else "does not exist yet"

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
     Callable,
     Iterator,
@@ -46,24 +47,20 @@ from airflow_provider_platform.client.defaults import (
     QUERY_TIMEOUT,
 )
 from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
+    PlatformBadRequestError,
     PlatformConfigError,
     PlatformError,
     PlatformInputError,
+    PlatformNotFoundError,
 )
 from airflow_provider_platform.client.formats.input_values import Seconds, in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.http.events import Events
 from airflow_provider_platform.client.http.fair_scheduling import yield_turn
-from airflow_provider_platform.client.management.account import app_config
-from airflow_provider_platform.client.operations import paging
-from airflow_provider_platform.client.operations.operation import (
-    DeploymentId,
-    Endpoint,
-    Operation,
-)
+from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
 from airflow_provider_platform.client.operations.program import Clock, Program
-from airflow_provider_platform.client.operations.rules import choice
-from airflow_provider_platform.hooks._clients import HookClients
+from airflow_provider_platform.client.operations.rules import choice, refuse
 from airflow_provider_platform.hooks._log_mask import LOG_MASK
 from airflow_provider_platform.hooks.connection import (
     config_from_connection,
@@ -81,32 +78,13 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.data_api import paging as page_queries
     from airflow_provider_platform.client.data_api import parameters as binding
     from airflow_provider_platform.client.data_api import query, rows, statements
-    from airflow_provider_platform.client.management.account import oauth
-    from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
-    from airflow_provider_platform.client.management.embed import sessions as embed_sessions
-    from airflow_provider_platform.client.management.embed import tenants as embed_tenants
-    from airflow_provider_platform.client.management.notifications import notifications
-    from airflow_provider_platform.client.management.notifications import (
-        recipients as notification_recipients,
-    )
-    from airflow_provider_platform.client.management.reports import reports
-    from airflow_provider_platform.client.management.workbooks import (
-        dashboards,
-        publish,
-        workbooks,
-    )
-    from airflow_provider_platform.client.management.workspace import folders
     from airflow_provider_platform.hooks import query_rows
 else:
 
     class _LazyModule:
         """A stand-in for a module of this package. It imports the module when a name of it is first
-        used.
-
-        Otherwise a task or a DAG file that imports the hook would load the models of every
-        resource, which takes two thirds of the time that the rest of the hook takes. A name that is
-        only imported for type checkers is not enough: `typing.get_type_hints` evaluates the
-        annotations.
+        used: a task that runs no SQL does not load it. A name that is only imported for type
+        checkers is not enough: `typing.get_type_hints` evaluates the annotations.
         """
 
         def __init__(self, name: str) -> None:
@@ -116,25 +94,26 @@ else:
             return getattr(import_module(f"airflow_provider_platform.{self._name}"), attribute)
 
     binding = _LazyModule("client.data_api.parameters")
-    dashboards = _LazyModule("client.management.workbooks.dashboards")
-    dbt_sync = _LazyModule("client.management.dbt_sync.syncs")
-    embed_sessions = _LazyModule("client.management.embed.sessions")
-    embed_tenants = _LazyModule("client.management.embed.tenants")
-    folders = _LazyModule("client.management.workspace.folders")
-    notification_recipients = _LazyModule("client.management.notifications.recipients")
-    notifications = _LazyModule("client.management.notifications.notifications")
-    oauth = _LazyModule("client.management.account.oauth")
     page_queries = _LazyModule("client.data_api.paging")
-    publish = _LazyModule("client.management.workbooks.publish")
     query = _LazyModule("client.data_api.query")
     query_rows = _LazyModule("hooks.query_rows")
-    reports = _LazyModule("client.management.reports.reports")
     rows = _LazyModule("client.data_api.rows")
     statements = _LazyModule("client.data_api.statements")
-    workbooks = _LazyModule("client.management.workbooks.workbooks")
 
 T = TypeVar("T")
 Id = int | str
+
+_opening = threading.RLock()
+"""A signal handler may use a hook that is just being opened. A forked process has its own lock."""
+
+
+def _after_fork() -> None:
+    global _opening
+    _opening = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 _NOT_MASKED = (
     "A secret of this connection or of a response could not be masked in Airflow's logs. This "
@@ -183,16 +162,10 @@ def _check_options(options: ChatOptions) -> None:
             choice(name, value, choices)
 
 
-def _redacted(shown: T, client: PlatformClient | AsyncPlatformClient) -> T:
+def _redacted(shown: T, client: PlatformClient) -> T:
     """Return a result or a thread without secrets, so that a task may return it (Airflow stores it
     as an XCom)."""
     return with_changed_texts(shown, client.secrets.redact_data)
-
-
-def _call(endpoint: Endpoint[..., T], fields: Mapping[str, Any], **ids: Any) -> Operation[T]:
-    """Return one call. The declared model builds its body from `fields` (or its query, if it has no
-    body)."""
-    return endpoint(**ids, **{"body" if endpoint.body else "query": fields})
 
 
 def _sql_program(
@@ -223,21 +196,17 @@ class PlatformHook(BaseHook):
     """Call the platform with the credentials of an Airflow connection.
 
     Methods raise PlatformError (see `client.errors`); each error says what failed and what to do.
-    The methods of the resources (`connect_report`, `list_notifications` ...) are synchronous. On an
-    event loop use `async_client` or the asynchronous methods `arun`, `aiterate`, `achat`,
-    `aread_thread`, `aabort_chat`, `arun_sql`.
+    The methods are synchronous. On an event loop use `async_client`, whose client has `call` and
+    `iterate` too.
 
-    A hook keeps one client, and one for each event loop on which its asynchronous methods are
-    called. Clients are opened when first needed and closed with the hook: at the end of a `with` or
-    `async with` block, by `close` or `aclose`, or when nothing refers to the hook any more. A hook
-    that is used after that opens a new client. A result that was not read completely before that
-    raises.
+    A hook keeps one client. It is opened when first needed and closed with the hook: at the end of
+    a `with` block, by `close`, or when nothing refers to the hook any more. A hook that is used
+    after that opens a new client. A result that was not read completely before that raises.
 
-    There are methods for the operations of the management API that DAGs use most; `run` runs every
-    operation. Their `fields` are those of the model that the docstring names, in snake_case. A
-    field of a query that is None counts as absent; a field of a body that is None is sent as null
-    where the service accepts null. An unknown field or a bad value raises PlatformInputError before
-    anything is sent. `deployment_id` is by default the connection's deployment.
+    `call` and `iterate` reach every operation of the management API. The methods with a name of
+    their own (`list_reports`, `connect_report` ...) are the same for the operations that DAGs use
+    most: their further arguments are the fields of the query or of the body, in snake_case. They
+    return the service's JSON. `deployment_id` is by default the connection's deployment.
     """
 
     conn_name_attr = "platform_conn_id"
@@ -249,7 +218,7 @@ class PlatformHook(BaseHook):
         super().__init__()
         self.platform_conn_id = platform_conn_id
         self._config: PlatformConfig | None = None
-        self._clients = HookClients()
+        self._client: PlatformClient | None = None
 
     @property
     def config(self) -> PlatformConfig:
@@ -294,43 +263,25 @@ class PlatformHook(BaseHook):
         yield self.open_client()
 
     def open_client(self) -> PlatformClient:
-        """Return the client that the hook's methods use."""
+        """Return the client that the hook's methods use. Threads share it."""
         config = self.config
-        return self._clients.sync(
-            lambda: PlatformClient(config, reload=self._reread, mask=self._mask)
-        )
-
-    async def open_client_on_loop(self) -> AsyncPlatformClient:
-        """Return the client that the hook's methods use on the running event loop."""
-        if self._config is None:
-            self._config = await self.read_config_on_loop()
-        config = self._config
-        return await self._clients.on_loop(
-            lambda: AsyncPlatformClient(
-                config, reload=self._reread_on_loop, mask=self._mask_on_loop
-            )
-        )
+        with _opening:
+            if self._client is None or self._client.closed:
+                self._client = PlatformClient(config, reload=self._reread, mask=self._mask)
+            return self._client
 
     def close(self) -> None:
-        """Close the hook's connections. Connections of event loops are closed there a little
-        later."""
-        self._clients.close()
-
-    async def aclose(self) -> None:
-        """Close the hook's connections, from an event loop."""
-        await self._clients.aclose()
+        """Close the hook's connections."""
+        with _opening:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
 
     @asynccontextmanager
     async def async_client(self, *, again: bool = False) -> AsyncIterator[AsyncPlatformClient]:
@@ -360,13 +311,6 @@ class PlatformHook(BaseHook):
         client = self.open_client()
         return client.run(work, on_event) if on_event else client.run(work)
 
-    async def arun(
-        self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
-    ) -> T:
-        """`run` for an event loop."""
-        client = await self.open_client_on_loop()
-        return await (client.run(work, on_event) if on_event else client.run(work))
-
     def resolve_deployment_id(self, deployment_id: int | str | None = None) -> int:
         """The given deployment, else the connection's. Raises PlatformInputError."""
         return self.config.resolve_deployment_id(deployment_id)
@@ -381,15 +325,6 @@ class PlatformHook(BaseHook):
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
         client.run(call.ask_or_stop(client.clock))
-        with client.redacted_errors():
-            result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
-        return _redacted(result, client)
-
-    async def achat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
-        """`chat` for an event loop."""
-        client = await self.open_client_on_loop()
-        call = self._chat_call(client, prompt, options)
-        await client.run(call.ask_or_stop(client.clock))
         with client.redacted_errors():
             result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
         return _redacted(result, client)
@@ -416,21 +351,6 @@ class PlatformHook(BaseHook):
         )
         return _redacted(thread, client)
 
-    async def aread_thread(
-        self,
-        chat_id: str,
-        session_settings: dict[str, Any] | None = None,
-        *,
-        max_rows: int = 100,
-        timeout: Seconds = 60.0,  # noqa: ASYNC109 - passed on as a number
-    ) -> ChatThread:
-        """`read_thread` for an event loop."""
-        client = await self.open_client_on_loop()
-        thread = await client.run(
-            self._thread_reading(client, chat_id, session_settings, max_rows, timeout)
-        )
-        return _redacted(thread, client)
-
     def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
         """Stop the run that is active in the thread. Without session settings the request names no
         user, and the service decides whether it accepts the request.
@@ -441,14 +361,6 @@ class PlatformHook(BaseHook):
         """
         settings = self.config.resolve_session_settings(session_settings, required=False)
         self.run(abort(chat_id, settings))
-
-    async def aabort_chat(
-        self, chat_id: str, session_settings: dict[str, Any] | None = None
-    ) -> None:
-        """`abort_chat` for an event loop."""
-        client = await self.open_client_on_loop()
-        settings = client.config.resolve_session_settings(session_settings, required=False)
-        await client.run(abort(chat_id, settings))
 
     def run_sql(
         self,
@@ -505,35 +417,6 @@ class PlatformHook(BaseHook):
 
         return query_rows.QueryRows(begin, why_cut, failed)
 
-    def arun_sql(
-        self,
-        sql: str,
-        *,
-        parameters: binding.Parameters | None = None,
-        deployment_id: int | str | None = None,
-        branch_name: str | None = None,
-        timezone: str | None = None,
-        cache: CacheMode | None = None,
-        timeout: Seconds = QUERY_TIMEOUT,
-        default_row_limit: int | None = None,
-        max_row_limit: int | None = None,
-        page_by: Sequence[str] | None = None,
-        page_rows: int | None = None,
-    ) -> query_rows.AsyncQueryRows:
-        """`run_sql` for an event loop."""
-        sql = binding.bind_parameters(sql, parameters, timezone)
-        options = (deployment_id, branch_name, timezone, cache, timeout)
-        paged = (page_by, page_rows, max_row_limit)
-        why_cut = self._why_cut(sql, default_row_limit, *paged)
-        failed = query.FailedSqlLog(sql)
-
-        async def begin() -> AsyncGenerator[Any]:
-            client = await self.open_client_on_loop()
-            failed.redact = client.secrets.redact_text
-            return client.events(_sql_program(sql, options, paged, client.config, client.clock))
-
-        return query_rows.AsyncQueryRows(begin, why_cut, failed)
-
     def _why_cut(
         self,
         sql: str,
@@ -557,250 +440,160 @@ class PlatformHook(BaseHook):
 
         return why_cut
 
-    def iterate(self, operation: Operation[paging.Page[T]]) -> Iterator[T]:
-        """Yield the items of a list, page by page: a page is requested when its first item is
-        needed.
-
-        Raises PlatformInputError at once for an operation that is not a list; later PlatformError,
-        and PlatformProtocolError for a list that cannot be read completely.
-        """
-        return paging.iterate(operation, self.run)
-
-    def aiterate(self, operation: Operation[paging.Page[T]]) -> AsyncIterator[T]:
-        """`iterate` for an event loop: `async for report in hook.aiterate(list_reports()): ...`."""
-        return paging.aiterate(operation, self.arun)
-
-    def get_app_config(self) -> app_config.AppConfigResponse:
-        """Return the app configuration: theme, titles, embedding."""
-        return self.run(app_config.get_app_config())
-
-    def list_user_oauth_tokens(self) -> Iterator[oauth.UserOAuthToken]:
-        """Return the tokens that users have given for OAuth integrations; `status` is free text."""
-        return self.iterate(oauth.list_user_oauth_tokens())
-
-    def start_dbt_sync(
+    def call(
         self,
+        operation: str,
+        /,
         *,
-        branch_name: str | None = None,
-        deployment_id: DeploymentId = None,
-        **fields: Any,
-    ) -> dbt_sync.DbtSyncResponse:
-        """Start a dbt sync; returns its id and the platform's branch that the sync writes to.
-        Further `fields` of `StartDbtSyncInput`: `ref`, `source`, `manifest`, `output`.
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **ids: Any,
+    ) -> Any:
+        """Call an operation of the management API by its id, and return the JSON of its answer:
 
-        Every call starts a sync and, with `output` `branch` (the default), makes a branch. So the
-        call is never repeated if its outcome is unknown.
+            hook.call("createFolder", deployment_id=7, body={"name": "March"})
+
+        `ids` are the parameters of the operation's path, in snake_case. Names in `query` and `body`
+        are the service's own, or the same in snake_case. A query parameter of None counts as
+        absent; None in a body is sent as null. The answer has the service's names; credentials in
+        it are SecretStr. A method and a path, such as `GET /v1/deployments/{deploymentId}/x`, call
+        an operation that this package does not know.
+
+        Raises PlatformInputError for an unknown operation, a missing id, an unknown field or a
+        value that breaks a rule, before anything is sent; PlatformError (see `client.errors`).
         """
-        if branch_name is not None:
-            fields["branch_name"] = branch_name
-        return self.run(_call(dbt_sync.start_dbt_sync, fields, deployment_id=deployment_id))
+        return self.open_client().call(operation, query=query, body=body, **ids)
 
-    def list_reports(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Iterator[reports.Report]:
-        """Return reports: all, or those that the `fields` of `ReportsQuery` select. `first` is the
-        page size; it is not available with `sort_by` `lastViewedAt`."""
-        return self.iterate(_call(reports.list_reports, fields, deployment_id=deployment_id))
+    def iterate(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        **ids: Any,
+    ) -> Iterator[Any]:
+        """Yield the items of a list, page by page: a page is requested when its first item is
+        needed. The arguments are those of `call`; `query={"first": 50}` is the page size.
+
+        Raises PlatformInputError at once, also for an operation that is not a list; later
+        PlatformError, and PlatformProtocolError for a list that cannot be read completely.
+        """
+        return self.open_client().iterate(operation, query=query, **ids)
+
+    def get_app_config(self) -> Any:
+        """Return the app configuration: theme, titles, embedding."""
+        return self.call("getAppConfig")
+
+    def list_user_oauth_tokens(self) -> Iterator[Any]:
+        """Return the tokens that users have given for OAuth integrations; `status` is free text."""
+        return self.iterate("listUserOAuthTokens")
+
+    def start_dbt_sync(self, *, deployment_id: DeploymentId = None, **body: Any) -> Any:
+        """Start a dbt sync with `branch_name`, `ref`, `source`, `manifest`, `output`; returns its
+        id and the platform's branch that the sync writes to. Every call starts a sync, so the call
+        is never repeated if its outcome is unknown."""
+        return self.call("startDbtSync", deployment_id=deployment_id, body=body)
+
+    def list_reports(self, *, deployment_id: DeploymentId = None, **query: Any) -> Iterator[Any]:
+        """Return reports: all, or those that `search`, `folder_id`, `workbook_id` and
+        `external_workbook_id` select, in the order of `sort_by` and `sort_direction`. `first` is
+        the page size; it is not available with `sort_by` `lastViewedAt`."""
+        return self.iterate("getReports", deployment_id=deployment_id, query=query)
 
     def connect_report(
-        self,
-        report_id: Id,
-        *,
-        external_workbook_id: str,
-        result_location: str,
-        deployment_id: DeploymentId = None,
-        **fields: Any,
-    ) -> reports.Report:
-        """Record that a report is in a spreadsheet outside the platform, from `result_location` (as
-        `Sheet1!A1`) to `end_result_cell`; this and the other `fields` are those of
-        `ConnectReportToWorkbookInput`.
+        self, report_id: Id, *, deployment_id: DeploymentId = None, **body: Any
+    ) -> Any:
+        """Record that a report is in a spreadsheet outside the platform (`external_workbook_id`),
+        from `result_location` (as `Sheet1!A1`) to `end_result_cell`.
 
         It records an address and writes no cells; read access to the report is enough. Returns the
         report with its placements.
         """
-        fields |= {"external_workbook_id": external_workbook_id, "result_location": result_location}
-        ids = {"report_id": report_id, "deployment_id": deployment_id}
-        return self.run(_call(reports.connect_report, fields, **ids))
-
-    def list_folders(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Iterator[folders.Folder]:
-        """Return the folders directly below a folder (`parent_id`), or below the root; `fields` of
-        `FoldersQuery`."""
-        return self.iterate(_call(folders.list_folders, fields, deployment_id=deployment_id))
-
-    def get_workbook(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None
-    ) -> workbooks.Workbook:
-        """Return one workbook. Raises PlatformNotFoundError for an unknown id."""
-        return self.run(
-            workbooks.get_workbook(workbook_id=workbook_id, deployment_id=deployment_id)
+        return self.call(
+            "connectReportToWorkbook", deployment_id=deployment_id, report_id=report_id, body=body
         )
 
+    def list_folders(self, *, deployment_id: DeploymentId = None, **query: Any) -> Iterator[Any]:
+        """Return the folders directly below a folder (`parent_id`), or below the root."""
+        return self.iterate("getFolders", deployment_id=deployment_id, query=query)
+
     def update_workbook(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **body: Any
     ) -> None:
-        """Change the given `fields` of `UpdateWorkbookInput`; `slug_takeover` takes the slug from
-        the workbook that has it. Returns nothing, because the service returns nothing: see
-        `get_workbook`. Raises PlatformConflictError for a slug that another workbook has."""
-        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        self.run(_call(workbooks.update_workbook, fields, **ids))
+        """Change `name`, `folder_id`, `meta` or `slug` of a workbook; `slug_takeover` takes the
+        slug from the workbook that has it. None moves a workbook out of its folder. The service
+        returns nothing. Raises PlatformConflictError for a slug that another workbook has."""
+        self.call("updateWorkbook", deployment_id=deployment_id, workbook_id=workbook_id, body=body)
 
     def duplicate_workbook(
-        self,
-        workbook_id: Id,
-        *,
-        shared: bool | None = None,
-        deployment_id: DeploymentId = None,
-    ) -> workbooks.Workbook:
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **body: Any
+    ) -> Any:
         """Clone a workbook, with `shared` from the shared workspace; returns the clone.
 
         The call is not repeated if its outcome is unknown. Raises PlatformBadRequestError at the
         limit of workbooks, and for a shared clone without a published dashboard.
         """
-        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        fields = {} if shared is None else {"shared": shared}
-        return self.run(_call(workbooks.duplicate_workbook, fields, **ids))
-
-    def publish_workbook(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> dashboards.Dashboard:
-        """Publish a workbook's dashboard with the `fields` of `PublishDashboardInput`: `config` (a
-        `DashboardConfigInput` or its object), or the saved draft; a tenant before v0.16.0 is sent
-        the saved draft as `config`. Returns the published dashboard.
-
-        Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError
-        for a dashboard that requires review.
-        """
-        body = workbooks.PublishDashboardInput.of(fields)
-        return self.run(publish.publish(workbook_id, body, deployment_id=deployment_id))
+        return self.call(
+            "duplicateWorkbook", deployment_id=deployment_id, workbook_id=workbook_id, body=body
+        )
 
     def attach_ai_widget_thread(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> dashboards.Dashboard:
-        """Attach an AI thread to a widget of the published dashboard: `fields` of
-        `UpdatePublishedAiWidgetThreadInput`, `widget_id` and `thread_id`. Returns the dashboard."""
-        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        return self.run(_call(workbooks.attach_ai_widget_thread, fields, **ids))
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **body: Any
+    ) -> Any:
+        """Attach an AI thread (`thread_id`) to a widget (`widget_id`) of the published dashboard.
+        Returns the dashboard."""
+        return self.call(
+            "updatePublishedDashboardAiWidgetThread",
+            deployment_id=deployment_id,
+            workbook_id=workbook_id,
+            body=body,
+        )
 
     def delete_embed_tenant(self, embed_tenant_name: str) -> None:
-        """Delete an embed tenant with its users, groups and content. A tenant that no longer exists
-        is no error if the service says so. Raises PlatformInputError for a name that is not in
-        lower case."""
-        self.run(embed_tenants.delete_embed_tenant(embed_tenant_name))
+        """Delete an embed tenant with its users, groups and content. The path ends in `/` in the
+        first releases and without it later: if a tenant does not know the one, the other is sent.
+        Raises PlatformInputError for a name that is not in lower case."""
+        if embed_tenant_name != embed_tenant_name.lower():
+            raise refuse("embed_tenant_name", "must be in lower case")
+        try:
+            self.call("deleteEmbedTenant", embed_tenant_name=embed_tenant_name)
+        except (PlatformNotFoundError, PlatformAddressError, PlatformBadRequestError) as error:
+            if isinstance(error, PlatformBadRequestError) and error.status != 405:
+                raise
+            later = "DELETE /v1/embed-tenants/{embedTenantName}"
+            self.call(later, embed_tenant_name=embed_tenant_name)
 
-    def generate_embed_session(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> embed_sessions.GenerateSessionResponse:
-        """Generate a session for a user from the `fields` of `GenerateSession`, and return it;
-        `session_id` is a SecretStr that can be redeemed once.
+    def generate_embed_session(self, *, deployment_id: DeploymentId = None, **body: Any) -> Any:
+        """Generate a session for a user, and return it; `sessionId` is a SecretStr that can be
+        redeemed once.
 
         `tenant_groups` and `tenant_group_definitions` are groups of the embed tenant and need
         `creator_mode` and `embed_tenant_name`. The call is not repeated if its outcome is unknown.
-        Raises PlatformPermissionError if the credential is not an administrator's or embedding is
-        off.
         """
-        fields["deployment_id"] = deployment_id
-        return self.run(_call(embed_sessions.generate_embed_session, fields))
+        return self.call("generateSession", deployment_id=deployment_id, body=body)
 
     def list_notifications(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Iterator[notifications.Notification]:
-        """Return schedules, newest first: all, those of a dashboard, or those with a recipient, by
-        the `fields` of `NotificationsQuery`. Raises PlatformPermissionError if the credential is
+        self, *, deployment_id: DeploymentId = None, **query: Any
+    ) -> Iterator[Any]:
+        """Return schedules, newest first: all, those of a dashboard (`dashboard_id`), or those with
+        a recipient (`recipient_email`, ...). Raises PlatformPermissionError if the credential is
         not an administrator's."""
-        return self.iterate(
-            _call(notifications.list_notifications, fields, deployment_id=deployment_id)
-        )
+        return self.iterate("getNotifications", deployment_id=deployment_id, query=query)
 
-    def get_notification(
-        self, notification_id: Id, *, deployment_id: DeploymentId = None
-    ) -> notifications.Notification:
-        """Return one schedule. Raises PlatformNotFoundError for an unknown id."""
-        return self.run(
-            notifications.get_notification(
-                notification_id=notification_id, deployment_id=deployment_id
-            )
-        )
-
-    def create_notification(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> notifications.Notification:
-        """Create a schedule without recipients from the `fields` of `CreateNotificationInput`: at
-        least `schedule_type` and exactly one of `dashboard_id` and `dashboard_public_id`. Returns
-        the schedule.
-
-        `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` needs the
-        schedule type CUSTOM, `timezone` is an IANA name (default: UTC). Two equal calls create two
-        schedules, so the call is never repeated if its outcome is unknown. Raises
-        PlatformNotFoundError for an unknown dashboard, PlatformPermissionError.
-        """
-        return self.run(
-            _call(notifications.create_notification, fields, deployment_id=deployment_id)
-        )
+    def create_notification(self, *, deployment_id: DeploymentId = None, **body: Any) -> Any:
+        """Create a schedule without recipients: at least `schedule_type`, and `dashboard_id` or
+        `dashboard_public_id`. Returns the schedule. Two equal calls create two schedules, so the
+        call is never repeated if its outcome is unknown."""
+        return self.call("createNotification", deployment_id=deployment_id, body=body)
 
     def update_notification(
-        self, notification_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> notifications.Notification:
-        """Change the given `fields` of `UpdateNotificationInput`; filters, time grains and member
-        switchers replace the stored ones, recipients stay. Raises as `create_notification`."""
-        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
-        return self.run(_call(notifications.update_notification, fields, **ids))
-
-    def delete_notification(
-        self, notification_id: Id, *, deployment_id: DeploymentId = None
-    ) -> None:
-        """Delete a schedule and its recipients."""
-        self.run(
-            notifications.delete_notification(
-                notification_id=notification_id, deployment_id=deployment_id
-            )
+        self, notification_id: Id, *, deployment_id: DeploymentId = None, **body: Any
+    ) -> Any:
+        """Change a schedule; filters, time grains and member switchers replace the stored ones,
+        recipients stay. Returns the schedule."""
+        return self.call(
+            "updateNotification", deployment_id=deployment_id, id=notification_id, body=body
         )
-
-    def list_notification_recipients(
-        self,
-        notification_id: Id,
-        *,
-        first: int | None = None,
-        deployment_id: DeploymentId = None,
-    ) -> Iterator[notification_recipients.NotificationRecipient]:
-        """Return the recipients of a notification."""
-        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
-        listing = notification_recipients.list_notification_recipients
-        return self.iterate(_call(listing, {"first": first}, **ids))
-
-    def add_notification_recipients(
-        self,
-        notification_id: Id,
-        recipients: Sequence[Any],
-        *,
-        deployment_id: DeploymentId = None,
-    ) -> notification_recipients.NotificationRecipientsMutationResponse:
-        """Add recipients, as objects or as `NotificationRecipientInput`: a USER by `user_id` or
-        `email`, an EMBED_USER by `embed_tenant_name` and `external_id`.
-
-        All recipients are checked before the first request, and sent in batches of 1000. A
-        recipient who is added twice is added once. Returns which recipients were created, updated,
-        unchanged. Raises PlatformBadRequestError for a batch with a user who has no e-mail address.
-        """
-        return self.run(
-            notification_recipients.add_recipients(
-                self.resolve_deployment_id(deployment_id), notification_id, recipients
-            )
-        )
-
-    def remove_notification_recipients(
-        self,
-        notification_id: Id,
-        recipients: Sequence[Any],
-        *,
-        deployment_id: DeploymentId = None,
-    ) -> None:
-        """Remove recipients, as objects or as `RecipientToRemove`: named as when added, or by
-        `type` and `id` (for an EMBED_USER with `embed_tenant_name`), in batches of 1000. Somebody
-        who is no recipient is no error."""
-        deployment = self.resolve_deployment_id(deployment_id)
-        self.run(notification_recipients.remove_recipients(deployment, notification_id, recipients))
 
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
@@ -850,9 +643,6 @@ class PlatformHook(BaseHook):
         configuration."""
         return self._renewed(self.reread_config())
 
-    async def _reread_on_loop(self) -> PlatformConfig:
-        return self._renewed(await self.reread_config_on_loop())
-
     def _renewed(self, config: PlatformConfig) -> PlatformConfig:
         """Return the new configuration. If the connection now has another address, it is another
         connection: work that has begun ends with the old one."""
@@ -862,7 +652,7 @@ class PlatformHook(BaseHook):
 
     def _thread_reading(
         self,
-        client: PlatformClient | AsyncPlatformClient,
+        client: PlatformClient,
         chat_id: str,
         session_settings: dict[str, Any] | None,
         max_rows: int,
@@ -877,9 +667,7 @@ class PlatformHook(BaseHook):
             max_attempts=client.config.max_attempts,
         )
 
-    def _chat_call(
-        self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions
-    ) -> ChatCall:
+    def _chat_call(self, client: PlatformClient, prompt: str, options: ChatOptions) -> ChatCall:
         _check_options(options)
         limits = ChatLimits.of(
             client.config,

@@ -1,14 +1,12 @@
-"""The rows of a query as `PlatformHook.run_sql` and `arun_sql` return them: the rows of the client,
-with tables in memory."""
+"""The rows of a query as `PlatformHook.run_sql` returns them: as lists, and as tables in memory."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_platform.client.choices import OnTruncated
-from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
+from airflow_provider_platform.client.data_api.rows import SqlRows
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.client.log_text import log_line
 from airflow_provider_platform.files import frames
@@ -79,48 +77,6 @@ class QueryRows(SqlRows):
                 spool.add(rows)
             _check_truncated(self.why_truncated, on_truncated)
             return _table(self.columns, spool)
-
-
-class AsyncQueryRows(AsyncSqlRows):
-    """`QueryRows` for an event loop. Threads convert the rows, so that the loop stays free."""
-
-    async def to_arrow(
-        self, *, types: Types = "service", on_truncated: OnTruncated = "warn"
-    ) -> pa.Table:
-        """As `QueryRows.to_arrow`."""
-        return await self._read_table("arrow", types, on_truncated)
-
-    async def to_pandas(
-        self,
-        *,
-        types: Types = "service",
-        on_truncated: OnTruncated = "warn",
-        dtype_backend: frames.DtypeBackend = "pyarrow",
-    ) -> pd.DataFrame:
-        """As `QueryRows.to_pandas`."""
-        _check_backend(dtype_backend)
-        table = await self._read_table("pandas", types, on_truncated)
-        return await asyncio.to_thread(frames.to_pandas, table, dtype_backend)
-
-    async def to_polars(
-        self, *, types: Types = "service", on_truncated: OnTruncated = "warn"
-    ) -> pl.DataFrame:
-        """As `QueryRows.to_polars`."""
-        table = await self._read_table("polars", types, on_truncated)
-        return await asyncio.to_thread(frames.to_polars, table)
-
-    async def _read_table(
-        self, library: frames.Library, types: Types, on_truncated: OnTruncated
-    ) -> pa.Table:
-        wanted = _check(library, types, on_truncated, self.rows_read)
-        from airflow_provider_platform.files.spool import Spool
-
-        async with self:
-            with Spool(await self.columns(), wanted) as spool:
-                async for rows in self.pieces():
-                    await asyncio.to_thread(spool.add, rows)
-                _check_truncated(self.why_truncated, on_truncated)
-                return await asyncio.to_thread(_table, await self.columns(), spool)
 
 
 def _check(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.operators._base.arguments import stored
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from airflow_provider_platform.client.operations.models import ResponseModel
 
 MAX_ITEMS = 1000
 
 
-def capped(resources: Iterator[ResponseModel], max_items: int, log: Any) -> list[dict[str, Any]]:
+def capped(resources: Iterator[Any], max_items: int, log: Any) -> list[dict[str, Any]]:
     """Return the first items as plain JSON. Pages beyond them are not requested."""
-    items = [item.to_json() for item in islice(resources, max_items)]
+    items = [stored(item) for item in islice(resources, max_items)]
     log_length(
         len(items), more=len(items) == max_items and bool(list(islice(resources, 1))), log=log
     )

@@ -1,8 +1,9 @@
-"""`PlatformApiOperator`: call any operation of the management API by method and path."""
+"""`PlatformApiOperator`: call any operation of the management API, by its id or by its path."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -14,6 +15,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.input_values import read_json_string
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._lists import MAX_ITEMS, log_length
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
@@ -51,17 +53,64 @@ def _body(name: str, value: Any) -> Any:
         raise arguments.refuse(name, "must be plain JSON values, or JSON as a string") from None
 
 
+_CALL = ("operation", "ids", "deployment_id", "path", "method", "query", "body", "paginate")
+"""The arguments that say what is sent."""
+_IDS = frozenset(
+    {
+        *("embed_tenant_name", "environment_id", "external_workbook_id", "folder_id", "id"),
+        *("integration_id", "job_id", "public_id", "report_id", "run_id", "slug", "sync_job_id"),
+        "workbook_id",
+    }
+)
+"""The ids in paths of operations that can be arguments of the operator: all but `task_id`, which is
+Airflow's name of the task."""
+
+
+def _prepared(
+    *,
+    operation: str | None,
+    ids: dict[str, Any] | None,
+    deployment_id: int | None,
+    path: str | None,
+    method: str,
+    query: dict[str, Any] | None,
+    body: Any,
+    paginate: bool,
+) -> Operation[Any]:
+    """Return the call with its answer as plain JSON. Raises PlatformInputError."""
+    from airflow_provider_platform.client.operations.operation import prepared
+    from airflow_provider_platform.client.operations.paging import Page, listing
+
+    called = operation or f"{method} {path}"
+    given: dict[str, Any] = dict(ids or {})
+    if deployment_id is not None:
+        given["deployment_id"] = deployment_id
+    if paginate:
+        listed = listing(called, query=query, rendered=True, **given)
+        return replace(listed, answer=Page[dict[str, Any]] if listed.described else Page[Any])
+    return replace(prepared(called, query=query, body=body, rendered=True, **given), answer=Any)
+
+
 def _only_lists_are_paged(paginate: bool, method: str, body: Any) -> None:
     """A rule: `paginate` needs a GET without a body."""
     if paginate and (method != "GET" or body is not None):
         raise ValueError("paginate needs method GET and no body")
 
 
-class PlatformApiOperator(SingleCallOperator):
+def _operation_or_path(*, operation: str | None, path: str | None) -> None:
+    """A rule: one of them says what to call."""
+    if (operation is None) == (path is None):
+        raise ValueError("give operation, or path with method")
+
+
+class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     """Call an operation of the management API and return its response as JSON.
 
     Use it for an operation that has no operator of its own. If several calls belong together, write
-    a task of your own with `PlatformHook`: its operations are typed.
+    a task of your own with `PlatformHook.call`.
+
+    With `operation`, ids, query and body are checked before anything is sent: unknown names, wrong
+    types and missing ids. What has no template is checked when the DAG is parsed.
 
     GET, PUT and DELETE are repeated after a failure. POST and PATCH are sent once: if the response
     is lost, the task fails and says so, because a second call could do the same thing twice. A
@@ -69,11 +118,16 @@ class PlatformApiOperator(SingleCallOperator):
     `sessionId`) is not returned: choose with `response_filter` which part of the response may be
     stored.
 
-    :param path: the path below the management address, as `/v1/deployments/{deploymentId}/folders`,
-        or the whole path of the build API, as `/build/api/v1/deployments/{deploymentId}/branches`;
-        `{deploymentId}` is replaced by the connection's deployment
-    :param method: GET (the default), POST, PUT, PATCH or DELETE
-    :param query: the query parameters; a list repeats the parameter
+    :param operation: the operation's id, as `createFolder`
+    :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`; each can
+        also be an argument of its own: `folder_id=12`
+    :param path: in place of `operation`, the path below the management address, as
+        `/v1/deployments/{deploymentId}/folders`, or the whole path of the build API, as
+        `/build/api/v1/deployments/{deploymentId}/branches`; `{deploymentId}` is replaced by the
+        deployment
+    :param method: with `path`: GET (the default), POST, PUT, PATCH or DELETE
+    :param query: the query parameters, under the service's names or in snake_case; with `path` a
+        list repeats the parameter
     :param body: the request's body, as JSON or as a JSON string; `null` values are sent
     :param paginate: read a list page by page to its end (GET only), and return its items; the pages
         follow a cursor (`first` is the page size), or numbers if `query` has `offset` or `page`
@@ -84,21 +138,32 @@ class PlatformApiOperator(SingleCallOperator):
     """
 
     returns_object: ClassVar[bool] = False  # it depends on the call
-    template_fields_renderers: ClassVar[dict[str, str]] = {"query": "json", "body": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "ids": "json",
+        "query": "json",
+        "body": "json",
+    }
     checks: ClassVar[Checks] = {
+        "operation": arguments.optional_text,
+        "ids": arguments.mapping,
         "method": _method,
-        "path": _path,
+        "path": arguments.or_none(_path),
         "query": arguments.mapping,
         "body": _body,
         "paginate": arguments.boolean,
         "max_items": partial(arguments.whole_number, minimum=1),
     }
-    rules: ClassVar[Sequence[Rule]] = ((("paginate", "method", "body"), _only_lists_are_paged),)
+    rules: ClassVar[Sequence[Rule]] = (
+        (("operation", "path"), _operation_or_path),
+        (("paginate", "method", "body"), _only_lists_are_paged),
+    )
 
     def __init__(
         self,
         *,
-        path: str,
+        operation: str | None = None,
+        ids: dict[str, Any] | str | None = None,
+        path: str | None = None,
         method: str = "GET",
         query: dict[str, Any] | str | None = None,
         body: Any = None,
@@ -107,7 +172,10 @@ class PlatformApiOperator(SingleCallOperator):
         response_filter: Callable[[Any], Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        own = {name: kwargs.pop(name) for name in _IDS & kwargs.keys()}
         super().__init__(**kwargs)
+        self.operation = operation
+        self.ids: Any = {**ids, **own} if isinstance(ids, dict) else ids or own or None
         self.path = path
         self.method = method
         self.query: Any = query
@@ -117,6 +185,20 @@ class PlatformApiOperator(SingleCallOperator):
         self.response_filter = response_filter
         self._answer_had_credentials = False
         self.validate_known_arguments()
+
+    def validate_known_arguments(self) -> None:
+        """Check the arguments, and the call as a whole if none of them has a template."""
+        super().validate_known_arguments()
+        if self.operation is None or not all(self.is_known(getattr(self, name)) for name in _CALL):
+            return
+        with self.named_errors():
+            _prepared(
+                **{
+                    name: check(name, self.effective_value(name))
+                    for name, check in self.checks.items()
+                    if name in _CALL and check
+                }
+            )
 
     def execute(self, context: Context) -> Any:
         """Make the call. A call that can be repeated needs no record."""
@@ -144,17 +226,18 @@ class PlatformApiOperator(SingleCallOperator):
         return {} if self._answer_had_credentials else super().remember(result)
 
     def _operation(self) -> Operation[Any]:
-        from airflow_provider_platform.client.operations.operation import raw_operation
-
-        return raw_operation(self.method, self.path, query=self.query, body=self.body)
+        return _prepared(**{name: getattr(self, name) for name in _CALL})
 
     def _items(self, hook: PlatformHook) -> list[Any]:
-        from airflow_provider_platform.client.operations.paging import collect, raw_listing
+        from airflow_provider_platform.client.operations.paging import collect
 
-        listing = raw_listing(self.path, query=self.query)
-        listed = hook.run(collect(listing, max_items=self.max_items))
+        listed = hook.run(collect(self._operation(), max_items=self.max_items))
         log_length(len(listed.items), more=listed.truncated, log=self.log)
         return listed.items
+
+    @property
+    def _name(self) -> str:
+        return self.operation or f"{self.method} {self.path}"
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
         """Return the chosen part of the response. Raises PlatformCredentialAnswerError."""
@@ -175,7 +258,7 @@ class PlatformApiOperator(SingleCallOperator):
                 "The call succeeded, but its response contains a credential "
                 f"({', '.join(places)}), which must not be stored in XCom. Choose what to return "
                 "with response_filter, or make the call in your own task with PlatformHook.",
-                where=f"{self.method} {self.path}",
+                where=self._name,
             )
         if isinstance(answer, list) and len(answer) > self.max_items:
             log_length(self.max_items, more=True, log=self.log)
@@ -192,6 +275,6 @@ class PlatformApiOperator(SingleCallOperator):
             raise PlatformInputError(
                 "The call succeeded, but response_filter failed with "
                 f"{type(error).__name__} or did not return plain JSON (the log has the details).",
-                where=f"{self.method} {self.path}",
+                where=self._name,
                 field="response_filter",
             ) from error

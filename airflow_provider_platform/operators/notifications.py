@@ -421,8 +421,13 @@ class PlatformCreateNotificationOperator(
         dashboard = arguments.given(
             dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id
         )
-        created = hook.create_notification(
-            deployment_id=self.deployment_id, **dashboard, **self.schedule()
+        from airflow_provider_platform.client.management.notifications.notifications import (
+            create_notification,
+        )
+
+        body = {**dashboard, **self.schedule()}
+        created = hook.run(
+            create_notification(deployment_id=self.deployment_id, body=body, rendered=True)
         )
         self.log.info("Created notification %s: %s", created.id, _describe(created))
         self._warn_of_differences(created)
@@ -456,7 +461,8 @@ class PlatformCreateNotificationOperator(
         return {"id": result["id"]}
 
     def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
-        return hook.get_notification(ids["id"], deployment_id=self.deployment_id).to_json()
+        there = {"id": ids["id"], "deployment_id": self.deployment_id}
+        return arguments.stored(hook.call("getNotification", **there))
 
     def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:
         """Return or change the existing schedules, as `if_exists` says. Raises
@@ -483,9 +489,7 @@ class PlatformCreateNotificationOperator(
             removed: dict[str, Any] = {
                 name: [] for name in SETTINGS if getattr(sending, name) and not getattr(self, name)
             }
-            sending = hook.update_notification(
-                sending.id, deployment_id=self.deployment_id, **{**self.schedule(), **removed}
-            )
+            sending = _update(hook, sending.id, self.deployment_id, {**self.schedule(), **removed})
         elif self._body().is_sent_when(sending):
             self.log.info("Nothing to create: notification %s already exists.", sending.id)
         else:
@@ -584,12 +588,8 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the schedule."""
         with ShortTraceback(), self.opened(context) as hook:
-            updated = hook.update_notification(
-                self.notification_id,
-                deployment_id=self.deployment_id,
-                **arguments.given(is_enabled=self.is_enabled),
-                **self.schedule(),
-            )
+            body = {**arguments.given(is_enabled=self.is_enabled), **self.schedule()}
+            updated = _update(hook, self.notification_id, self.deployment_id, body)
         self.log.info("Updated notification %s: %s", updated.id, _describe(updated))
         return updated.to_json()
 
@@ -615,7 +615,8 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
         """Delete the schedule."""
         with ShortTraceback(), self.opened(context) as hook:
             try:
-                hook.delete_notification(self.notification_id, deployment_id=self.deployment_id)
+                ids = {"id": self.notification_id, "deployment_id": self.deployment_id}
+                hook.call("deleteNotification", **ids)
             except PlatformNotFoundError:
                 if int(getattr(context["ti"], "try_number", 1) or 1) < 2:
                     raise
@@ -712,18 +713,19 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
         """Add and remove recipients, and return the remaining recipients."""
         with ShortTraceback(), self.opened(context) as hook:
             self._change(hook)
-            listed = hook.list_notification_recipients(
-                self.notification_id, deployment_id=self.deployment_id
-            )
+            ids = {"id": self.notification_id, "deployment_id": self.deployment_id}
+            listed = hook.iterate("getRecipients", **ids)
             return capped(listed, int(self.max_items), self.log)
 
     def _change(self, hook: PlatformHook) -> None:
-        if self.recipients is not None:
-            from airflow_provider_platform.client.management.notifications.recipients import (
-                set_recipients,
-            )
+        from airflow_provider_platform.client.management.notifications.recipients import (
+            add_recipients,
+            remove_recipients,
+            set_recipients,
+        )
 
-            deployment_id = hook.resolve_deployment_id(self.deployment_id)
+        deployment_id = hook.resolve_deployment_id(self.deployment_id)
+        if self.recipients is not None:
             added, removed = hook.run(
                 set_recipients(deployment_id, self.notification_id, self.recipients)
             )
@@ -734,9 +736,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
                 removed,
             )
         if self.add:
-            done = hook.add_notification_recipients(
-                self.notification_id, self.add, deployment_id=self.deployment_id
-            )
+            done = hook.run(add_recipients(deployment_id, self.notification_id, self.add))
             self.log.info(
                 "Recipients of notification %s: %s added, %s changed, %s unchanged",
                 self.notification_id,
@@ -745,12 +745,22 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
                 len(done.unchanged_recipients or []),
             )
         if self.remove:
-            hook.remove_notification_recipients(
-                self.notification_id, self.remove, deployment_id=self.deployment_id
-            )
+            hook.run(remove_recipients(deployment_id, self.notification_id, self.remove))
             self.log.info(
                 "Recipients of notification %s: %s removed", self.notification_id, len(self.remove)
             )
+
+
+def _update(
+    hook: PlatformHook, notification_id: int | str, deployment_id: Any, body: dict[str, Any]
+) -> Notification:
+    """Change the given parts of a schedule, and return it."""
+    from airflow_provider_platform.client.management.notifications.notifications import (
+        update_notification,
+    )
+
+    ids = {"id": notification_id, "deployment_id": deployment_id}
+    return hook.run(update_notification(body=body, rendered=True, **ids))
 
 
 def _describe(notification: Notification) -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.client.management.reports.reports import Report
-    from airflow_provider_platform.client.operations.operation import Operation
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
 
@@ -32,16 +30,7 @@ __all__ = [
 HOSTS = ("GOOGLE_SHEETS", "EXCEL")
 
 
-def _checksum(name: str, value: Any) -> dict[str, Any] | None:
-    checksum = arguments.mapping(name, value)
-    if checksum is not None and not arguments.is_template(checksum):
-        from airflow_provider_platform.client.management.reports.placements import (
-            ReportPlacementResultChecksumInput,
-        )
-
-        with arguments.within(name):
-            ReportPlacementResultChecksumInput.build(**checksum)
-    return checksum
+_checksum = partial(arguments.described, schema="ReportPlacementResultChecksumInput")
 
 
 def _names_a_placement(*, placement_id: Any, external_workbook_id: Any) -> None:
@@ -67,6 +56,8 @@ class PlacementOperator(DeploymentOperator):
     """
 
     operator_extra_links = Links(ReportLink)
+    operation: ClassVar[str]
+    """The operation's id, whose body are the given arguments."""
     done: ClassVar[str]
     """What the task did, for the log."""
     checks: ClassVar[Checks] = {
@@ -100,22 +91,20 @@ class PlacementOperator(DeploymentOperator):
         self.sheet_id = sheet_id
         self.sheet_name = sheet_name
 
-    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
-        """Return the call, with the given arguments as its fields."""
-        raise NotImplementedError
-
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the call and return the report."""
         with ShortTraceback(), self.opened(context) as hook:
             names = [name for name in self.checks if name not in ("report_id", "deployment_id")]
             fields = arguments.given(**{name: getattr(self, name) for name in names})
-            report = hook.run(self.operation(fields))
+            ids = {"report_id": self.report_id, "deployment_id": self.deployment_id}
+            answer = hook.call(self.operation, body=fields, **ids)
+            report: dict[str, Any] = arguments.stored(answer)
         place = self.placement_id or " ".join(
             filter(None, (self.external_workbook_id, self.result_location))
         )
         named = quote_service(self.report_id), quote_service(place or "all placements")
         self.log.info("%s report %s: %s", self.done, *named)
-        return report.to_json()
+        return report
 
 
 class PlatformConnectReportOperator(PlacementOperator):
@@ -136,6 +125,7 @@ class PlatformConnectReportOperator(PlacementOperator):
     :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
     """
 
+    operation = "connectReportToWorkbook"
     done = "Connected"
     template_fields_renderers: ClassVar[dict[str, str]] = {"result_checksum": "json"}
     checks: ClassVar[Checks] = {
@@ -170,14 +160,6 @@ class PlatformConnectReportOperator(PlacementOperator):
         self.result_checksum: Any = result_checksum
         self.validate_known_arguments()
 
-    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
-        from airflow_provider_platform.client.management.reports import placements, reports
-
-        body = placements.ConnectReportToWorkbookInput.build(**fields)
-        return reports.connect_report(
-            report_id=self.report_id, deployment_id=self.deployment_id, body=body
-        )
-
 
 class PlatformRefreshReportOperator(PlacementOperator):
     """Record that the rows of a placement were written again.
@@ -192,6 +174,7 @@ class PlatformRefreshReportOperator(PlacementOperator):
     :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
     """
 
+    operation = "refreshReport"
     done = "Refreshed"
     template_fields_renderers: ClassVar[dict[str, str]] = {"result_checksum": "json"}
     checks: ClassVar[Checks] = {"result_checksum": _checksum}
@@ -202,14 +185,6 @@ class PlatformRefreshReportOperator(PlacementOperator):
         super().__init__(**kwargs)
         self.result_checksum: Any = result_checksum
         self.validate_known_arguments()
-
-    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
-        from airflow_provider_platform.client.management.reports import placements, reports
-
-        body = placements.RefreshReportInput.build(**fields)
-        return reports.refresh_report(
-            report_id=self.report_id, deployment_id=self.deployment_id, body=body
-        )
 
 
 class PlatformDisconnectReportOperator(PlacementOperator):
@@ -222,6 +197,7 @@ class PlatformDisconnectReportOperator(PlacementOperator):
     describes it.
     """
 
+    operation = "disconnectReportFromWorkbook"
     done = "Disconnected"
     rules: ClassVar[Sequence[Rule]] = (
         (("placement_id", "external_workbook_id"), _names_a_placement),
@@ -230,11 +206,3 @@ class PlatformDisconnectReportOperator(PlacementOperator):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.validate_known_arguments()
-
-    def operation(self, fields: dict[str, Any]) -> Operation[Report]:
-        from airflow_provider_platform.client.management.reports import placements, reports
-
-        body = placements.DisconnectReportFromWorkbookInput.build(**fields)
-        return reports.disconnect_report(
-            report_id=self.report_id, deployment_id=self.deployment_id, body=body
-        )

@@ -16,11 +16,7 @@ from airflow_provider_platform.operators._submission.single_call import SingleCa
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.workbooks.dashboards import (
-        Dashboard,
-        DashboardConfig,
-    )
-    from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
+    from airflow_provider_platform.client.management.workbooks.workbooks import Dashboard, Workbook
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
 
@@ -74,17 +70,20 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     def call(self, hook: PlatformHook) -> Any:
         clone = hook.duplicate_workbook(
-            self.workbook_id, shared=self.shared, deployment_id=self.deployment_id
+            self.workbook_id,
+            deployment_id=self.deployment_id,
+            **arguments.given(shared=self.shared),
         )
-        ids = quote_service(self.workbook_id), quote_service(clone.id)
+        ids = quote_service(self.workbook_id), quote_service(clone.get("id"))
         self.log.info("Duplicated workbook %s as %s", *ids)
-        return clone.to_json()
+        return arguments.stored(clone)
 
     def remember(self, result: Any) -> dict[str, Any]:
         return {"id": result["id"]}
 
     def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
-        return hook.get_workbook(ids["id"], deployment_id=self.deployment_id).to_json()
+        there = {"workbook_id": ids["id"], "deployment_id": self.deployment_id}
+        return arguments.stored(hook.call("getWorkbook", **there))
 
 
 class PlatformUpdateWorkbookOperator(WorkbookOperator):
@@ -140,9 +139,10 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
                     slug_takeover=self.slug_takeover,
                 ),
             )
-            workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
+            ids = {"workbook_id": self.workbook_id, "deployment_id": self.deployment_id}
+            workbook: dict[str, Any] = arguments.stored(hook.call("getWorkbook", **ids))
         self.log.info("Updated workbook %s", quote_service(self.workbook_id))
-        return workbook.to_json()
+        return workbook
 
 
 class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
@@ -223,7 +223,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """Return the version that is published before the call, and a digest of what is published.
         Raises PlatformInputError for a workbook that has nothing to publish."""
-        workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
+        workbook = self._workbook(hook)
         api_includes_draft = "dashboard_draft" in workbook.model_fields_set
         if self.config is None and api_includes_draft and workbook.dashboard_draft is None:
             from airflow_provider_platform.client.management.workbooks.publish import (
@@ -239,17 +239,16 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         }
 
     def call(self, hook: PlatformHook) -> Any:
-        dashboard = hook.publish_workbook(
-            self.workbook_id,
-            deployment_id=self.deployment_id,
-            **arguments.given(
-                title=self.title,
-                description=self.description,
-                allow_embed=self.allow_embed,
-                config=self.config,
-                dashboard_id=self.dashboard_id,
-            ),
+        from airflow_provider_platform.client.management.workbooks.publish import publish
+
+        body = arguments.given(
+            title=self.title,
+            description=self.description,
+            allow_embed=self.allow_embed,
+            config=self.config,
+            dashboard_id=self.dashboard_id,
         )
+        dashboard = hook.run(publish(self.workbook_id, body, deployment_id=self.deployment_id))
         ids = quote_service(self.workbook_id), quote_service(dashboard.public_id)
         self.log.info("Published workbook %s as dashboard %s", *ids)
         return dashboard.to_json()
@@ -291,7 +290,13 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     def _published(self, hook: PlatformHook) -> tuple[bool, Dashboard | None]:
         """Return (whether the API includes `published_dashboard`, the dashboard or None)."""
-        return _published_in(hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id))
+        return _published_in(self._workbook(hook))
+
+    def _workbook(self, hook: PlatformHook) -> Workbook:
+        from airflow_provider_platform.client.management.workbooks.workbooks import get_workbook
+
+        ids = {"workbook_id": self.workbook_id, "deployment_id": self.deployment_id}
+        return hook.run(get_workbook(**ids))
 
 
 class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
@@ -338,7 +343,8 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
             quote_service(self.widget_id),
             quote_service(self.workbook_id),
         )
-        return dashboard.to_json()
+        attached: dict[str, Any] = arguments.stored(dashboard)
+        return attached
 
 
 def _published_in(workbook: Workbook) -> tuple[bool, Dashboard | None]:
@@ -346,12 +352,11 @@ def _published_in(workbook: Workbook) -> tuple[bool, Dashboard | None]:
     return "published_dashboard" in workbook.model_fields_set, workbook.published_dashboard
 
 
-def _digest(content: DashboardConfig | dict[str, Any] | str | None) -> str:
+def _digest(content: dict[str, Any] | str | None) -> str:
     """Return a digest of what a dashboard shows. A missing field is the same as null."""
     from airflow_provider_platform.client.config import fingerprint
 
-    plain = content if isinstance(content, dict | str | None) else content.to_json()
-    return fingerprint(_without_nulls(plain))
+    return fingerprint(_without_nulls(content))
 
 
 def _without_nulls(value: Any) -> Any:

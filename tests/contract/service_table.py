@@ -141,51 +141,27 @@ USER_OAUTH_TOKEN_OPTIONAL = frozenset(
     {"accessTokenExpiresAt", "refreshTokenExpiresAt", "lastError"}
 )
 
-RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
-    "DbtSyncResponse": (
-        "management.dbt_sync.syncs",
-        frozenset({"branchName", "syncJobId", "workflowId"}),
-    ),
-    "Report": (
-        "management.reports.reports",
-        frozenset({"canEdit", "canManage", "externalWorkbookPlacements"}),
-    ),
-    "ReportPlacement": (
-        "management.reports.placements",
-        frozenset({"workbookId", "resultLocation", "endResultCell"}),
-    ),
-    "ReportSnapshot": ("management.workbooks.dashboards", frozenset({"fillMissingRows"})),
-    "FillMissingRows": (
-        "management.workbooks.dashboards",
-        frozenset({"member", "excludedDimensions"}),
-    ),
-    "CreatorMode": (
-        "management.account.app_config",
-        frozenset({"showGeneratedSql", "showSemanticSql", "localizedTitles"}),
-    ),
-    "LocalizedValue": ("management.account.app_config", frozenset({"locale", "value"})),
-    "Dashboard": (
-        "management.workbooks.dashboards",
-        frozenset({"restrictDataDownload", "useBoardDashboards", "fromSharedWorkspace"}),
-    ),
-    "Workbook": ("management.workbooks.workbooks", frozenset({"slug", "user"})),
-    "AppConfigResponse": (
-        "management.account.app_config",
-        frozenset({"appTheme", "applyThemeGlobally", "creatorMode", "embedding"}),
-    ),
-    "AppTheme": ("management.account.app_config", frozenset()),
-    "EmbedSettings": ("management.account.app_config", frozenset({"locale"})),
-    "EmbedTenantProfile": ("management.embed.sessions", frozenset({"displayName"})),
-    "Notification": (
-        "management.notifications.notifications",
-        frozenset({"filters", "timeGrains"}),
-    ),
-    "NotificationRecipient": ("management.notifications.recipients", frozenset({"username"})),
-    "DashboardFilter": ("management.shared.dashboard_filters", frozenset()),
-    "DashboardTimeGrain": ("management.shared.dashboard_filters", frozenset()),
+RESOURCES: dict[str, frozenset[str]] = {
+    "DbtSyncResponse": frozenset({"branchName", "syncJobId", "workflowId"}),
+    "Report": frozenset({"canEdit", "canManage", "externalWorkbookPlacements"}),
+    "ReportPlacement": frozenset({"workbookId", "resultLocation", "endResultCell"}),
+    "ReportSnapshot": frozenset({"fillMissingRows"}),
+    "FillMissingRows": frozenset({"member", "excludedDimensions"}),
+    "CreatorMode": frozenset({"showGeneratedSql", "showSemanticSql", "localizedTitles"}),
+    "LocalizedValue": frozenset({"locale", "value"}),
+    "Dashboard": frozenset({"restrictDataDownload", "useBoardDashboards", "fromSharedWorkspace"}),
+    "Workbook": frozenset({"slug", "user"}),
+    "AppConfigResponse": frozenset({"appTheme", "applyThemeGlobally", "creatorMode", "embedding"}),
+    "AppTheme": frozenset(),
+    "EmbedSettings": frozenset({"locale"}),
+    "EmbedTenantProfile": frozenset({"displayName"}),
+    "NotificationDto": frozenset({"filters", "timeGrains"}),
+    "NotificationRecipient": frozenset({"username"}),
+    "DashboardFilter": frozenset(),
+    "DashboardTimeGrain": frozenset(),
 }
-"""Resources that the change history names and operations use: the client's module, and the fields
-named."""
+"""Resources that the change history names and operations use, by the names of their schemas, and
+the fields named."""
 
 TAG_GROUPS = [
     "Deployments",

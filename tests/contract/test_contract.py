@@ -1,24 +1,21 @@
-"""Our declarations against the table of operations, and against the service description's tables.
-
-The table is made from the service's OpenAPI document (`.ci/operations_table.py`).
-"""
+"""The table of operations, our models and the hook against the service description's tables."""
 
 from __future__ import annotations
 
-import json
-import re
+import pkgutil
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
+from airflow_provider_platform.client import management
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
-from airflow_provider_platform.client.management.embed.sessions import GenerateSession
-from airflow_provider_platform.client.management.registry import declared_endpoints
-from airflow_provider_platform.client.table.table import operations, resolved
+from airflow_provider_platform.client.operations.models import ResponseModel
+from airflow_provider_platform.client.operations.operation import operation
+from airflow_provider_platform.client.operations.paging import Page
+from airflow_provider_platform.client.table.table import definition, operations, resolved
 from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.contract.service_table import (
     ENDPOINTS,
@@ -32,76 +29,52 @@ from tests.contract.service_table import (
 )
 from tests.unit.hooks.test_management_methods import methods
 
-if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Endpoint
-
 PROJECT = Path(__file__).parents[2]
-DECLARED = {(endpoint.method, endpoint.path): endpoint for endpoint in declared_endpoints()}
-TABLE = {
-    (operation.method, operation.path.rstrip("/")): operation for operation in operations().values()
-}
-"""Releases differ in whether one path ends with a slash."""
-PREFIXES = {"management": "/api", "build": "/build/api"}
-"""What precedes the path of an operation in the table."""
+TABLE = {(one.method, one.path.removeprefix("/api")): one for one in operations().values()}
 
 
-def test_each_declaration_has_its_own_method_and_path() -> None:
-    assert len(DECLARED) == len(declared_endpoints())
-    for endpoint in DECLARED.values():
-        assert endpoint.description
-        assert endpoint.declaration.__doc__
-        assert endpoint.method != "GET" or endpoint.body is None
+def typed_calls() -> dict[str, Any]:
+    """The model that each typed call reads, by the operation's id."""
+    found = {}
+    for module in pkgutil.walk_packages(management.__path__, f"{management.__name__}."):
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, partial) and value.func is operation:
+                found[value.args[0]] = value.args[1]
+    return found
 
 
-def schema_of(model: Any) -> dict[str, Any]:
-    """The schema of an object."""
-    schema = TypeAdapter(model).json_schema()
-    return schema["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+TYPED = typed_calls()
 
 
-def names(model: Any) -> set[str]:
-    """The fields of an object."""
-    return set(schema_of(model).get("properties", ()))
-
-
-def required(model: Any) -> set[str]:
-    return set(schema_of(model).get("required", ()))
-
-
-@pytest.mark.parametrize("endpoint", DECLARED.values(), ids=lambda endpoint: endpoint.operation_id)
-def test_declaration_agrees_with_the_table_of_operations(endpoint: Endpoint[..., Any]) -> None:
-    """The method and path exist, every field that is declared to be sent does, and what the service
-    requires is required here."""
-    operation = TABLE[endpoint.method, f"{PREFIXES[endpoint.api]}{endpoint.path}".rstrip("/")]
-    if endpoint.query is not None:
-        assert names(endpoint.query) <= set(operation.query["properties"])
-        assert set(operation.query.get("required", ())) <= required(endpoint.query)
-    assert (endpoint.body is None) or operation.body is not None
-    if operation.body_required:
-        assert endpoint.body is not None
-    if endpoint.body is not None:
-        sent = resolved(operation.body or {})
-        if "properties" in sent:
-            assert names(endpoint.body) <= set(sent["properties"])
-            assert set(sent.get("required", ())) <= required(endpoint.body)
+@pytest.mark.parametrize("name", sorted(TYPED))
+def test_typed_call_is_of_an_operation_and_reads_described_fields(name: str) -> None:
+    row, model = operations()[name], TYPED[name]
+    if not (isinstance(model, type) and issubclass(model, ResponseModel)):
+        return
+    answer = resolved(row.answer or {})
+    if issubclass(model, Page):
+        assert row.is_list
+        model = model.model_fields["items"].annotation.__args__[0].__args__[0]
+        items = answer.get("properties", {}).get("items", answer)
+        answer = resolved(items.get("items", {}))
+    known = set(answer.get("properties", ()))
+    read = {field.alias or one for one, field in model.model_fields.items()}
+    assert not known or read <= known
 
 
 @pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: row.hook_method)
-def test_every_row_of_the_description_is_declared(row: Row) -> None:
-    endpoint = DECLARED[row.method, row.path]
-
-    assert row.query <= (names(endpoint.query) if endpoint.query else set())
+def test_every_row_of_the_description_is_in_the_table(row: Row) -> None:
+    found = TABLE[row.method, row.path]
+    query = found.query.get("properties", {})
+    body = resolved(found.body or {})
+    answer = resolved(found.answer or {})
+    assert row.query <= query.keys()
     for name, values in row.values.items():
-        choices = json.dumps(schema_of(endpoint.query)["properties"][name])
-        enum = choices.partition('"enum": [')[2].partition("]")[0]
-        assert set(re.findall(r"\w+", enum)) == values
-    if row.body | row.optional_body:
-        assert endpoint.body is not None
-        assert row.body | row.optional_body <= names(endpoint.body)
-        assert row.body <= required(endpoint.body)
-        assert not row.optional_body & required(endpoint.body)
-    if row.answer:
-        assert row.answer <= names(endpoint.answer)
+        assert set(query[name]["enum"]) - {None} == values
+    assert row.body | row.optional_body <= body.get("properties", {}).keys()
+    assert row.body <= set(body.get("required", ()))
+    assert not row.optional_body & set(body.get("required", ()))
+    assert row.answer <= answer.get("properties", {}).keys()
 
 
 @pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: row.hook_method)
@@ -109,47 +82,36 @@ def test_every_row_of_the_description_has_a_hook_method(row: Row) -> None:
     assert callable(getattr(PlatformHook, row.hook_method))
 
 
-@pytest.mark.parametrize(("name", "where"), RESOURCES.items())
-def test_every_resource_of_the_change_history_is_typed(
-    name: str, where: tuple[str, frozenset[str]]
-) -> None:
-    module, fields = where
-    model = getattr(import_module(f"airflow_provider_platform.client.{module}"), name)
+def test_hook_has_a_method_for_nothing_else() -> None:
+    assert methods() == sorted(row.hook_method for row in ENDPOINTS)
 
-    assert fields <= names(model)
+
+@pytest.mark.parametrize(("name", "fields"), RESOURCES.items())
+def test_every_resource_of_the_change_history_is_described(
+    name: str, fields: frozenset[str]
+) -> None:
+    assert fields <= definition(name)["properties"].keys()
 
 
 def test_user_oauth_token_has_the_described_fields() -> None:
-    assert required(UserOAuthToken) == USER_OAUTH_TOKEN_REQUIRED
-    assert names(UserOAuthToken) == USER_OAUTH_TOKEN_REQUIRED | USER_OAUTH_TOKEN_OPTIONAL
+    token = definition("UserOAuthToken")
+    assert set(token["required"]) == USER_OAUTH_TOKEN_REQUIRED
+    assert token["properties"].keys() == USER_OAUTH_TOKEN_REQUIRED | USER_OAUTH_TOKEN_OPTIONAL
 
 
 @pytest.mark.parametrize("path", REMOVED_PATHS)
 def test_removed_operations_are_not_offered(path: str) -> None:
-    assert path not in {declared_path for _, declared_path in DECLARED}
+    assert path not in {known for _, known in TABLE}
 
 
 def test_the_removed_field_of_sessions_is_refused() -> None:
-    with pytest.raises(PlatformInputError, match="ephemeral"):
-        GenerateSession.build(deployment_id=7, **{REMOVED_SESSION_FIELD: 60})
+    with pytest.raises(PlatformInputError, match=f"{REMOVED_SESSION_FIELD} is not a known field"):
+        operation("generateSession", body={REMOVED_SESSION_FIELD: 60})
 
 
 def test_the_documentation_names_every_tag_group() -> None:
     text = (PROJECT / "docs" / "management_api.md").read_text(encoding="utf-8")
 
     assert [group for group in TAG_GROUPS if f"| {group} |" not in text] == []
-    for name in [*methods(), "aiterate"]:
+    for name in methods():
         assert f"`{name}`" in text, f"{name} is not documented"
-
-
-def test_the_example_of_an_added_operation_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (PROJECT / "docs" / "management_api.md").read_text(encoding="utf-8")
-    section = text.split("## Adding an operation")[1].split("\n## ")[0]
-    names: dict[str, Any] = {"__name__": "docs"}
-    monkeypatch.setattr(PlatformHook, "run", lambda hook, operation: operation)
-
-    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
-        exec(compile(block, "docs/management_api.md", "exec"), names)
-
-    assert names["region"].path == "/v1/accounts/5/regions"
-    assert names["region"].body == {"name": "eu-1"}

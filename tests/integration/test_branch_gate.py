@@ -9,13 +9,6 @@ import pytest
 from airflow.sdk import DAG, task, task_group
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.management.data_model.branches import (
-    MergeToDefaultBranchRequest,
-    RemoveBranchQuery,
-    list_branches,
-    merge_to_default,
-    remove_branch,
-)
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import branches
 from airflow_provider_platform.operators.branches import branch_gate
@@ -330,7 +323,7 @@ def test_cleared_gate_that_fails_keeps_the_branch_that_its_first_pass_merged(
     delete: Any = gated().get_task("branch_gate.delete")
     delete.branch_name = BRANCH
     delete.hash = next(
-        one.last_hash for one in PlatformHook().iterate(list_branches()) if one.name == BRANCH
+        one["lastHash"] for one in PlatformHook().iterate("listBranches") if one["name"] == BRANCH
     )
     monkeypatch.setattr(branches, "get_task_states", lambda _: state)
     assert delete.execute(TaskTries().context())["deleted"] is False
@@ -445,20 +438,18 @@ def test_branch_that_is_never_built_is_closed_and_kept(
 
 def commit_of(name: str) -> str:
     [commit] = [
-        one.last_hash for one in PlatformHook().iterate(list_branches()) if one.name == name
+        one["lastHash"] for one in PlatformHook().iterate("listBranches") if one["name"] == name
     ]
     return str(commit)
 
 
 def delete_by_hand() -> None:
-    PlatformHook().run(remove_branch(query=RemoveBranchQuery.build(branch_name=BRANCH)))
+    PlatformHook().call("removeBranch", query={"branchName": BRANCH})
 
 
 def merge_by_hand() -> None:
-    body = MergeToDefaultBranchRequest.build(
-        branch_name=BRANCH, message="by hand", delete_branch=False
-    )
-    PlatformHook().run(merge_to_default(body=body))
+    body = {"branchName": BRANCH, "message": "by hand", "removeBranchAfterMerge": False}
+    PlatformHook().call("mergeToDefaultBranch", body=body)
 
 
 @pytest.mark.exhaustive

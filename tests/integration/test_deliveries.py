@@ -87,7 +87,7 @@ def test_running_delivery_fails_or_skips_the_task_in_both_modes(
     run_now: Any, platform_sandbox: Sandbox, if_running: str, state: str
 ) -> None:
     platform_sandbox.control.set(delivery_seconds=600)
-    PlatformHook().run(run_report_delivery(delivery_id=501))
+    PlatformHook().run(run_report_delivery(id=501))
     task = run_now(if_running=if_running)
     assert task.state == state
 
@@ -96,7 +96,7 @@ def test_running_delivery_is_followed_in_both_modes(
     run_now: Any, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.set(delivery_seconds=2)
-    started = PlatformHook().run(run_report_delivery(delivery_id=501))
+    started = PlatformHook().run(run_report_delivery(id=501))
     task = run_now()
     assert task.error is None
     assert (task.xcoms["run_id"], task.xcoms["started"]) == (started.key, False)

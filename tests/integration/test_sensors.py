@@ -38,7 +38,7 @@ def sense(request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: San
 
 
 def start_sync(**options: Any) -> str:
-    return str(PlatformHook().start_dbt_sync(**options).sync_job_id)
+    return str(PlatformHook().start_dbt_sync(**options)["syncJobId"])
 
 
 class TestDbtSync:

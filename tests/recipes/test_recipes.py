@@ -311,7 +311,7 @@ def test_schedule_of_a_colleague_is_neither_changed_nor_deleted(
     states = [run.states[name] for name in ("create_daily_mail", "send_later", "delete_daily_mail")]
     assert states[0] == "failed"
     assert "success" not in states
-    assert str(theirs.id) in str(run.task("create_daily_mail").error)
+    assert str(theirs["id"]) in str(run.task("create_daily_mail").error)
     seen = platform_sandbox.control.state()
     assert seen.changed("notifications", "updated") == []
     assert seen.changed("notifications", "deleted") == []
@@ -340,7 +340,7 @@ def test_nobody_is_added_to_the_schedule_of_a_colleague(
     assert "success" not in second.states.values()
     with PlatformHook() as hook:
         schedule = first.xcom("create_weekly_mail")["id"]
-        assert len(list(hook.list_notification_recipients(schedule))) == 1
+        assert len(list(hook.iterate("getRecipients", id=schedule))) == 1
 
 
 def test_example_stores_all_rows(

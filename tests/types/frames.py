@@ -22,7 +22,3 @@ def of_the_hook(hook: PlatformHook) -> None:
     rows.to_pandas(dtype_backend="numpy")  # type: ignore[arg-type]
     rows.to_arrow(on_truncated="raise")  # type: ignore[arg-type]
     rows.to_arrow("text")  # type: ignore[call-arg]
-
-
-async def on_a_loop(hook: PlatformHook) -> None:
-    assert_type(await hook.arun_sql("SELECT 1").to_polars(), pl.DataFrame)

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.management.reports.placements import RefreshReportInput
-from airflow_provider_platform.client.management.reports.reports import refresh_report
 from airflow_provider_platform.operators._base import arguments as _arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import PlatformOperator
@@ -32,8 +30,6 @@ def example(title: str) -> dict[str, Any]:
         "Step": Step,
         "PlatformOperator": PlatformOperator,
         "ShortTraceback": ShortTraceback,
-        "RefreshReportInput": RefreshReportInput,
-        "refresh_report": refresh_report,
         "arguments": _arguments,
         "__name__": "contributing",
     }

@@ -10,7 +10,6 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_address
 from airflow_provider_platform.client.management.deployments.deployments import (
-    CreateDeploymentTokenInput,
     create_deployment_token,
     get_deployment,
 )
@@ -51,7 +50,7 @@ def mint_token(deployment_id: int, *, deadline: float, clock: Clock) -> Program[
     """A data token of our own, for as long as a request may last; asking for another one does no
     harm."""
     seconds = TOKEN_SECONDS + max(0, math.ceil(deadline - clock()))
-    body = CreateDeploymentTokenInput.build(expires_in=min(seconds, LONGEST_TOKEN_SECONDS))
+    body = {"expiresIn": min(seconds, LONGEST_TOKEN_SECONDS)}
     operation = create_deployment_token(deployment_id=deployment_id, body=body)
     answer = yield from call(operation, deadline=deadline)
     return answer.cube_api_token

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
@@ -180,93 +180,5 @@ class SqlRows:
             received.ended = True
         except PlatformError as error:
             received.fail(error)
-            raise
-        return not received.ended
-
-
-class AsyncSqlRows:
-    """`SqlRows` for an event loop. Use it in an `async with`, or call `aclose` if you do not read
-    all rows."""
-
-    def __init__(
-        self,
-        begin: Callable[[], Awaitable[AsyncGenerator[Any]]],
-        why_cut: WhyCut,
-        on_failure: OnFailure | None = None,
-    ) -> None:
-        self._begin = begin
-        self._events: AsyncGenerator[Any] | None = None
-        self._received = _Received(why_cut, on_failure)
-
-    async def columns(self) -> list[dict[str, str]]:
-        """The columns: `{"name", "type"}` each."""
-        while self._received.columns is None and await self._receive():
-            continue
-        return self._received.known_columns()
-
-    @property
-    def truncated(self) -> bool | None:
-        """As `SqlRows.truncated`."""
-        return self._received.truncated
-
-    @property
-    def why_truncated(self) -> str | None:
-        """As `SqlRows.why_truncated`."""
-        return self._received.why_truncated
-
-    @property
-    def rows_read(self) -> int:
-        """As `SqlRows.rows_read`."""
-        return self._received.handed_out
-
-    async def pieces(self) -> AsyncIterator[list[list[Any]]]:
-        """The rows in pieces as they come, which is quicker for many than one at a time."""
-        while self._received.rows or await self._receive():
-            if rows := self._received.take_rows():
-                yield rows
-
-    async def aclose(self) -> None:
-        """Stop reading and close the connection."""
-        self._received.close()
-        if self._events is not None:
-            await self._events.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> list[Any]:
-        while not self._received.rows:
-            if not await self._receive():
-                raise StopAsyncIteration
-        return self._received.rows.popleft()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
-
-    async def _receive(self) -> bool:
-        """Wait for more rows. Return False at the end."""
-        received = self._received
-        received.check()
-        if received.ended:
-            return False
-        if self._events is None:
-            self._events = await self._begin()
-        try:
-            received.take(await anext(self._events))
-        except StopAsyncIteration:
-            received.ended = True
-        except PlatformError as error:
-            received.fail(error)
-            raise
-        except BaseException:
-            received.fail(
-                PlatformClosedError(
-                    "Reading this result was interrupted, so the rest of it is lost. Run the query "
-                    "again."
-                )
-            )
             raise
         return not received.ended

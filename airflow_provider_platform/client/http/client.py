@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -26,8 +26,7 @@ from airflow_provider_platform.client.http.loop_thread import LoopThread
 from airflow_provider_platform.client.http.transport import Transport
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations import paging
-from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.paging import Page
+from airflow_provider_platform.client.operations.operation import Operation, prepared
 from airflow_provider_platform.client.operations.program import Clock, Program
 
 T = TypeVar("T")
@@ -108,13 +107,28 @@ class AsyncPlatformClient(_Client):
                 on_event(event)
         return results[0]
 
-    def iterate(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
-        """The items of a list, page by page: a page is asked for when its first item is wanted.
+    async def call(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **ids: Any,
+    ) -> Any:
+        """Call an operation of the management API, as `PlatformHook.call`."""
+        return await self.run(prepared(operation, query=query, body=body, **ids))
 
-        Raises PlatformInputError at once for what is not a list operation; then PlatformError, and
-        PlatformProtocolError for a list that cannot be read to its end.
-        """
-        return paging.aiterate(operation, self.run)
+    def iterate(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        **ids: Any,
+    ) -> AsyncIterator[Any]:
+        """Yield the items of a list, as `PlatformHook.iterate`."""
+        return paging.aiterate(paging.listing(operation, query=query, **ids), self.run)
 
     def events(self, program: Program[Any]) -> AsyncGenerator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
@@ -182,13 +196,28 @@ class PlatformClient(_Client):
                 on_event(event)
         return results[0]
 
-    def iterate(self, operation: Operation[Page[T]]) -> Iterator[T]:
-        """The items of a list, page by page: a page is asked for when its first item is wanted.
+    def call(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **ids: Any,
+    ) -> Any:
+        """Call an operation of the management API, as `PlatformHook.call`."""
+        return self.run(prepared(operation, query=query, body=body, **ids))
 
-        Raises PlatformInputError at once for what is not a list operation; then PlatformError, and
-        PlatformProtocolError for a list that cannot be read to its end.
-        """
-        return paging.iterate(operation, self.run)
+    def iterate(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        **ids: Any,
+    ) -> Iterator[Any]:
+        """Yield the items of a list, as `PlatformHook.iterate`."""
+        return paging.iterate(paging.listing(operation, query=query, **ids), self.run)
 
     def events(self, program: Program[Any]) -> Events:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""

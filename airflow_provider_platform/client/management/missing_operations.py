@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.management.reports.reports import ReportsQuery, list_reports
+from airflow_provider_platform.client.management.reports.reports import list_reports
 from airflow_provider_platform.client.operations.program import Program, call
 
 _MISSING = frozenset({404, 405})
@@ -31,7 +31,7 @@ def check_tenant(
 ) -> Program[None]:
     """Raise `missing` where the address is not the platform's, or the deployment does not exist.
     Every release can list its reports."""
-    query = ReportsQuery.build(first=1)
+    query = {"first": 1}
     try:
         yield from call(list_reports(deployment_id=deployment_id, query=query), deadline=deadline)
     except (PlatformAddressError, PlatformNotFoundError):

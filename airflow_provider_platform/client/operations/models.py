@@ -21,7 +21,6 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
-    PlainSerializer,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -184,35 +183,6 @@ class EmptiableResponse(ResponseModel):
         return {} if value is None else value
 
 
-class _FieldMark:
-    """Marks an optional field in which null is never sent.
-
-    Such a field has a default of None, which its JSON Schema does not allow.
-    """
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        described = handler(schema)
-        choices = [choice for choice in described.get("anyOf", []) if choice != {"type": "null"}]
-        if choices:
-            rest = {name: value for name, value in described.items() if name != "anyOf"}
-            return {**rest, **choices[0]} if len(choices) == 1 else {**rest, "anyOf": choices}
-        return described
-
-
-class _KnownByCall(_FieldMark):
-    """Marks an id that the service requires in the body too, and that the call already has."""
-
-
-NEVER_NULL = _FieldMark()
-"""Marks an optional field for which the service does not accept null: None leaves it out."""
-
-KnownId = Annotated[int | None, _KnownByCall()]
-"""An id in a body that the call already has: in its path, or, for a deployment, in the client's
-configuration. None means that id."""
-
-
 if TYPE_CHECKING:
     _CheckedInput = BaseModel
 else:
@@ -228,26 +198,20 @@ else:
 class InputModel(_CheckedInput):
     """A request body, created from its fields in snake_case.
 
-    A field that is left out is not sent. A field of None is sent as null if the service accepts
-    null, and otherwise not sent. An unknown name or an invalid value raises PlatformInputError.
+    A field that is left out, or is None, is not sent. An unknown name or an invalid value raises
+    PlatformInputError.
     """
 
     model_config = ConfigDict(**_NAMES, extra="forbid", ser_json_inf_nan="constants")
     rules: ClassVar[tuple[Rule, ...]] = ()
     """The rules that several fields must fulfil together."""
-    none_is_absent: ClassVar[bool] = False
-    """Whether None counts as absent in each field."""
 
     @model_validator(mode="before")
     @classmethod
     def _leave_out_none(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        return {
-            name: item
-            for name, item in value.items()
-            if item is not None or cls._takes_null(to_snake(str(name)))
-        }
+        return {name: item for name, item in value.items() if item is not None}
 
     @field_validator("*", mode="before")
     @classmethod
@@ -266,41 +230,6 @@ class InputModel(_CheckedInput):
         for names, rule in self.rules:
             rule(**{name: getattr(self, name) for name in names})
         return self
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        described = handler(core_schema)
-        known = [
-            field.alias or name
-            for name, field in cls.model_fields.items()
-            if cls.is_known_by_call(name)
-        ]
-        if known:
-            own = handler.resolve_ref_schema(described)
-            own["required"] = [*own.get("required", ()), *known]
-        return described
-
-    @classmethod
-    def is_known_by_call(cls, name: str) -> bool:
-        """Return whether the field of this name is an id that the call already has."""
-        field = cls.model_fields.get(name)
-        return field is not None and any(isinstance(mark, _KnownByCall) for mark in field.metadata)
-
-    @classmethod
-    def _takes_null(cls, name: str) -> bool:
-        """Return whether None in the field of this name is sent. An unknown name is refused
-        later."""
-        if cls.none_is_absent:
-            return False
-        field = cls.model_fields.get(name)
-        return field is None or not any(isinstance(mark, _FieldMark) for mark in field.metadata)
-
-    @property
-    def cursor_allowed(self) -> bool:
-        """Whether a list with these parameters can be paged by cursor."""
-        return True
 
     @staticmethod
     def caller_name(name: str) -> str:
@@ -340,20 +269,9 @@ def _leaves_of(annotation: Any) -> frozenset[Any]:
     return frozenset().union(*map(_leaves_of, parts)) if parts else frozenset({annotation})
 
 
-class QueryModel(InputModel):
-    """Query parameters, created from their fields in snake_case; None counts as absent."""
-
-    none_is_absent: ClassVar[bool] = True
-
-
 JsonObject = Annotated[dict[str, Any], AfterValidator(hide_credentials)]
 """An object in a response without a model of its own, under the service's names. Credentials in it
 become SecretStr."""
-
-InputSecret = Annotated[
-    SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), return_type=str)
-]
-"""A secret to send: hidden everywhere except in the body of the request."""
 
 
 def input_error(

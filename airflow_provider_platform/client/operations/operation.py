@@ -1,236 +1,290 @@
-"""Management calls as data: a declared function describes an operation, `Operation` is one call.
+"""One call of the management API, ready to be sent: checked against the table, without I/O.
 
-A declaration is a signature without a body: the path parameters, `query` and `body` where the
-operation has them, and the type of its answer. Its docstring is its documentation.
+`operation` makes a call of any operation of `client.table` by its id, and `typed` one whose answer
+is read into a model:
 
-    @endpoint("POST", "/v1/deployments/{deploymentId}/dbt-sync", operation_id="startDbtSync")
-    def start_dbt_sync(
-        *, deployment_id: DeploymentId = None, body: StartDbtSyncInput
-    ) -> DbtSyncResponse:
-        \"\"\"Start a dbt sync.\"\"\"
+    folder = operation("createFolder", deployment_id=7, body={"name": "March"})
+    report = typed("getReport", Report)(deployment_id=7, report_id=101)
 
-    operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput(branch_name="nightly"))
-
-A call of the function checks and encodes the parameters and returns an `Operation`, which a client
-runs, synchronously or not. Neither does any I/O. A body and a query may be dicts of their model's
-fields. Without a deployment, the deployment of the client's configuration is used. A field of the
-body that repeats an id of the path gets its value.
+Path parameters are arguments in snake_case. A query and a body have the service's names, or the
+same in snake_case. Without a deployment, the one of the client's configuration is used. A required
+field of the body that repeats an id gets its value.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import WRAPPER_ASSIGNMENTS, cached_property
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from difflib import get_close_matches
+from functools import cache, partial
+from typing import Annotated, Any, Generic, NoReturn, TypeVar, cast, get_args
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.choices import Method
 from airflow_provider_platform.client.errors import (
+    PlatformInputError,
     PlatformProtocolError,
     RequestName,
 )
-from airflow_provider_platform.client.operations.arguments import Arguments
-from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.operations.models import InputModel, JsonObject
 from airflow_provider_platform.client.operations.paths import (
     BUILD_API,
     DEPLOYMENT,
     Api,
     api_of,
+    check_deployment_id,
     check_path,
     fill_path,
     placeholders,
     subject_of,
 )
-from airflow_provider_platform.client.operations.rules import choice
-from airflow_provider_platform.client.operations.secret_names import secrets_in
+from airflow_provider_platform.client.operations.rules import choice, refuse
+from airflow_provider_platform.client.operations.secret_names import hide_credentials, secrets_in
+from airflow_provider_platform.client.table import table
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 DeploymentId = int | str | None
 """A deployment; None means the deployment of the client's configuration."""
 METHODS: tuple[Method, ...] = get_args(Method)
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+REPEATABLE_POSTS = frozenset({"pauseReportDelivery", "resumeReportDelivery"})
+"""A second call of these leaves what the first one did."""
 
-ADMINISTRATOR = "administrator of the account"
-"""The `permission` of operations that need this role."""
+Json = Annotated[Any, AfterValidator(hide_credentials)]
+"""An answer as the service sent it, with credentials as SecretStr."""
+_ANSWERS = {
+    "object": JsonObject,
+    "array": Annotated[list[Any], AfterValidator(hide_credentials)],
+}
 
 PAGING = frozenset({"first", "after", "offset", "page", "limit"})
 
-_DEPLOYMENT_FIELD = "deployment_id"
+
+def described(name: str) -> table.Operation:
+    """Return the operation of this id. Raises PlatformInputError, which names one like it."""
+    known = table.operations()
+    if name in known:
+        return known[name]
+    close = get_close_matches(str(name), known, n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    raise PlatformInputError(
+        f"Nothing was sent: the API has no operation {name}{meant}. The page Every operation lists "
+        "all ids. Call an operation that is not in it by its method and path.",
+        field="operation",
+    )
 
 
-def endpoint(
-    method: Method,
-    path: str,
+def operation(
+    name: str,
+    answer: Any = None,
+    /,
     *,
-    operation_id: str,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
+    rendered: bool = False,
     permission: str | None = None,
-    repeatable: bool | None = None,
-    binary: bool = False,
-) -> Callable[[Callable[P, T]], Endpoint[P, T]]:
-    """Declares an operation of the management API by a signature (see the module).
+    **ids: Any,
+) -> Operation[Any]:
+    """Return one call of an operation of the table. The answer is plain JSON, in which credentials
+    are SecretStr, unless a type is given for it.
 
-    `path` is relative to the management address (which ends in `/api`), or the whole path of the
-    API beside it, below `/build/api`; its parameters are named as the service names them, and
-    `operation_id` is the service's own name of the operation. `permission` is named in the error
-    of a 403. `repeatable` says that sending the same request twice does no harm (default: by
-    method).
+    A query parameter of None counts as absent; the body is sent as given. With `rendered`, strings
+    become the numbers and booleans that the service wants. Raises PlatformInputError for an unknown
+    operation, an unknown or missing argument or field, and a value that breaks a rule. The error
+    names the field and the rule, never the value.
     """
+    row = described(name)
+    arguments = _Arguments(row)
+    path_ids = arguments.ids(ids)
+    if isinstance(body, InputModel):
+        body = body.to_json()
+    secrets = (*secrets_in(query), *secrets_in(body))
+    sent_query = arguments.query(query, rendered=rendered)
+    sent_body, left_open = arguments.body(body, path_ids, rendered=rendered)
+    deployment = path_ids.get(DEPLOYMENT)
+    parameters = {parameter: path_ids.get(parameter) for parameter in row.ids}
+    leave = DEPLOYMENT if DEPLOYMENT in row.ids and deployment is None else None
+    api, path = api_of(row.path.removeprefix("/api"))
+    return Operation(
+        operation_id=row.id,
+        description=arguments.words,
+        method=cast("Method", row.method),
+        path=fill_path(path, parameters, leave=leave),
+        answer=_answer_of(row) if answer is None else answer,
+        query=sent_query,
+        body=sent_body,
+        deployment_in_body=left_open,
+        repeatable=row.method in REPEATABLE_METHODS or row.id in REPEATABLE_POSTS,
+        permission=permission or row.needs,
+        binary=bool(row.media),
+        api=api,
+        subject=subject_of({arguments.noun(name): value for name, value in path_ids.items()}),
+        paging=PAGING & row.query_schema["properties"].keys(),
+        secrets=secrets,
+    )
 
-    api, below = api_of(path)
 
-    def declare(declaration: Callable[P, T]) -> Endpoint[P, T]:
-        return Endpoint(
-            declaration=declaration,
-            operation_id=operation_id,
-            method=method,
-            path=below,
-            permission=permission,
-            repeatable=method in REPEATABLE_METHODS if repeatable is None else repeatable,
-            binary=binary,
-            api=api,
+def typed(
+    name: str, answer: type[T], *, permission: str | None = None
+) -> Callable[..., Operation[T]]:
+    """Return the function that makes calls of this operation, with ids, `query` and `body` as
+    `operation` takes them. `permission` is named in the error of a 403, instead of the table's."""
+    return partial(operation, name, answer, permission=permission)
+
+
+def _answer_of(row: table.Operation) -> Any:
+    """Return the type of an answer of which no fields are read."""
+    if row.media:
+        return bytes
+    if row.answer is None:
+        return type(None)
+    return _ANSWERS.get(str(table.resolved(row.answer).get("type")), Json)
+
+
+class _Arguments:
+    """Checks the arguments of one call against the operation's row of the table."""
+
+    def __init__(self, row: table.Operation) -> None:
+        self._row = row
+        self._names = {to_snake(name): name for name in row.ids}
+        body = table.resolved(row.body or {})
+        if DEPLOYMENT in body.get("required", ()):
+            self._names.setdefault(to_snake(DEPLOYMENT), DEPLOYMENT)
+
+    @property
+    def words(self) -> str:
+        """A few words for logs and errors: `getReport` as `get report`."""
+        return to_snake(self._row.id).replace("_", " ")
+
+    def noun(self, name: str) -> str:
+        """Return what an id is the id of: for a plain `{id}`, the path says it."""
+        if name != "id":
+            return name
+        words = self._row.path.partition("/{id}")[0].rpartition("/")[2].rpartition("-")[2]
+        return re.sub(r"ie?s$|s$", lambda end: "y" if end[0] == "ies" else "", words)
+
+    def ids(self, values: Mapping[str, Any]) -> dict[str, int | str | None]:
+        """Return the ids by the service's names."""
+        for name in values:
+            if name not in self._names:
+                self._refuse_unknown(name)
+        missing = [name for name in self._names if name not in values and name != "deployment_id"]
+        if missing:
+            self._refuse(f"needs {' and '.join(missing)}", field=missing[0])
+        return {self._names[name]: self._id(name, value) for name, value in values.items()}
+
+    def query(self, values: Mapping[str, Any] | None, *, rendered: bool) -> dict[str, Any]:
+        """Return the query parameters that are given."""
+        if not values and not self._row.query.get("required"):
+            return {}
+        if values is not None and not isinstance(values, Mapping):
+            raise refuse("query", f"of {self._row.id} must be a dict of its parameters")
+        schema = self._row.query_schema
+        fitted = table.fit(schema, values or {}, rendered=rendered)
+        sent = {name: value for name, value in fitted.items() if value is not None}
+        check_described(f"query of {self._row.id}", schema, sent)
+        return sent
+
+    def body(self, value: Any, ids: Mapping[str, Any], *, rendered: bool) -> tuple[Any, bool]:
+        """Return (the body, whether it needs the configuration's deployment)."""
+        schema = self._row.body
+        if schema is None:
+            if value is not None:
+                self._refuse("takes no body", field="body")
+            return None, False
+        fitted = table.fit(schema, {} if value is None else value, rendered=rendered)
+        required = table.resolved(schema).get("required", ())
+        known = [name for name in required if name in (*self._row.ids, DEPLOYMENT)]
+        if not known or not isinstance(fitted, dict):
+            check_described(f"body of {self._row.id}", schema, fitted)
+            return fitted, False
+        for name in known:
+            there = ids.get(name)
+            own = fitted.get(name)
+            if None not in (own, there) and str(own) != str(there):
+                self._refuse(
+                    f"got two values of {name}, one as an argument and another in body. Leave "
+                    f"{name} out of body",
+                    field=name,
+                )
+            if own is None and there is not None:
+                fitted[name] = int(there)
+        left_open = fitted.get(DEPLOYMENT) is None and DEPLOYMENT in known
+        whole = {DEPLOYMENT: 0, **fitted} if left_open else fitted
+        check_described(f"body of {self._row.id}", schema, whole)
+        return fitted, left_open
+
+    def _id(self, name: str, value: Any) -> int | str | None:
+        """Return an id for the path; None only for a deployment that is not given."""
+        if name == "deployment_id":
+            return check_deployment_id(value)
+        if value is None or (isinstance(value, str) and value.strip() in ("", ".", "..")):
+            self._refuse_id(name, "must be given and must be the id of one resource")
+        if self._names[name] in (*self._row.texts, *self._row.untyped):
+            if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+                return value
+            return self._refuse_id(name, f"must be a string, not of type {type(value).__name__}")
+        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+            return value.strip()
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return self._refuse_id(name, f"must be a whole number, not of type {type(value).__name__}")
+
+    def _refuse(self, problem: str, *, field: str) -> NoReturn:
+        names = [name for name in self._names if name != "deployment_id"]
+        written = [f'"{self._row.id}"', *(f"{name}=…" for name in names)]
+        if self._row.body is not None:
+            written.append("body={…}")
+        raise PlatformInputError(
+            f"Nothing was sent: {self._row.id} {problem}. Write call({', '.join(written)}).",
+            field=field,
         )
 
-    return declare
+    def _refuse_id(self, name: str, problem: str) -> NoReturn:
+        raise refuse(name, f"of {self._row.id} {problem}")
+
+    def _refuse_unknown(self, name: str) -> NoReturn:
+        for place, schema in (("query", self._row.query), ("body", self._row.body or {})):
+            fields = table.resolved(schema).get("properties", {})
+            spelled = next(iter(table.fit(schema, {name: None})))
+            if spelled in fields:
+                raise PlatformInputError(
+                    f"Nothing was sent: {self._row.id} takes {spelled} in its {place}. Write "
+                    f'{place}={{"{spelled}": …}}.',
+                    field=name,
+                )
+        close = get_close_matches(name, self._names, n=1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        self._refuse(f"has no argument {name}{meant}", field=name)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Endpoint(Generic[P, T]):
-    """One declared operation of the management API. A call returns an `Operation`.
+def check_described(name: str, schema: table.Schema, value: Any) -> None:
+    """Raise PlatformInputError, which names the field and the rule, for the rules of the schema
+    that the value breaks."""
+    found = table.broken_rules(schema, value)
+    # The service knows forms of cron that no library here knows: it decides.
+    problems = [one for one in found if one.format != "cron"]
+    if not problems:
+        return
+    said = [
+        f"{one.field} is not a known field" + (f" (did you mean {one.close}?)" if one.close else "")
+        if one.is_unknown
+        else one.rule
+        for one in problems
+    ]
+    raise PlatformInputError(
+        f"Nothing was sent: {name}: {'; '.join(said)}", field=problems[0].field or name
+    )
 
-    `help`, `inspect.signature` and editors see the declaration.
-    """
 
-    declaration: Callable[P, T]
-    operation_id: str
-    method: Method
-    path: str
-    permission: str | None
-    repeatable: bool
-    binary: bool
-    api: Api
-
-    def __post_init__(self) -> None:
-        for name in (*WRAPPER_ASSIGNMENTS, "__annotations__"):
-            object.__setattr__(self, name, getattr(self.declaration, name, None))
-        object.__setattr__(self, "__wrapped__", self.declaration)
-
-    def __get__(self, instance: object, owner: type | None = None) -> Endpoint[P, T]:
-        """Return this operation. `inspect` and `help` recognize functions by this method."""
-        return self
-
-    def __repr__(self) -> str:
-        return f"{self.name}{self._signature}"
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-        """Return one call of this operation. Raises PlatformInputError for an argument that is
-        missing, unknown or of another type, for an invalid field, and for an id that cannot name a
-        resource.
-        """
-        arguments = self._arguments
-        values = arguments.bind(args, kwargs)
-        query = arguments.model("query", self.query, values.pop("query", None))
-        body = values.pop("body", None)
-        subject = {to_camel(name): arguments.id(name, value) for name, value in values.items()}
-        parameters = {self._placeholder(name): value for name, value in subject.items()}
-        left_open = False
-        if DEPLOYMENT in self.path_parameters:
-            left_open = parameters.setdefault(DEPLOYMENT, None) is None
-        body = arguments.model("body", self.body, body, known=parameters)
-        return Operation(
-            operation_id=self.operation_id,
-            description=self.description,
-            method=self.method,
-            path=fill_path(self.path, parameters, leave=DEPLOYMENT if left_open else None),
-            answer=self.answer,
-            query=query.to_json() if query else {},
-            body=body.to_json() if body else ({} if self.body else None),
-            deployment_in_body=self._leaves_open(body),
-            repeatable=self.repeatable,
-            permission=self.permission,
-            binary=self.binary,
-            api=self.api,
-            subject=subject_of(subject),
-            paging=self._paging(query),
-            secrets=(*secrets_in(query), *secrets_in(body)),
-        )
-
-    @property
-    def name(self) -> str:
-        """The name of the declared function."""
-        return self.declaration.__name__
-
-    @property
-    def description(self) -> str:
-        """A few words for logs and errors: the name with spaces."""
-        return self.name.replace("_", " ")
-
-    @property
-    def usage(self) -> str:
-        """An example of a call of this operation."""
-        return self._arguments.usage
-
-    @property
-    def path_parameters(self) -> list[str]:
-        """Names of the path parameters, as the service spells them."""
-        return placeholders(self.path)
-
-    @property
-    def query(self) -> type[InputModel] | None:
-        """The model of the query parameters."""
-        return self._model("query")
-
-    @property
-    def body(self) -> type[InputModel] | None:
-        """The model of the body."""
-        return self._model("body")
-
-    @property
-    def answer(self) -> type[T]:
-        """The type of a successful answer; `type(None)` if the caller does not need it."""
-        return cast("type[T]", self._types["return"])
-
-    @cached_property
-    def _signature(self) -> inspect.Signature:
-        return inspect.signature(self.declaration)
-
-    @cached_property
-    def _arguments(self) -> Arguments:
-        return Arguments(self.name, self._signature, {"query": self.query, "body": self.body})
-
-    @cached_property
-    def _types(self) -> dict[str, Any]:
-        return get_type_hints(self.declaration)
-
-    @staticmethod
-    def _leaves_open(body: InputModel | None) -> bool:
-        """Return whether the body needs the deployment of the configuration."""
-        if body is None or not body.is_known_by_call(_DEPLOYMENT_FIELD):
-            return False
-        return getattr(body, _DEPLOYMENT_FIELD) is None
-
-    def _placeholder(self, name: str) -> str:
-        """Return the placeholder of a path parameter: the service calls some ids just `{id}`."""
-        return name if name in self.path_parameters else "id"
-
-    def _paging(self, query: InputModel | None) -> frozenset[str]:
-        model = self.query
-        paging = PAGING.intersection(model.model_fields) if model is not None else frozenset()
-        return paging if query is None or query.cursor_allowed else paging - {"first", "after"}
-
-    def _model(self, name: str) -> type[InputModel] | None:
-        declared = self._types.get(name)
-        models = [
-            candidate
-            for candidate in (declared, *get_args(declared))
-            if isinstance(candidate, type)
-        ]
-        return next((candidate for candidate in models if issubclass(candidate, InputModel)), None)
+@cache
+def _adapter_of(answer: Hashable) -> TypeAdapter[Any]:
+    adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", answer))
+    return adapter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,10 +350,6 @@ class Operation(Generic[T]):
             subject=", ".join(filter(None, [subject_of({DEPLOYMENT: deployment}), self.subject])),
         )
 
-    @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self.answer)
-
     def done_before(self) -> T:
         """Return the answer of a call that was already done before, so that the service returns
         none: a model without set fields, or None if the operation has no answer."""
@@ -316,7 +366,10 @@ class Operation(Generic[T]):
         if self.answer is type(None):
             return cast("T", None)  # type: ignore[redundant-cast]
         try:
-            return self._adapter.validate_python(value, context={"later_page": self.later_page})
+            answer: T = _adapter_of(cast("Hashable", self.answer)).validate_python(
+                value, context={"later_page": self.later_page}
+            )
+            return answer
         except ValidationError as error:
             wrong = "; ".join(
                 f"{'.'.join(str(part) for part in item['loc']) or 'answer'}: {item['msg']}"
@@ -329,8 +382,43 @@ class Operation(Generic[T]):
             ) from None
 
 
+def prepared(
+    name: str,
+    /,
+    *,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
+    rendered: bool = False,
+    **ids: Any,
+) -> Operation[Any]:
+    """Return one call of an operation by its id, or by a method and a path, such as
+    `GET /v1/deployments/{deploymentId}/x`, whose placeholders are the ids. Raises
+    PlatformInputError as `operation` and `raw_operation`."""
+    method, _, path = str(name).strip().partition(" ")
+    if method.upper() not in METHODS or not path:
+        return operation(name, query=query, body=body, rendered=rendered, **ids)
+    call = raw_operation(method, _with_ids(path.strip(), ids), query=query, body=body)
+    return replace(call, answer=Json)
+
+
+def _with_ids(path: str, ids: Mapping[str, Any]) -> str:
+    """Return the path with the ids in its placeholders; the deployment may stay open."""
+    names = {to_snake(name): name for name in placeholders(path)}
+    for name, value in ids.items():
+        if name not in names:
+            raise refuse(name, "is not in the path. Write {name} where it stands in the path")
+        if not (name == "deployment_id" and check_deployment_id(value) is None):
+            one = f"{{{names[name]}}}"
+            path = path.replace(one, fill_path(one, {names[name]: value}))
+    return path
+
+
 def raw_operation(
-    method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
 ) -> Operation[Any]:
     """Return any operation below the management address, by method and path, such as
     `/v1/app-config`. For the other API, use its whole path, such as `/build/api/v1/...`.

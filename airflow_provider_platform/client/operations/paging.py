@@ -17,7 +17,6 @@ from itertools import chain
 from typing import Any, Generic, NoReturn, Self, TypeVar, cast
 
 from pydantic import (
-    Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationError,
@@ -28,12 +27,13 @@ from pydantic import (
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.formats.input_values import read_digits
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.operations.models import QueryModel, ResponseModel
+from airflow_provider_platform.client.operations.models import JsonObject, ResponseModel
 from airflow_provider_platform.client.operations.operation import (
     PAGING,
-    Endpoint,
+    Json,
     Operation,
-    raw_operation,
+    described,
+    prepared,
 )
 from airflow_provider_platform.client.operations.program import Program, call
 from airflow_provider_platform.client.operations.rules import refuse
@@ -46,6 +46,9 @@ BY_NUMBER = PAGING - BY_CURSOR
 log = logging.getLogger(__name__)
 
 _ROWS = frozenset({"items", "data"})
+
+UNPAGED_ORDER = "lastViewedAt"
+"""The order of reports in which the service has no cursors."""
 
 PAGES_WITHOUT_NEWS = 100
 """After so many empty or equal pages in a row, a list counts as endless."""
@@ -154,82 +157,52 @@ class Page(ResponseModel, Generic[T]):
         return next((number for number in said if number is not None), None)
 
 
-class PageQuery(QueryModel):
-    """Parameters of a list that is paged by cursor; `first` is the page size."""
+def listing(
+    operation: str, /, *, query: Mapping[str, Any] | None = None, rendered: bool = False, **ids: Any
+) -> Operation[Page[Any]]:
+    """Return the call that reads a list: an operation of the table by its id, or a method and a
+    path, such as `GET /v1/x`. The list is read by cursor, or by number if the query has `offset` or
+    `page`.
 
-    first: int | None = Field(default=None, ge=1)
-    after: str | None = Field(default=None, min_length=1)
-
-
-class OffsetPageQuery(PageQuery):
-    """Parameters of a list that older releases page by `offset` and `limit`."""
-
-    offset: int | None = Field(default=None, ge=0)
-    limit: int | None = Field(default=None, ge=1)
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if {"first", "after"} & self.model_fields_set and (
-            {"offset", "limit"} & self.model_fields_set
-        ):
-            raise ValueError(
-                "the arguments first and after cannot be combined with offset and limit"
-            )
-        return self
-
-
-def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operation[Page[Any]]:
-    """Any list below the management address, by its path. It is walked by cursor, or by number if
-    the query has `offset` or `page`.
-
-    Raises PlatformInputError for a path that is none (see `check_path`), for `first` or `after`
-    beside `offset`, `page` or `limit`, for a `limit` alone, and for a number that is none.
+    Raises PlatformInputError as `prepared`, for an operation that is no list, for `first` or
+    `after` beside `offset`, `page` or `limit`, for a `limit` alone, and for a number that is none.
     """
-    operation = raw_operation("GET", path, query=query)
-    parameters = dict(operation.query)
+    called = prepared(operation, query=query, rendered=rendered, **ids)
+    if called.described and not described(called.operation_id).is_list:
+        _refuse(
+            f'{called.operation_id} does not return a list. Write call("{called.operation_id}", '
+            "…) instead of iterate",
+            field="operation",
+        )
+    if called.method != "GET":
+        _refuse(f"a list is read with GET, not with {called.method}", field="operation")
+    parameters = dict(called.query)
     numbered = BY_NUMBER & set(parameters)
     if numbered and BY_CURSOR & set(parameters):
         _refuse("the arguments first and after cannot be combined with offset, page and limit")
-    if numbered == {"limit"}:
-        _refuse(
-            "limit needs offset (0 for the first page), or use the argument first instead of limit"
-        )
-    for name in (numbered | {"first"}) & set(parameters):
-        try:
-            parameters[name] = read_digits(parameters[name])
-        except ValueError as error:
-            raise refuse(name, str(error)) from None
-        if parameters[name] == 0 and name in ("first", "limit"):
-            raise refuse(name, "must be at least 1")
-    way = numbered | {"limit"} if numbered else BY_CURSOR
-    listing = replace(operation, answer=Page[Any], query=parameters, paging=frozenset(way))
-    return cast("Operation[Page[Any]]", listing)
+    paging = called.paging
+    if not called.described:
+        if numbered == {"limit"}:
+            _refuse("limit needs offset (0 for the first page), or write first instead of limit")
+        for name in (numbered | {"first"}) & set(parameters):
+            try:
+                parameters[name] = read_digits(parameters[name])
+            except ValueError as error:
+                raise refuse(name, str(error)) from None
+            if parameters[name] == 0 and name in ("first", "limit"):
+                raise refuse(name, "must be at least 1")
+        paging = frozenset(numbered | {"limit"} if numbered else BY_CURSOR)
+    elif parameters.get("sortBy") == UNPAGED_ORDER:
+        if BY_CURSOR & set(parameters):
+            _refuse(f"the arguments first and after are not available with sortBy={UNPAGED_ORDER}")
+        paging -= BY_CURSOR
+    rows = Page[JsonObject] if called.described else Page[Json]
+    read = replace(called, answer=rows, query=parameters, paging=paging)
+    return cast("Operation[Page[Any]]", read)
 
 
 def _refuse(problem: str, *, field: str = "query") -> NoReturn:
     raise PlatformInputError(f"Nothing was sent: {problem}.", field=field)
-
-
-def check_listing(operation: object) -> None:
-    """Raise PlatformInputError for anything but one call of an operation that returns a list."""
-    if isinstance(operation, Endpoint):
-        usage = operation.usage
-        _refuse(f"{operation.name} was not called. Write iterate({usage})", field="operation")
-    if not isinstance(operation, Operation):
-        type_name = type(operation).__name__
-        _refuse(
-            f"iterate takes a list operation, as iterate(list_reports()), not {type_name}",
-            field="operation",
-        )
-    answer: object = operation.answer
-    if isinstance(answer, type) and issubclass(answer, Page):
-        return
-    advice = (
-        f"{operation.description} does not return a list: write run(…) instead of iterate(…)"
-        if operation.described
-        else "iterate needs a list operation: write raw_listing(path) instead of raw_operation"
-    )
-    _refuse(advice, field="operation")
 
 
 class PageWalk(Generic[T]):
@@ -245,7 +218,6 @@ class PageWalk(Generic[T]):
     truncated = False
 
     def __init__(self, operation: Operation[Page[T]]) -> None:
-        check_listing(operation)
         query = operation.query
         self._start = operation
         self._next: Operation[Page[T]] | None = operation

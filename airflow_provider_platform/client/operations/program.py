@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     RequestName,
 )
-from airflow_provider_platform.client.operations.operation import Endpoint, Operation
+from airflow_provider_platform.client.operations.operation import Operation
 
 T = TypeVar("T")
 
@@ -183,12 +183,7 @@ def as_program(work: Operation[T] | Program[T]) -> Program[T]:
 
 
 def _no_work(work: object) -> str:
-    if isinstance(work, Endpoint):
-        return f"{work.name} was not called. Write run({work.usage})"
-    return (
-        "run needs an operation, for example run(get_report(report_id=101)), or a program (a "
-        f"generator that makes several calls), not {type(work).__name__}"
-    )
+    return f"run needs a call or a program, not {type(work).__name__}. For one operation use call"
 
 
 def call(

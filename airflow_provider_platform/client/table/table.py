@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from difflib import get_close_matches
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -23,11 +24,28 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 
+class Problem(NamedTuple):
+    """A rule that a value breaks. ``field`` is the position of the value, empty for the whole."""
+
+    field: str
+    rule: str
+    is_unknown: bool = False
+    """Whether the schema does not name the field."""
+    close: str | None = None
+    """The known field that an unknown name resembles."""
+    format: str | None = None
+    """The format that a string does not have."""
+
+    def __str__(self) -> str:
+        return f"property {self.field} should not exist" if self.is_unknown else self.rule
+
+
 @dataclass(frozen=True)
 class Operation:
     """One operation. ``path`` begins at the tenant's host, and has its parameters in braces.
 
-    ``texts`` are the path parameters that are strings; all others are ids. ``since`` is the release
+    ``texts`` are the path parameters that are strings, ``untyped`` those that the document gives no
+    type; all others are whole numbers. ``since`` is the release
     that brought the operation, ``needs`` the permission that it requires.
     """
 
@@ -35,6 +53,7 @@ class Operation:
     method: str
     path: str
     texts: tuple[str, ...] = ()
+    untyped: tuple[str, ...] = ()
     query: Schema = field(default_factory=dict)
     """An object schema of the query parameters; empty if there are none."""
     paging: str | None = None
@@ -50,6 +69,24 @@ class Operation:
     since: str = "0.0.0"
     needs: str | None = None
 
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The names of the path parameters, as the service spells them."""
+        return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+    @property
+    def query_schema(self) -> Schema:
+        """The schema of the query parameters, also if there are none."""
+        return self.query or {"type": "object", "properties": {}}
+
+    @cached_property
+    def is_list(self) -> bool:
+        """Whether the answer is a list. Of an open schema, the name of the operation says so."""
+        answer = resolved(self.answer or {})
+        has_rows = bool({"items", "data"} & answer.get("properties", {}).keys())
+        named = self.paging is not None or self.id.startswith("list")
+        return self.method == "GET" and (named or has_rows or answer.get("type") == "array")
+
     def body_problems(self, document: Any) -> list[str]:
         """Return a message for each rule that the body breaks, unknown fields included."""
         if self.body is None:
@@ -58,7 +95,7 @@ class Operation:
 
     def query_problems(self, values: dict[str, Any]) -> list[str]:
         """Return a message for each rule that the query breaks, unknown parameters included."""
-        return problems(self.query or {"type": "object", "properties": {}}, values)
+        return problems(self.query_schema, values)
 
 
 @cache
@@ -79,13 +116,65 @@ def resolved(schema: Schema) -> Schema:
 
 
 def problems(schema: Schema, value: Any, *, strict: bool = True) -> list[str]:
-    """Return a message for each rule of ``schema`` that ``value`` breaks.
+    """Return a message for each rule of ``schema`` that ``value`` breaks, as ``broken_rules``."""
+    return [str(problem) for problem in broken_rules(schema, value, strict=strict)]
+
+
+def broken_rules(schema: Schema, value: Any, *, strict: bool = True) -> list[Problem]:
+    """Return the rules of ``schema`` that ``value`` breaks.
 
     With ``strict``, as for requests, fields that the schema does not name are refused, unless it
     allows them.
     """
     found = _validator(json.dumps(schema), strict).iter_errors(value)
-    return [message for error in found for message in _messages(error)]
+    return [problem for error in found for problem in _problems(error)]
+
+
+def fit(schema: Schema, value: Any, *, rendered: bool = False) -> Any:
+    """Return the value as the schema writes it: names in snake_case get the service's spelling, a
+    tuple becomes a list, and a ``SecretStr`` its text. With ``rendered``, as for templates, a
+    string becomes the number, boolean, list or object that the schema wants, and a number the
+    string that it wants.
+    """
+    forms = [resolved(form) for form in (schema, *resolved(schema).get("anyOf", ()))]
+    if isinstance(value, Mapping):
+        fields: Schema = {}
+        for form in forms:
+            fields |= form.get("properties", {})
+        named = {_spelled(name, fields): item for name, item in value.items()}
+        return {
+            name: fit(fields.get(name, {}), item, rendered=rendered) for name, item in named.items()
+        }
+    if isinstance(value, list | tuple):
+        items: Schema = next((form["items"] for form in forms if "items" in form), {})
+        return [fit(items, item, rendered=rendered) for item in value]
+    if hasattr(value, "get_secret_value"):
+        return value.get_secret_value()
+    types = {name for form in forms for name in _types(form.get("type", []))}
+    if rendered and isinstance(value, str) and types and "string" not in types:
+        return _parsed(value)
+    if rendered and types == {"string"} and type(value) in (int, float):
+        return str(value)
+    return value
+
+
+def _spelled(name: Any, fields: Schema) -> Any:
+    """Return the service's spelling of a field's name."""
+    if name in fields or not isinstance(name, str):
+        return name
+    spelled = re.sub(r"_(\w)", lambda match: match[1].upper(), name)
+    return spelled if spelled in fields else name
+
+
+def _parsed(text: str) -> Any:
+    """Return the value that a template rendered as this text, or the text if it is none."""
+    for candidate in (text, text.lower()):
+        try:
+            parsed = json.loads(candidate)
+        except ValueError:
+            continue
+        return text if parsed is None else parsed
+    return text
 
 
 @cache
@@ -101,6 +190,7 @@ def _operation(name: str, entry: dict[str, Any]) -> Operation:
         entry["method"],
         entry["path"],
         texts=tuple(entry.get("texts", ())),
+        untyped=tuple(entry.get("untyped", ())),
         query=entry.get("query", {}),
         paging=entry.get("paging"),
         body=entry.get("body"),
@@ -187,18 +277,21 @@ _FORMAT_WORDS = {
 }
 
 
-def _messages(error: ValidationError) -> list[str]:
-    """Return the messages of one error: the field and the rule."""
+def _problems(error: ValidationError) -> list[Problem]:
+    """Return the field and the rule of one error."""
     name, rule, value = _name(error), str(error.validator), error.validator_value
     if rule == "unknown":
-        return [f"property {_inside(name, value)} should not exist"]
+        known = error.schema["properties"] if isinstance(error.schema, dict) else {}
+        close = get_close_matches(_spelled(value, {}), known, n=1)
+        return [Problem(_inside(name, value), "", is_unknown=True, close=next(iter(close), None))]
     if rule == "required":
         # jsonschema reports each missing field on its own.
         missing = [one for one in value if error.message.startswith(repr(one))]
-        return [f"{_inside(name, one)} is required" for one in missing]
+        return [Problem(_inside(name, one), f"{_inside(name, one)} is required") for one in missing]
     if rule == "anyOf":
         return _of_choices(error)
-    return [f"{name or 'the body'} must {_rule(rule, value)}"]
+    format_name = value if rule == "format" else None
+    return [Problem(name, f"{name or 'the body'} must {_rule(rule, value)}", format=format_name)]
 
 
 def _name(error: ValidationError) -> str:
@@ -212,12 +305,13 @@ def _inside(name: str, field_name: str) -> str:
     return f"{name}.{field_name}" if name else field_name
 
 
-def _of_choices(error: ValidationError) -> list[str]:
+def _of_choices(error: ValidationError) -> list[Problem]:
     """Return what is wrong with a value of several forms: the rules of the form of its type."""
     choices: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         choices.setdefault(inner.relative_schema_path[0], []).append(inner)
-    label, other_types = _name(error) or "the body", []
+    name, other_types = _name(error), []
+    label = name or "the body"
     for errors in choices.values():
         mismatch = [one for one in errors if one.validator == "type" and not one.relative_path]
         if mismatch:
@@ -225,10 +319,10 @@ def _of_choices(error: ValidationError) -> list[str]:
             del errors[:]
     fitting = [errors for errors in choices.values() if errors]
     if len(fitting) == 1:
-        return [message for inner in fitting[0] for message in _messages(inner)]
+        return [problem for inner in fitting[0] for problem in _problems(inner)]
     if fitting:
-        return [f"{label} must have one of its allowed forms"]
-    return [f"{label} must be {' or '.join(map(_type, other_types))}"]
+        return [Problem(name, f"{label} must have one of its allowed forms")]
+    return [Problem(name, f"{label} must be {' or '.join(map(_type, other_types))}")]
 
 
 def _rule(rule: str, value: Any) -> str:

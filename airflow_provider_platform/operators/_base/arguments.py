@@ -44,6 +44,7 @@ __all__ = [
     "by_rule",
     "choice",
     "column_types",
+    "described",
     "given",
     "identifier",
     "is_template",
@@ -62,6 +63,7 @@ __all__ = [
     "seconds",
     "sequence",
     "session_settings",
+    "stored",
     "text",
     "whole_number",
     "within",
@@ -83,6 +85,27 @@ def is_template(value: Any) -> bool:
 def given(**values: Any) -> dict[str, Any]:
     """Return the arguments that are not None: None counts as absent, and is not sent as null."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def stored(answer: Any) -> Any:
+    """Return an answer as XCom may store it: with stars instead of credentials."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(answer)
+
+
+def described(name: str, value: Any, *, schema: str) -> dict[str, Any] | None:
+    """Return an object that this schema of the service describes, under the service's names. Raises
+    PlatformInputError, which names the field."""
+    given_object = mapping(name, value)
+    if given_object is None or is_template(given_object):
+        return given_object
+    from airflow_provider_platform.client.operations.operation import check_described
+    from airflow_provider_platform.client.table.table import definition, fit
+
+    fitted: dict[str, Any] = fit(definition(schema), given_object, rendered=True)
+    check_described(name, definition(schema), fitted)
+    return fitted
 
 
 def session_settings(name: str, value: Any) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,8 +33,6 @@ def test_a_bad_option_is_refused_before_the_question_is_asked(
     hook = PlatformHook()
     with pytest.raises(PlatformInputError, match=said):
         hook.chat("How many orders?", **options)
-    with pytest.raises(PlatformInputError, match=said):
-        asyncio.run(PlatformHook().achat("How many orders?", **options))
     assert platform_sandbox.control.state().requests == []
 
 

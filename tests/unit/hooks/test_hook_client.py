@@ -7,7 +7,6 @@ import gc
 import inspect
 import json
 import os
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -16,15 +15,6 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformInputError
 from airflow_provider_platform.client.management.deployments.deployments import get_deployment
-from airflow_provider_platform.client.management.embed.sessions import (
-    GenerateSession,
-    generate_embed_session,
-)
-from airflow_provider_platform.client.management.reports.reports import (
-    ReportsQuery,
-    list_reports,
-)
-from airflow_provider_platform.client.management.workbooks.workbooks import publish_workbook
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
@@ -64,8 +54,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_calls_and_pages_share_one_connection(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(page_size=1)
     with PlatformHook() as hook:
-        reports = list_reports(deployment_id=1, query=ReportsQuery.build(first=1))
-        assert len(list(hook.iterate(reports))) > 1
+        assert len(list(hook.iterate("getReports", deployment_id=1, query={"first": 1}))) > 1
         with hook.client() as client:
             assert client.run(DEPLOYMENT).id == 1
         assert hook.run(DEPLOYMENT).id == 1
@@ -145,74 +134,13 @@ def test_parallel_calls_read_a_rotated_token_once(
     """The first to read the connection again has read it for the others."""
 
     async def ask() -> list[int]:
-        async with PlatformHook() as hook:
-            await hook.arun(DEPLOYMENT)
+        async with PlatformHook().async_client() as api:
+            await api.call("getDeployment")
             rotate(platform_sandbox, monkeypatch)
-            answers = await asyncio.gather(*(hook.arun(DEPLOYMENT) for _ in range(5)))
-            return [answer.id for answer in answers]
+            answers = await asyncio.gather(*(api.call("getDeployment") for _ in range(5)))
+            return [answer["id"] for answer in answers]
 
     assert asyncio.run(ask()) == [1] * 5
-
-
-def test_calls_on_one_loop_share_a_connection(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def ask(hook: PlatformHook) -> None:
-        await hook.arun(DEPLOYMENT)
-        rotate(platform_sandbox, monkeypatch)
-        await hook.arun(DEPLOYMENT)
-        await hook.arun(DEPLOYMENT)
-
-    hook = PlatformHook()
-    asyncio.run(ask(hook))
-    assert connections(platform_sandbox) == 1
-    assert statuses(platform_sandbox).count(401) == 1
-    asyncio.run(ask(hook))
-    assert connections(platform_sandbox) == 2
-    assert statuses(platform_sandbox).count(401) == 2
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_loop_that_ends_closes_its_client(platform_sandbox: Sandbox) -> None:
-    clients: list[Any] = []
-
-    async def ask(hook: PlatformHook) -> None:
-        await hook.arun(DEPLOYMENT)
-        clients.append(await hook.open_client_on_loop())
-
-    asyncio.run(ask(PlatformHook()))
-    assert clients[0].closed
-
-
-def test_unused_hook_is_closed_on_its_loop(platform_sandbox: Sandbox) -> None:
-    async def ask() -> None:
-        hook = PlatformHook()
-        await hook.arun(DEPLOYMENT)
-        connections = (await hook.open_client_on_loop())._transport.connections
-        assert not connections.closed
-        del hook
-        gc.collect()
-        async with asyncio.timeout(30):
-            while not connections.closed:  # noqa: ASYNC110 - nothing else tells
-                await asyncio.sleep(0.01)
-
-    asyncio.run(ask())
-
-
-def test_a_hook_closes_the_clients_of_all_loops(platform_sandbox: Sandbox) -> None:
-    async def ask() -> None:
-        hook = PlatformHook()
-        async with hook:
-            hook.run(DEPLOYMENT)
-            await hook.arun(DEPLOYMENT)
-            client = await hook.open_client_on_loop()
-        assert client.closed
-        with pytest.raises(PlatformClosedError):
-            await client.run(DEPLOYMENT)
-
-    before = loop_threads()
-    asyncio.run(ask())
-    assert loop_threads() <= before
 
 
 def test_hook_works_in_a_forked_process(platform_sandbox: Sandbox) -> None:
@@ -251,58 +179,6 @@ def test_hook_works_while_a_loop_runs_in_its_thread(platform_sandbox: Sandbox) -
     assert asyncio.run(cell()) == 1
 
 
-def test_run_refuses_anything_but_operations_and_programs(platform_sandbox: Sandbox) -> None:
-    def operation() -> None:
-        """No operation."""
-
-    wrong: list[tuple[Any, str]] = [
-        (get_deployment, "get_deployment was not called. Write run(get_deployment("),
-        (operation, "run needs an operation, for example run(get_report(report_id=101))"),
-        ("/v1/reports", "or a program (a generator that makes several calls), not str"),
-    ]
-    with PlatformHook() as hook:
-        for work, words in (*wrong, (hook.list_reports(), "not chain")):
-            with pytest.raises(PlatformInputError, match=re.escape(words)):
-                hook.run(work)
-            with pytest.raises(PlatformInputError, match=re.escape(words)):
-                asyncio.run(hook.arun(work))
-        for walk in (hook.iterate, hook.aiterate):
-            with pytest.raises(PlatformInputError, match="does not return a list"):
-                walk(get_deployment(deployment_id=1))  # type: ignore[arg-type]
-    assert statuses(platform_sandbox) == []
-
-
-def test_list_has_the_same_items_with_and_without_an_event_loop(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(page_size=1)
-    listing = list_reports(query=ReportsQuery(first=1))
-
-    async def read() -> tuple[list[int], list[int]]:
-        async with PlatformHook() as hook, hook.async_client() as client:
-            by_hook = [report.id async for report in hook.aiterate(listing)]
-            return by_hook, [report.id async for report in client.iterate(listing)]
-
-    by_hook, by_client = asyncio.run(read())
-    with PlatformHook() as hook, hook.client() as client:
-        without = [report.id for report in client.iterate(listing)]
-        assert without == [report.id for report in hook.iterate(listing)]
-    assert by_hook == by_client == without
-    assert len(without) > 1
-
-
-def test_async_list_asks_for_a_page_when_its_first_item_is_wanted(
-    platform_sandbox: Sandbox,
-) -> None:
-    platform_sandbox.control.set(page_size=1)
-
-    async def first() -> int:
-        async with PlatformHook() as hook:
-            items = hook.aiterate(list_reports(query=ReportsQuery(first=1)))
-            return (await anext(items)).id
-
-    asyncio.run(first())
-    assert statuses(platform_sandbox) == [200]
-
-
 def test_hook_methods_have_type_hints_that_can_be_evaluated() -> None:
     methods = [
         inspect.unwrap(member)
@@ -316,19 +192,51 @@ def test_hook_methods_have_type_hints_that_can_be_evaluated() -> None:
 
 def test_folder_id_none_moves_a_workbook_out_of_its_folder(platform_sandbox: Sandbox) -> None:
     with PlatformHook() as hook:
-        folder = next(iter(hook.list_folders())).id
+        folder = next(hook.list_folders())["id"]
         hook.update_workbook(301, folder_id=folder)
-        assert hook.get_workbook(301).folder_id == folder
+        assert hook.call("getWorkbook", workbook_id=301)["folderId"] == folder
         hook.update_workbook(301, name="unchanged place")
-        assert hook.get_workbook(301).folder_id == folder
+        assert hook.call("getWorkbook", workbook_id=301)["folderId"] == folder
         hook.update_workbook(301, folder_id=None)
-        assert hook.get_workbook(301).folder_id is None
+        assert hook.call("getWorkbook", workbook_id=301)["folderId"] is None
 
 
-def test_embed_session_and_publication_take_their_ids_from_the_call(
-    platform_sandbox: Sandbox,
-) -> None:
+def test_call_and_iterate_are_the_same_on_an_event_loop(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(page_size=1)
+
+    async def on_loop() -> tuple[Any, list[Any]]:
+        async with PlatformHook().async_client() as api:
+            made = await api.call("createFolder", body={"name": "March"})
+            return made, [report async for report in api.iterate("getReports", query={"first": 1})]
+
+    made, reports = asyncio.run(on_loop())
     with PlatformHook() as hook:
-        session = GenerateSession(external_id="somebody")
-        assert hook.run(generate_embed_session(body=session)).session_id
-        assert hook.run(publish_workbook(workbook_id=301)).public_id
+        assert made in list(hook.iterate("getFolders"))
+        assert list(hook.iterate("getReports")) == reports
+    assert len(reports) > 1
+
+
+def test_nothing_is_sent_for_a_call_that_breaks_a_rule(platform_sandbox: Sandbox) -> None:
+    with PlatformHook() as hook:
+        for wrong in (
+            lambda: hook.call("createFoldr"),
+            lambda: hook.call("createFolder", body={"nam": "a"}),
+            lambda: hook.call("getReport"),
+            lambda: hook.call("GET /v1/../x"),
+            lambda: hook.iterate("getDeployment"),
+            lambda: hook.iterate("getReports", query={"sortBy": "lastViewedAt", "first": 1}),
+        ):
+            with pytest.raises(PlatformInputError, match="Nothing was sent"):
+                wrong()
+    assert statuses(platform_sandbox) == []
+
+
+def test_list_asks_for_a_page_when_its_first_item_is_wanted(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(page_size=1)
+    with PlatformHook() as hook:
+        reports = hook.iterate("getReports")
+        assert statuses(platform_sandbox) == []
+        next(reports)
+        assert statuses(platform_sandbox) == [200]
+        next(reports)
+        assert statuses(platform_sandbox) == [200, 200]

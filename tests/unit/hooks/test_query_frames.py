@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 from datetime import date, datetime
@@ -22,12 +21,12 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.files import frames
 from airflow_provider_platform.files.types import SHORT_DECIMAL
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.hooks.query_rows import AsyncQueryRows, QueryRows
+from airflow_provider_platform.hooks.query_rows import QueryRows
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -320,42 +319,6 @@ def test_broken_result_gives_no_frame(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("cut", api="data", after=2)
     with pytest.raises(PlatformTransportError):
         PlatformHook().run_sql(SQL).to_arrow()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_frames_on_an_event_loop_are_the_same(method: str, platform_sandbox: Sandbox) -> None:
-    async def read() -> Any:
-        async with PlatformHook() as hook:
-            return await getattr(hook.arun_sql(SQL), method)(types={"id": "decimal"})
-
-    frame = getattr(PlatformHook().run_sql(SQL), method)(types={"id": "decimal"})
-    assert frame.equals(asyncio.run(read()))
-
-
-def test_invalid_frame_arguments_are_refused_on_an_event_loop() -> None:
-    async def begin() -> AsyncGenerator[Any]:
-        async def events() -> AsyncGenerator[Any]:
-            for event in answer():
-                yield event
-
-        return events()
-
-    def rows() -> AsyncQueryRows:
-        return AsyncQueryRows(begin, lambda count: "The result may be incomplete")
-
-    async def twice() -> None:
-        of = rows()
-        await of.to_arrow()
-        await of.to_polars()
-
-    for refused, error in (
-        (rows().to_arrow(on_truncated="fail"), ResultTruncatedError),
-        (rows().to_polars(types="exact"), PlatformInputError),  # type: ignore[arg-type]
-        (rows().to_pandas(dtype_backend="numpy"), PlatformInputError),  # type: ignore[arg-type]
-        (twice(), PlatformInputError),
-    ):
-        with pytest.raises(error):
-            asyncio.run(refused)
 
 
 def test_frame_leaves_the_settings_of_the_garbage_collector_unchanged() -> None:

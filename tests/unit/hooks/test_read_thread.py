@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +29,6 @@ def test_thread_has_the_results_of_its_questions(platform_sandbox: Sandbox, repl
     second = hook.chat("top 5 products", chat_id=first.chat_id)
     platform_sandbox.control.set(replay=replay)
     thread = hook.read_thread(first.chat_id)
-    assert thread == asyncio.run(hook.aread_thread(first.chat_id))
     assert (thread.chat_id, thread.streaming) == (first.chat_id, False)
     for turn, asked in zip(thread.turns, (first, second), strict=True):
         assert (turn.answer, turn.queries) == (asked.answer, asked.queries)
@@ -46,14 +45,12 @@ def test_a_thread_that_is_streaming_is_read_without_waiting(platform_sandbox: Sa
     chat_id = hook.chat(QUESTION).chat_id
     platform_sandbox.control.set_breakpoint("before_final", text="top 5 products")
 
-    async def both() -> Any:
-        asked = asyncio.create_task(hook.achat("top 5 products", chat_id=chat_id))
-        await asyncio.to_thread(platform_sandbox.control.wait_for_breakpoint, "before_final")
-        thread = await hook.aread_thread(chat_id)
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(hook.chat, "top 5 products", chat_id=chat_id)
+        platform_sandbox.control.wait_for_breakpoint("before_final")
+        thread = hook.read_thread(chat_id)
         platform_sandbox.control.release()
-        return thread, await asked
-
-    thread, asked = asyncio.run(both())
+        asked = asking.result()
     assert thread.streaming
     assert thread.turns[0].answer is not None
     assert thread.turns[1].answer is None
@@ -115,17 +112,13 @@ def test_result_and_thread_contain_no_quoted_credential(
 ) -> None:
     hook, key = PlatformHook(), platform_sandbox.chat_api_key
     question = 'sql: SELECT * FROM "{}"'
-    options: Any = {"fail_on_tool_error": "never"}
-    asked = hook.chat(question.format(key), **options)
-    asked_on_loop = asyncio.run(hook.achat(question.format(key), **options))
-    for result in (asked, asked_on_loop):
-        assert result.queries[0].error is not None
-        assert "no such table: ***" in result.queries[0].error
-        assert result.thinking == [f"The user asks: {question.format('***')}"]
-        assert key not in json.dumps(as_plain(result))
+    asked = hook.chat(question.format(key), fail_on_tool_error="never")
+    assert asked.queries[0].error is not None
+    assert "no such table: ***" in asked.queries[0].error
+    assert asked.thinking == [f"The user asks: {question.format('***')}"]
+    assert key not in json.dumps(as_plain(asked))
     platform_sandbox.control.set(replay=replay)
     thread = hook.read_thread(asked.chat_id)
     assert thread.turns[0].prompt == question.format("***")
     assert thread.turns[0].queries[0].error == asked.queries[0].error
     assert key not in json.dumps(thread.to_json(details=True))
-    assert asyncio.run(hook.aread_thread(asked.chat_id)) == thread

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from datetime import timedelta
@@ -74,19 +73,9 @@ def test_parameters_are_checked_before_anything_is_sent(
     sql = "SELECT id FROM orders WHERE id = %s"
     assert list(hook.run_sql(sql, parameters=[7])) == [["7"]]
     sent = queries(platform_sandbox)
-    for refused in (hook.run_sql, hook.arun_sql):
-        with pytest.raises(PlatformInputError, match="more placeholders than 0 parameters"):
-            refused(sql, parameters=[])
+    with pytest.raises(PlatformInputError, match="more placeholders than 0 parameters"):
+        hook.run_sql(sql, parameters=[])
     assert queries(platform_sandbox) == sent
-
-
-def test_arun_sql_returns_the_same_rows_as_run_sql(hook: PlatformHook) -> None:
-    async def read() -> tuple[int, int]:
-        rows = hook.arun_sql(SQL)
-        columns = await rows.columns()
-        return len(columns), len([row async for row in rows])
-
-    assert asyncio.run(read()) == (2, len(list(hook.run_sql(SQL))))
 
 
 @pytest.mark.parametrize("given", [{}, {"max_row_limit": 250}])
@@ -98,33 +87,21 @@ def test_hook_and_its_connection_know_the_row_limits(
         stored = platform_sandbox.connection_json(max_row_limit=250)
         monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", stored)
 
-    async def read() -> list[bool | None]:
-        async with PlatformHook() as hook:
-            found = []
-            for limit in (300, 200):
-                rows = hook.arun_sql(f"{SQL} LIMIT {limit}", **given)
-                assert len([row async for row in rows]) == min(limit, 250)
-                found.append(rows.truncated)
-            return found
-
     with PlatformHook() as hook:
-        cut = hook.run_sql(f"{SQL} LIMIT 300", **given)
-        assert (len([*cut]), cut.truncated) == (250, True)
-    assert asyncio.run(read()) == [True, False]
+        for limit, is_cut in ((300, True), (200, False)):
+            rows = hook.run_sql(f"{SQL} LIMIT {limit}", **given)
+            assert (len([*rows]), rows.truncated) == (min(limit, 250), is_cut)
 
 
 def test_run_sql_reads_rows_in_pages(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_max_rows=200)
     sql = "SELECT id, status FROM orders"
 
-    async def read() -> list[list[Any]]:
-        return [row async for row in hook.arun_sql(sql, page_by=["id"])]
-
     rows = hook.run_sql(sql, page_by=["id"])
     assert [column["name"] for column in rows.columns] == ["id", "status"]
     found = list(rows)
     assert [int(row[0]) for row in found] == [*range(1, 481)]
-    assert (rows.truncated, asyncio.run(read())) == (False, found)
+    assert rows.truncated is False
     with pytest.raises(PlatformInputError, match="page_by cannot be used: the query has ORDER BY"):
         hook.run_sql(SQL, page_by=["id"])
 
@@ -360,41 +337,6 @@ def test_results_can_be_read_in_threads(hook: PlatformHook, expected_ids: list[i
     for thread in threads:
         thread.join()
     assert found == [expected_ids] * 6
-
-
-def test_results_can_be_read_alternately_on_a_loop(
-    hook: PlatformHook, expected_ids: list[int], platform_sandbox: Sandbox
-) -> None:
-    async def read() -> None:
-        one, two = hook.arun_sql(SQL), hook.arun_sql(SQL)
-        await anext(one), await anext(two)
-        assert [int(row[0]) async for row in one] == expected_ids[1:]
-        async with two:
-            await anext(two)
-        await two.aclose()
-        with pytest.raises(PlatformClosedError):
-            await anext(two)
-        platform_sandbox.control.fault("silence", api="data", after=2)
-        three = hook.arun_sql(SQL)
-        await anext(three)
-        await hook.aclose()
-        for _ in range(2):
-            with pytest.raises(PlatformClosedError):
-                assert [row async for row in three]
-
-    asyncio.run(read())
-
-
-def test_concurrent_tasks_get_their_own_results(
-    hook: PlatformHook, expected_ids: list[int]
-) -> None:
-    async def read() -> list[int]:
-        return [int(row[0]) async for row in hook.arun_sql(SQL)]
-
-    async def read_all() -> list[list[int]]:
-        return await asyncio.gather(*(read() for _ in range(6)))
-
-    assert asyncio.run(read_all()) == [expected_ids] * 6
 
 
 @pytest.mark.exhaustive

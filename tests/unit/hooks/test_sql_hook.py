@@ -21,7 +21,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     ResultTruncatedError,
 )
-from airflow_provider_platform.client.management.account.app_config import get_app_config
 from airflow_provider_platform.client.settings.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.sql import PlatformSqlHook
@@ -65,7 +64,7 @@ def test_connection_creates_both_hooks(platform_sandbox: Sandbox) -> None:
     assert isinstance(hook, DbApiHook)
     assert isinstance(hook, PlatformHook)
     assert hook.get_first("SELECT 1") == (1,)
-    assert hook.run(get_app_config()) == hook.get_app_config()
+    assert hook.call("getAppConfig") == hook.get_app_config()
     assert hook.test_connection()[0] is True
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
+from airflow_provider_platform.client.table.table import operations
+from airflow_provider_platform.operators import api
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from tests.unit.operators.task_context import TaskTries
@@ -170,7 +173,14 @@ class TestCredentials:
         ({"path": "/v1/../../admin"}, "path"),
         ({"path": "/v1//reports"}, "path"),
         ({"path": "/v1/reports?first=1"}, "path"),
-        ({"path": ""}, "path"),
+        ({"path": ""}, "operation"),
+        ({"path": "/v1/x", "operation": "getReport"}, "operation"),
+        ({"operation": "getRepotr"}, "operation"),
+        ({"operation": "getReport"}, "report_id"),
+        ({"operation": "getReport", "ids": {"reprot_id": 1}}, "reprot_id"),
+        ({"operation": "createFolder", "body": {"nam": "x"}}, "name"),
+        ({"operation": "createFolder", "body": {"name": "x", "parentId": "y"}}, "parentId"),
+        ({"operation": "getReport", "report_id": 1, "paginate": True}, "operation"),
         ({"path": "/api/reports"}, "path"),
         ({"path": "/v1/x", "method": "TRACE"}, "method"),
         ({"path": "/v1/x", "query": "a=b"}, "query"),
@@ -185,6 +195,39 @@ def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     with pytest.raises(PlatformInputError) as caught:
         PlatformApiOperator(task_id="call", **arguments)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"operation": "createFolder", "body": {"name": "{{ ds }}", "parentId": "{{ ds }}"}},
+        {"operation": "{{ ds }}"},
+        {"operation": "getReport", "ids": {"report_id": "{{ ds }}"}},
+        {"operation": "getReport", "report_id": "{{ ds }}"},
+    ],
+)
+def test_call_with_a_template_is_checked_when_it_is_rendered(arguments: dict[str, Any]) -> None:
+    PlatformApiOperator(task_id="call", **arguments)
+
+
+def test_operation_is_called_by_its_id(platform_sandbox: Sandbox) -> None:
+    body = {"name": "March", "parent_id": "11"}  # rendered
+    made = call(operation="createFolder", body=body)
+    assert (made["name"], made["parentId"]) == ("March", 11)
+    assert (
+        call(operation="updateFolder", folder_id=made["id"], body='{"name": "April"}')["name"]
+        == "April"
+    )
+    listed = call(operation="getFolders", query={"parent_id": 11}, paginate=True)
+    assert made["id"] in [folder["id"] for folder in listed]
+    assert call(operation="getReport", ids={"report_id": "101"})["id"] == 101
+    with pytest.raises(AirflowFailException, match="contains a credential"):
+        call(operation="deploymentToken")
+
+
+def test_ids_that_can_be_arguments_are_those_of_the_table() -> None:
+    known = {to_snake(name) for row in operations().values() for name in row.ids}
+    assert known - {"deployment_id", "task_id"} == api._IDS
 
 
 def test_call_in_another_deployment_is_sent_again() -> None:

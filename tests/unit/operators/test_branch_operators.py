@@ -18,7 +18,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
 )
-from airflow_provider_platform.client.management.data_model.branches import list_branches
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.branches import (
@@ -188,8 +187,8 @@ class TestOpen:
             control.open_branch(BROKEN)
         with pytest.raises(BuildFailedError):
             through(opening(branch_name=BROKEN, deferrable=deferrable), TaskTries())
-        [broken] = [one for one in PlatformHook().iterate(list_branches()) if one.name == BROKEN]
-        assert broken.is_staging_environment_enabled is before
+        [broken] = [one for one in PlatformHook().iterate("listBranches") if one["name"] == BROKEN]
+        assert broken["isStagingEnvironmentEnabled"] is before
 
     @both_modes
     def test_retry_after_a_switch_whose_answer_was_lost_knows_that_the_branch_was_closed(
@@ -415,8 +414,10 @@ class TestSync:
         task = syncing(branch_name="broken", open_branch=True, deferrable=deferrable)
         with pytest.raises(BuildFailedError):
             through(task, TaskTries())
-        [broken] = [one for one in PlatformHook().iterate(list_branches()) if one.name == "broken"]
-        assert broken.is_staging_environment_enabled is before
+        [broken] = [
+            one for one in PlatformHook().iterate("listBranches") if one["name"] == "broken"
+        ]
+        assert broken["isStagingEnvironmentEnabled"] is before
 
     @pytest.mark.parametrize("asked", [{"open_branch": True}, {"wait_for_completion": True}])
     def test_token_without_permission_for_syncs_is_not_mistaken_for_an_old_tenant(

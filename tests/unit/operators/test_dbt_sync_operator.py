@@ -22,7 +22,6 @@ from airflow_provider_platform.client.management.dbt_sync.run import wait
 from airflow_provider_platform.client.management.dbt_sync.start import start
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
     StartDbtSyncInput,
-    start_dbt_sync,
 )
 from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.client.polling.poll_until import PollLimits
@@ -299,7 +298,7 @@ def test_start_with_an_unreadable_response_is_not_repeated() -> None:
     program = start(1, StartDbtSyncInput.build(branch_name="b1"), ids_before=None, submitted_at=0.0)
     effect = next(program)
     assert isinstance(effect, Call)
-    assert effect.operation.operation_id == start_dbt_sync.operation_id
+    assert effect.operation.operation_id == "startDbtSync"
     with pytest.raises(PlatformOutcomeUnknownError):
         program.throw(PlatformProtocolError("the response does not have the documented shape"))
 

@@ -162,7 +162,7 @@ def test_run_that_begins_after_the_check_is_treated_like_a_running_one(
     control.set_breakpoint("before_answer", **LISTS)
     running = task(deliver(if_running=if_running, timeout=0.5), TaskTries())
     control.wait_for_breakpoint("before_answer")
-    PlatformHook().run(run_report_delivery(delivery_id=501))
+    PlatformHook().run(run_report_delivery(id=501))
     control.release()
     error = running.end()
     if if_running == "follow":
@@ -361,7 +361,7 @@ def resume(**arguments: Any) -> PlatformResumeDeliveryOperator:
 
 
 def is_paused() -> bool:
-    return PlatformHook().run(get_report_delivery(delivery_id=502)).is_paused
+    return PlatformHook().run(get_report_delivery(id=502)).is_paused
 
 
 def test_a_delivery_is_paused_and_resumed(control: SandboxControl) -> None:

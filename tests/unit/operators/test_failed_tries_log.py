@@ -118,15 +118,7 @@ def by_records(hook: PlatformSqlHook) -> None:
     hook.get_records(SQL)
 
 
-def on_a_loop(hook: PlatformSqlHook) -> None:
-    async def first_row() -> None:
-        async with PlatformHook() as asked, asked.arun_sql(SQL) as rows:
-            await anext(rows)
-
-    asyncio.run(first_row())
-
-
-@pytest.mark.parametrize("call", [by_rows, by_pages, by_records, on_a_loop])
+@pytest.mark.parametrize("call", [by_rows, by_pages, by_records])
 def test_failed_query_of_a_hook_logs_its_sql_once(
     platform_sandbox: Sandbox, capture: Capture, call: Callable[[PlatformSqlHook], None]
 ) -> None:

@@ -14,11 +14,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.management.data_model.branches import (
-    MergeToDefaultBranchRequest,
-    list_branches,
-    merge_to_default,
-)
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
@@ -54,14 +49,12 @@ def merged(control: SandboxControl) -> list[str]:
 
 def commits() -> dict[str, str | None]:
     """The commit of each branch."""
-    return {str(one.name): one.last_hash for one in PlatformHook().iterate(list_branches())}
+    return {one["name"]: one.get("lastHash") for one in PlatformHook().iterate("listBranches")}
 
 
-def merge_by_somebody_else(**options: Any) -> None:
-    body = MergeToDefaultBranchRequest.build(
-        branch_name=BRANCH, message="by hand", **{"delete_branch": False, **options}
-    )
-    PlatformHook().run(merge_to_default(body=body))
+def merge_by_somebody_else() -> None:
+    body = {"branchName": BRANCH, "message": "by hand", "removeBranchAfterMerge": False}
+    PlatformHook().call("mergeToDefaultBranch", body=body)
 
 
 @pytest.fixture(autouse=True)

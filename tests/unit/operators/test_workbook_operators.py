@@ -13,6 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
 )
+from airflow_provider_platform.client.management.workbooks.publish import publish
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.workbooks import (
@@ -25,6 +26,10 @@ from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
+
+
+def publish_by_hand(**body: Any) -> None:
+    PlatformHook().call("publishDashboard", workbook_id=301, body=body)
 
 
 def run(operator: type, tries: TaskTries | None = None, **arguments: Any) -> Any:
@@ -149,14 +154,14 @@ class TestPublish:
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "failed"
         with pytest.raises(DashboardReviewRequiredError):
-            PlatformHook().publish_workbook(301, config=config)
+            publish_by_hand(**({"config": config} if config else {}))
 
     @pytest.mark.parametrize("config", [None, {"title": "x", "widgets": []}])
     def test_on_review_required_skip_skips_the_task(
         self, config: Any, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
     ) -> None:
         require_review(platform_sandbox)
-        before = PlatformHook().get_workbook(301).published_dashboard
+        before = PlatformHook().call("getWorkbook", workbook_id=301)["publishedDashboard"]
         tries, skip = TaskTries(), {"config": config, "on_review_required": "skip"}
         with pytest.raises(AirflowSkipException) as caught:
             run(PlatformPublishWorkbookOperator, tries, **skip)
@@ -164,7 +169,7 @@ class TestPublish:
         assert "a person must publish the approved revision" in str(caught.value)
         assert "on_review_required='skip'" in str(caught.value)
         assert posts(platform_sandbox) == 1
-        assert PlatformHook().get_workbook(301).published_dashboard == before
+        assert PlatformHook().call("getWorkbook", workbook_id=301)["publishedDashboard"] == before
         # A clear after review was switched off publishes.
         platform_sandbox.control.clear_faults()
         assert run(PlatformPublishWorkbookOperator, tries, **skip)["workbookId"] == 301
@@ -188,7 +193,7 @@ class TestPublish:
     def test_hook_reports_a_missing_saved_draft(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
         with pytest.raises(PlatformInputError, match="workbook 301 has no saved draft"):
-            PlatformHook().publish_workbook(301)
+            PlatformHook().run(publish(301, {}))
 
     @pytest.mark.parametrize("workbook_id", [301, 303], ids=["again", "for the first time"])
     def test_lost_publication_is_recognized_by_the_version(
@@ -211,7 +216,7 @@ class TestPublish:
         with pytest.raises(PlatformServerError):
             run(PlatformPublishWorkbookOperator, tries)
         control.clear_faults()
-        PlatformHook().publish_workbook(301, config={"title": "A colleague's", "widgets": []})
+        publish_by_hand(config={"title": "A colleague's", "widgets": []})
         with pytest.raises(AirflowFailException, match="something else was published"):
             run(PlatformPublishWorkbookOperator, tries)
         assert tries.store[STORE_KEY]["phase"] == "lost"

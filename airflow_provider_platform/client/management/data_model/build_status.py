@@ -41,7 +41,6 @@ from airflow_provider_platform.client.formats.branch_errors import NO_SUCH_BRANC
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.data_model.branches import name_branch
 from airflow_provider_platform.client.management.deployments.deployments import (
-    BuildStatusQuery,
     BuildStatusResponse,
     get_build_status,
 )
@@ -105,7 +104,7 @@ class BuildWanted:
     def operation(self) -> Operation[BuildStatusResponse]:
         """The status call. It always names the branch: without a name the service answers for the
         credential's branch in dev mode, else for production."""
-        query = BuildStatusQuery.build(branch_name=self.branch_name)
+        query = {"branchName": self.branch_name}
         return get_build_status(deployment_id=self.deployment_id, query=query)
 
     def just_opened(self, now: float) -> bool:

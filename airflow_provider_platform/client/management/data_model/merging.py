@@ -50,9 +50,7 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import may_have_been_processed
 from airflow_provider_platform.client.management.data_model.branches import (
     BranchResponse,
-    MergeIntoParentBranchRequest,
     MergeResponse,
-    MergeToDefaultBranchRequest,
     list_branches,
     merge_to_default,
     merge_to_parent,
@@ -362,17 +360,19 @@ def _operation(merge: Merge, message: str, delete_branch: bool) -> Operation[Mer
     """Return the operation that sends the merge. It has every flag, because the service's documents
     do not say the defaults."""
     if merge.into == DEFAULT:
-        to_default = MergeToDefaultBranchRequest.build(
-            branch_name=merge.branch_name, message=message, delete_branch=delete_branch
-        )
+        to_default = {
+            "branchName": merge.branch_name,
+            "message": message,
+            "removeBranchAfterMerge": delete_branch,
+        }
         return merge_to_default(deployment_id=merge.deployment_id, body=to_default)
-    to_parent = MergeIntoParentBranchRequest.build(
-        branch_name=merge.branch_name,
-        message=message,
-        delete_branch=delete_branch,
-        squash_commits=False,
-        switch_to_parent_branch=False,
-    )
+    to_parent = {
+        "branchName": merge.branch_name,
+        "message": message,
+        "deleteBranch": delete_branch,
+        "squashCommits": False,
+        "switchToParentBranch": False,
+    }
     return merge_to_parent(deployment_id=merge.deployment_id, body=to_parent)
 
 

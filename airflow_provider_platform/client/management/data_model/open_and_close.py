@@ -29,17 +29,14 @@ from airflow_provider_platform.client.formats.branch_names import check_branch_n
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.data_model.branches import (
     BranchResponse,
-    RemoveBranchQuery,
-    SetBranchStagingEnvironmentRequest,
     list_branches,
     name_branch,
     remove_branch,
     set_branch_staging_environment,
 )
-from airflow_provider_platform.client.management.deployments.deployments import get_deployment
-from airflow_provider_platform.client.management.deployments.environments import (
+from airflow_provider_platform.client.management.deployments.deployments import (
     DeploymentEnvironment,
-    EnvironmentsQuery,
+    get_deployment,
     list_environments,
 )
 from airflow_provider_platform.client.management.missing_operations import (
@@ -80,7 +77,7 @@ def open_branch(
 
     Raises BranchNotWrittenError, BranchUnsupportedError, and the errors of requests.
     """
-    body = SetBranchStagingEnvironmentRequest.build(enabled=True, branch_name=branch_name)
+    body = {"branchName": branch_name, "enabled": True}
     operation = set_branch_staging_environment(deployment_id=deployment_id, body=body)
     try:
         answer = yield from call(operation, deadline=deadline)
@@ -98,7 +95,7 @@ def close_branch(deployment_id: int, branch_name: str) -> Program[str | None]:
     """Switch the staging environment of a branch off. Returns why there was nothing to switch off;
     None if the branch was closed. Raises the errors of requests, also for a wrong address and an
     unknown deployment, because the branch would stay open."""
-    body = SetBranchStagingEnvironmentRequest.build(enabled=False, branch_name=branch_name)
+    body = {"branchName": branch_name, "enabled": False}
     operation = set_branch_staging_environment(deployment_id=deployment_id, body=body)
     try:
         yield from call(operation)
@@ -125,9 +122,7 @@ def delete_branch(
                     f"commit {quote_service(commit)} may be deleted",
                     exists=True,
                 )
-        query = RemoveBranchQuery.build(
-            branch_name=branch_name, remove_on_upstream=remove_on_upstream
-        )
+        query = {"branchName": branch_name, "removeOnUpstream": remove_on_upstream}
         try:
             yield from call(remove_branch(deployment_id=deployment_id, query=query))
         except (PlatformAddressError, PlatformApiError) as error:
@@ -252,9 +247,7 @@ def _listed_address(
 ) -> Program[str | None]:
     """Return the address in the list of staging environments; None if the branch is not in the
     list, or if the tenant or the credential has no such list."""
-    operation = list_environments(
-        deployment_id=deployment_id, query=EnvironmentsQuery.build(type="staging")
-    )
+    operation = list_environments(deployment_id=deployment_id, query={"type": "staging"})
     try:
         environments = yield from all_rows(operation, deadline)
     except (PlatformAddressError, PlatformPermissionError):

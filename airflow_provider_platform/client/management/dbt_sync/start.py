@@ -33,7 +33,6 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
     RUNNING,
-    DbtSyncQuery,
     DbtSyncResponse,
     DbtSyncRun,
     StartDbtSyncInput,
@@ -45,7 +44,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
 from airflow_provider_platform.client.management.missing_operations import may_be_missing
 from airflow_provider_platform.client.management.shared.lost_start import find_lost_start
 from airflow_provider_platform.client.operations.models import Timestamp
-from airflow_provider_platform.client.operations.paging import PageQuery, PageWalk
+from airflow_provider_platform.client.operations.paging import PageWalk
 from airflow_provider_platform.client.operations.program import Clock, Program, Sleep, call
 from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE
 
@@ -115,7 +114,7 @@ def _read_newest(
 ) -> Program[_History]:
     """Return the first page, or all pages if the list begins with the oldest sync: the order of the
     history is not documented."""
-    query = DbtSyncQuery.build(first=HISTORY_PAGE)
+    query = {"first": HISTORY_PAGE}
     walk = PageWalk(list_dbt_syncs(deployment_id=deployment_id, query=query))
     runs: list[DbtSyncRun] = []
     left_out = 0
@@ -396,7 +395,7 @@ def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
     """Raise DbtSyncInputDroppedError if a sync with `output` `files` that was just completed has no
     files: then it wrote a branch. Other errors of the request are ignored."""
     files = list_dbt_sync_files(
-        deployment_id=deployment_id, sync_job_id=sync_job_id, query=PageQuery.build(first=1)
+        deployment_id=deployment_id, sync_job_id=sync_job_id, query={"first": 1}
     )
     try:
         yield from call(files)

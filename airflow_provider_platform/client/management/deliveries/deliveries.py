@@ -12,12 +12,10 @@ from typing import ClassVar
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
-    JsonObject,
-    QueryModel,
     ResponseModel,
     Timestamp,
 )
-from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.operation import typed
 from airflow_provider_platform.client.operations.paging import Page
 
 SINCE = "v0.17.0"
@@ -35,14 +33,7 @@ class ReportDelivery(ResponseModel):
 
     deciding: ClassVar[frozenset[str]] = frozenset({"last_success_at"})
 
-    id: int | str | None = None
-    name: str | None = None
     status: str | None = None
-    report_id: int | None = None
-    destination: JsonObject | None = None
-    write_mode: str | None = None
-    schedule: JsonObject | None = None
-    last_run_at: Timestamp | None = None
     last_success_at: Timestamp | None = None
 
     @property
@@ -50,15 +41,6 @@ class ReportDelivery(ResponseModel):
         """Return whether the service says that the schedule is paused. While a run of a paused
         delivery is going on, the service may say this instead."""
         return (self.words("status") or "").strip().lower() == "paused"
-
-
-class ReportDeliveriesQuery(QueryModel):
-    """Which deliveries: of a report, of an owner, to a spreadsheet, in a state."""
-
-    report_id: int | None = None
-    owner_user_id: int | None = None
-    spreadsheet: str | None = None
-    status: str | None = None
 
 
 class DeliveryRun(ResponseModel):
@@ -122,80 +104,13 @@ class StartedDelivery(EmptiableResponse):
         return self.run_id or self.id
 
 
-class ChangedDelivery(EmptiableResponse):
-    """What the service answers to a pause or a resumption: not described."""
-
-
-_DELIVERIES = "/v1/deployments/{deploymentId}/report-deliveries"
-_DELIVERY = _DELIVERIES + "/{id}"
 _LOOK = "OAuth scope report.read, and the role Admin, Developer or Explorer"
 _CHANGE = "OAuth scope report.write, and the role Admin, Developer or Explorer"
 
-
-@endpoint("GET", _DELIVERIES, operation_id="listReportDeliveries", permission=_LOOK)
-def list_report_deliveries(
-    *, deployment_id: DeploymentId = None, query: ReportDeliveriesQuery | None = None
-) -> Page[ReportDelivery]:
-    """The deliveries: an administrator sees all, others see their own.
-
-    Raises PlatformNotFoundError until the feature is activated for the account."""
-
-
-@endpoint("GET", _DELIVERY, operation_id="getReportDelivery", permission=_LOOK)
-def get_report_delivery(
-    *, delivery_id: int | str, deployment_id: DeploymentId = None
-) -> ReportDelivery:
-    """One delivery. Raises PlatformNotFoundError."""
-
-
-@endpoint(
-    "POST",
-    f"{_DELIVERY}/pause",
-    operation_id="pauseReportDelivery",
-    permission=_CHANGE,
-    repeatable=True,
-)
-def pause_report_delivery(
-    *, delivery_id: int | str, deployment_id: DeploymentId = None
-) -> ChangedDelivery:
-    """Pause the schedule of a delivery; a paused delivery can still be run now."""
-
-
-@endpoint(
-    "POST",
-    f"{_DELIVERY}/resume",
-    operation_id="resumeReportDelivery",
-    permission=_CHANGE,
-    repeatable=True,
-)
-def resume_report_delivery(
-    *, delivery_id: int | str, deployment_id: DeploymentId = None
-) -> ChangedDelivery:
-    """Resume the schedule of a delivery; runs that were missed are not made up for."""
-
-
-@endpoint("POST", f"{_DELIVERY}/runs", operation_id="runReportDelivery", permission=_CHANGE)
-def run_report_delivery(
-    *, delivery_id: int | str, deployment_id: DeploymentId = None
-) -> StartedDelivery:
-    """Run a delivery now, with the permissions and the Google account of its owner; returns the
-    run's id.
-
-    Every call starts a run, so it is never repeated when its outcome is unknown. Raises
-    PlatformConflictError while another run is going on."""
-
-
-@endpoint("GET", f"{_DELIVERY}/runs", operation_id="listReportDeliveryRuns", permission=_LOOK)
-def list_report_delivery_runs(
-    *, delivery_id: int | str, deployment_id: DeploymentId = None
-) -> Page[DeliveryRun]:
-    """The runs of a delivery, newest first."""
-
-
-@endpoint(
-    "GET", f"{_DELIVERY}/runs/{{runId}}", operation_id="getReportDeliveryRun", permission=_LOOK
-)
-def get_report_delivery_run(
-    *, delivery_id: int | str, run_id: str, deployment_id: DeploymentId = None
-) -> DeliveryRun:
-    """One run: `status` is `running` until it ends. Raises PlatformNotFoundError."""
+list_report_deliveries = typed("listReportDeliveries", Page[ReportDelivery], permission=_LOOK)
+get_report_delivery = typed("getReportDelivery", ReportDelivery, permission=_LOOK)
+pause_report_delivery = typed("pauseReportDelivery", EmptiableResponse, permission=_CHANGE)
+resume_report_delivery = typed("resumeReportDelivery", EmptiableResponse, permission=_CHANGE)
+run_report_delivery = typed("runReportDelivery", StartedDelivery, permission=_CHANGE)
+list_report_delivery_runs = typed("listReportDeliveryRuns", Page[DeliveryRun], permission=_LOOK)
+get_report_delivery_run = typed("getReportDeliveryRun", DeliveryRun, permission=_LOOK)

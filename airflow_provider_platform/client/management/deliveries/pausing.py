@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from airflow_provider_platform.client.errors import PlatformAddressError, PlatformApiError
 from airflow_provider_platform.client.management.deliveries.deliveries import (
-    ChangedDelivery,
     ReportDelivery,
     get_report_delivery,
     pause_report_delivery,
@@ -19,6 +18,7 @@ from airflow_provider_platform.client.management.deliveries.run import (
     Delivery,
     explain_missing_delivery,
 )
+from airflow_provider_platform.client.operations.models import EmptiableResponse
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Program, call
 
@@ -31,13 +31,13 @@ def read_delivery(deployment_id: int, delivery_id: int | str) -> Program[ReportD
     return (yield from _explained(delivery, get_report_delivery(**delivery.ids)))
 
 
-def pause_delivery(deployment_id: int, delivery_id: int | str) -> Program[ChangedDelivery]:
+def pause_delivery(deployment_id: int, delivery_id: int | str) -> Program[EmptiableResponse]:
     """Pause a delivery, and return what the service answers."""
     delivery = Delivery(deployment_id, delivery_id)
     return (yield from _explained(delivery, pause_report_delivery(**delivery.ids)))
 
 
-def resume_delivery(deployment_id: int, delivery_id: int | str) -> Program[ChangedDelivery]:
+def resume_delivery(deployment_id: int, delivery_id: int | str) -> Program[EmptiableResponse]:
     """Resume a delivery, and return what the service answers."""
     delivery = Delivery(deployment_id, delivery_id)
     return (yield from _explained(delivery, resume_report_delivery(**delivery.ids)))

@@ -137,7 +137,7 @@ class Delivery:
     @property
     def ids(self) -> dict[str, Any]:
         """The arguments that name the delivery in operations."""
-        return {"delivery_id": self.delivery_id, "deployment_id": self.deployment_id}
+        return {"id": self.delivery_id, "deployment_id": self.deployment_id}
 
     def read(self, *, once: bool = False, deadline: float | None = None) -> Program[ReportDelivery]:
         """Return the delivery."""

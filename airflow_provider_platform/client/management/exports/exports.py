@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from airflow_provider_platform.client.choices import ExportFormat, ExportLayout
 from airflow_provider_platform.client.management.account.user_attributes import UserAttributeInput
@@ -20,11 +20,10 @@ from airflow_provider_platform.client.management.shared.dashboard_filters import
 from airflow_provider_platform.client.operations.models import (
     InputModel,
     Number,
-    QueryModel,
     ResponseModel,
     Timestamp,
 )
-from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.operation import typed
 from airflow_provider_platform.client.operations.rules import Rule, exactly_one
 
 COMPLETED = "completed"
@@ -82,44 +81,10 @@ class DashboardExportStatusResponse(ResponseModel):
     progress: Number | None = None
 
 
-class DownloadQuery(QueryModel):
-    """The name of the file to send, without its extension."""
-
-    filename: str | None = Field(default=None, min_length=1)
-
-
-_EXPORTS = "/v1/deployments/{deploymentId}/dashboard-exports"
-_EXPORT = _EXPORTS + "/{jobId}"
-
-
-@endpoint(
-    "POST",
-    _EXPORTS,
-    operation_id="startExport",
+start_dashboard_export = typed(
+    "startExport",
+    DashboardExportJobResponse,
     permission="DownloadData, and WorkbookManage on the dashboard's workbook",
 )
-def start_dashboard_export(
-    *, body: StartDashboardExportInput, deployment_id: DeploymentId = None
-) -> DashboardExportJobResponse:
-    """Start rendering a published dashboard, exactly one of `dashboard_id` and
-    `dashboard_public_id`. Job and file are gone at `expires_at`, five minutes later.
-
-    Not repeated when its outcome is unknown. Raises PlatformPermissionError where downloads
-    are restricted, PlatformNotFoundError, PlatformRateLimitError."""
-
-
-@endpoint("GET", _EXPORT, operation_id="getExportStatus")
-def get_dashboard_export(
-    *, job_id: str, deployment_id: DeploymentId = None
-) -> DashboardExportStatusResponse:
-    """Where an export is: `pending`, `processing`, `completed` or `failed`.
-
-    Raises PlatformNotFoundError for a job that is gone or of another credential."""
-
-
-@endpoint("GET", f"{_EXPORT}/download", operation_id="downloadExport", binary=True)
-def download_dashboard_export(
-    *, job_id: str, deployment_id: DeploymentId = None, query: DownloadQuery | None = None
-) -> bytes:
-    """The file of a completed export. Raises PlatformConflictError while it is rendered,
-    PlatformUnprocessableError where that failed, PlatformNotFoundError where it is gone."""
+get_dashboard_export = typed("getExportStatus", DashboardExportStatusResponse)
+download_dashboard_export = typed("downloadExport", bytes)

@@ -9,7 +9,6 @@ from airflow_provider_platform.client.errors import PlatformInputError, Platform
 from airflow_provider_platform.client.management.notifications.notifications import (
     CreateNotificationInput,
     Notification,
-    NotificationsQuery,
     list_notifications,
 )
 from airflow_provider_platform.client.operations.paging import collect
@@ -46,9 +45,10 @@ def find_matching(
     """
     listing = list_notifications(
         deployment_id=deployment_id,
-        query=NotificationsQuery.build(
-            dashboard_id=body.dashboard_id, dashboard_public_id=body.dashboard_public_id
-        ),
+        query={
+            "dashboardId": body.dashboard_id,
+            "dashboardPublicId": body.dashboard_public_id,
+        },
     )
     listed = yield from collect(listing)
     dashboards = {row.dashboard_id for row in listed.items} - {None}

@@ -21,27 +21,15 @@ from airflow_provider_platform.client.management.notifications.schedule_parts im
 )
 from airflow_provider_platform.client.management.shared.dashboard_filters import (
     SETTINGS,
-    DashboardFilter,
     DashboardFilterInput,
-    DashboardMemberSwitcher,
     DashboardMemberSwitcherInput,
-    DashboardTimeGrain,
     DashboardTimeGrainInput,
     meaning,
 )
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
-from airflow_provider_platform.client.operations.operation import (
-    ADMINISTRATOR,
-    DeploymentId,
-    endpoint,
-)
-from airflow_provider_platform.client.operations.paging import Page, PageQuery
-from airflow_provider_platform.client.operations.rules import (
-    Rule,
-    at_most_one,
-    exactly_one,
-    together,
-)
+from airflow_provider_platform.client.operations.operation import typed
+from airflow_provider_platform.client.operations.paging import Page
+from airflow_provider_platform.client.operations.rules import Rule, exactly_one
 
 ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
 
@@ -60,17 +48,15 @@ class Notification(ResponseModel):
 
     id: int
     dashboard_id: int | None = None
-    deployment_id: int | None = None
     cron_expression: str | None = None
     timezone: str | None = None
     is_enabled: bool | None = None
     human_readable_schedule: str | None = None
     notification_enabled: bool | None = None
     notification_format: str | None = None
-    notification_ai_summary: bool | None = None
-    filters: list[DashboardFilter] | None = None
-    member_switchers: list[DashboardMemberSwitcher] | None = None
-    time_grains: list[DashboardTimeGrain] | None = None
+    filters: Any = None
+    member_switchers: Any = None
+    time_grains: Any = None
 
     @property
     def silence(self) -> str | None:
@@ -184,85 +170,7 @@ class CreateNotificationInput(NotificationInput):
         return " ".join(parts)
 
 
-class UpdateNotificationInput(NotificationInput):
-    """What to change in a schedule; what is left out stays. Filters, time grains and member
-    switchers replace the stored ones."""
-
-    is_enabled: bool | None = None
-
-
-class NotificationsQuery(PageQuery):
-    """Which schedules: of a dashboard, or with a recipient, who is a console user (id or e-mail
-    address) or an embed user (tenant and external id)."""
-
-    dashboard_id: int | None = Field(default=None, ge=1)
-    dashboard_public_id: str | None = None
-    recipient_user_id: int | None = Field(default=None, ge=1)
-    recipient_email: str | None = None
-    recipient_embed_tenant_name: str | None = None
-    recipient_external_id: str | None = None
-
-    rules: ClassVar[tuple[Rule, ...]] = (
-        (("dashboard_id", "dashboard_public_id"), at_most_one),
-        (("recipient_user_id", "recipient_email"), at_most_one),
-        (("recipient_embed_tenant_name", "recipient_external_id"), together),
-    )
-
-    @model_validator(mode="after")
-    def _one_recipient(self) -> Self:
-        of_console = (self.recipient_user_id, self.recipient_email) != (None, None)
-        if of_console and self.recipient_embed_tenant_name is not None:
-            raise ValueError("filter by a console user or by an embed user, not by both")
-        return self
-
-
-_NOTIFICATIONS = "/v1/deployments/{deploymentId}/notifications"
-_NOTIFICATION = _NOTIFICATIONS + "/{id}"
-
-
-@endpoint("GET", _NOTIFICATIONS, operation_id="getNotifications", permission=ADMINISTRATOR)
-def list_notifications(
-    *, deployment_id: DeploymentId = None, query: NotificationsQuery | None = None
-) -> Page[Notification]:
-    """Schedules, newest first: all, those of a dashboard, or those with a recipient.
-
-    Raises PlatformInputError for filters that exclude each other, PlatformPermissionError
-    where the credential is not an administrator's."""
-
-
-@endpoint("POST", _NOTIFICATIONS, operation_id="createNotification", permission=ADMINISTRATOR)
-def create_notification(
-    *, body: CreateNotificationInput, deployment_id: DeploymentId = None
-) -> Notification:
-    """Create a schedule without recipients, for exactly one of `dashboard_id` and
-    `dashboard_public_id`.
-
-    `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` goes
-    with CUSTOM, `timezone` is an IANA name (UTC when not given); `filters`, `time_grains` and
-    `member_switchers` are what the dashboard runs with, as objects or their models. Two equal
-    calls make two schedules: it is never repeated when its outcome is unknown. Raises
-    PlatformInputError, PlatformNotFoundError for an unknown dashboard,
-    PlatformPermissionError."""
-
-
-@endpoint("GET", _NOTIFICATION, operation_id="getNotification", permission=ADMINISTRATOR)
-def get_notification(
-    *, notification_id: int | str, deployment_id: DeploymentId = None
-) -> Notification:
-    """One schedule. Raises PlatformNotFoundError for an unknown id."""
-
-
-@endpoint("PUT", _NOTIFICATION, operation_id="updateNotification", permission=ADMINISTRATOR)
-def update_notification(
-    *,
-    notification_id: int | str,
-    deployment_id: DeploymentId = None,
-    body: UpdateNotificationInput | None = None,
-) -> Notification:
-    """Change the given parts of a schedule; filters, time grains and member switchers replace
-    the stored ones, recipients stay. Raises as `create_notification`."""
-
-
-@endpoint("DELETE", _NOTIFICATION, operation_id="deleteNotification", permission=ADMINISTRATOR)
-def delete_notification(*, notification_id: int | str, deployment_id: DeploymentId = None) -> None:
-    """Delete a schedule and its recipients."""
+list_notifications = typed("getNotifications", Page[Notification])
+get_notification = typed("getNotification", Notification)
+create_notification = typed("createNotification", Notification)
+update_notification = typed("updateNotification", Notification)

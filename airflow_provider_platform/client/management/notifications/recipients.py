@@ -17,12 +17,8 @@ from airflow_provider_platform.client.operations.models import (
     InputModel,
     ResponseModel,
 )
-from airflow_provider_platform.client.operations.operation import (
-    ADMINISTRATOR,
-    DeploymentId,
-    endpoint,
-)
-from airflow_provider_platform.client.operations.paging import Page, PageQuery, collect
+from airflow_provider_platform.client.operations.operation import typed
+from airflow_provider_platform.client.operations.paging import Page, collect
 from airflow_provider_platform.client.operations.program import Program, call
 
 BATCH = 1000
@@ -44,8 +40,6 @@ class NotificationRecipient(ResponseModel):
     embed_user_id: int | None = None
     embed_tenant_name: str | None = None
     external_id: str | None = None
-    channel_id: str | None = None
-    channel_name: str | None = None
 
 
 class NotificationRecipientInput(InputModel):
@@ -70,21 +64,6 @@ class NotificationRecipientInput(InputModel):
             raise ValueError("a USER needs exactly one of user_id and email")
         if self.type == "EMBED_USER" and None in (self.embed_tenant_name, self.external_id):
             raise ValueError("an EMBED_USER needs embed_tenant_name and external_id")
-        return self
-
-
-class RemoveNotificationRecipientInput(InputModel):
-    """A recipient to remove: `id` is the user's, the embed user's (with its tenant) or the
-    channel's."""
-
-    type: RecipientType
-    id: int | str
-    embed_tenant_name: str | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="after")
-    def _has_tenant(self) -> Self:
-        if self.type == "EMBED_USER" and self.embed_tenant_name is None:
-            raise ValueError("embed_tenant_name is needed with type EMBED_USER")
         return self
 
 
@@ -131,18 +110,6 @@ class RecipientToRemove(InputModel):
         )
 
 
-class AddNotificationRecipientsInput(InputModel):
-    """Recipients to add, in one request."""
-
-    recipients: list[NotificationRecipientInput] = Field(min_length=1, max_length=BATCH)
-
-
-class RemoveNotificationRecipientsInput(InputModel):
-    """Recipients to remove, in one request."""
-
-    recipients: list[RemoveNotificationRecipientInput] = Field(min_length=1, max_length=BATCH)
-
-
 class NotificationRecipientsMutationResponse(EmptiableResponse):
     """What adding recipients did."""
 
@@ -151,38 +118,9 @@ class NotificationRecipientsMutationResponse(EmptiableResponse):
     unchanged_recipients: list[NotificationRecipient] | None = None
 
 
-_RECIPIENTS = "/v1/deployments/{deploymentId}/notifications/{id}/recipients"
-
-
-@endpoint("GET", _RECIPIENTS, operation_id="getRecipients", permission=ADMINISTRATOR)
-def list_notification_recipients(
-    *,
-    notification_id: int | str,
-    deployment_id: DeploymentId = None,
-    query: PageQuery | None = None,
-) -> Page[NotificationRecipient]:
-    """Who gets a notification."""
-
-
-@endpoint("POST", _RECIPIENTS, operation_id="addRecipients", permission=ADMINISTRATOR)
-def add_notification_recipients(
-    *,
-    notification_id: int | str,
-    body: AddNotificationRecipientsInput,
-    deployment_id: DeploymentId = None,
-) -> NotificationRecipientsMutationResponse:
-    """Add up to 1000 recipients; adding somebody twice changes nothing. Returns who was created,
-    updated, unchanged. Raises PlatformBadRequestError where somebody has no e-mail address."""
-
-
-@endpoint("DELETE", _RECIPIENTS, operation_id="removeRecipients", permission=ADMINISTRATOR)
-def remove_notification_recipients(
-    *,
-    notification_id: int | str,
-    body: RemoveNotificationRecipientsInput,
-    deployment_id: DeploymentId = None,
-) -> None:
-    """Remove up to 1000 recipients; who is none already is fine."""
+list_notification_recipients = typed("getRecipients", Page[NotificationRecipient])
+add_notification_recipients = typed("addRecipients", NotificationRecipientsMutationResponse)
+remove_notification_recipients = typed("removeRecipients", type(None))
 
 
 class _Added(InputModel):
@@ -217,9 +155,9 @@ def add_recipients(
         created_recipients=[], updated_recipients=[], unchanged_recipients=[]
     )
     for start in range(0, len(checked), BATCH):
-        body = AddNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
+        batch = [recipient.to_json() for recipient in checked[start : start + BATCH]]
         operation = add_notification_recipients(
-            deployment_id=deployment_id, notification_id=notification_id, body=body
+            deployment_id=deployment_id, id=notification_id, body={"recipients": batch}
         )
         answer = yield from call(operation)
         for name in NotificationRecipientsMutationResponse.model_fields:
@@ -303,9 +241,7 @@ def set_recipients(
 
 
 def _listed(deployment_id: int, notification_id: int | str) -> Program[list[NotificationRecipient]]:
-    listing = list_notification_recipients(
-        deployment_id=deployment_id, notification_id=notification_id
-    )
+    listing = list_notification_recipients(deployment_id=deployment_id, id=notification_id)
     return (yield from collect(listing)).items
 
 
@@ -323,16 +259,14 @@ def _remove(
     recipients: Sequence[tuple[str | None, int | str | None, str | None]],
 ) -> Program[None]:
     """Remove recipients by type, id and tenant, in batches."""
-    fields = ("type", "id", "embed_tenant_name")
+    fields = ("type", "id", "embedTenantName")
     for start in range(0, len(recipients), BATCH):
-        body = RemoveNotificationRecipientsInput.build(
-            recipients=[
-                {name: value for name, value in zip(fields, one, strict=True) if value is not None}
-                for one in recipients[start : start + BATCH]
-            ]
-        )
+        batch = [
+            {name: value for name, value in zip(fields, one, strict=True) if value is not None}
+            for one in recipients[start : start + BATCH]
+        ]
         yield from call(
             remove_notification_recipients(
-                deployment_id=deployment_id, notification_id=notification_id, body=body
+                deployment_id=deployment_id, id=notification_id, body={"recipients": batch}
             )
         )

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
+from airflow_provider_platform.client.operations.models import InputModel
 
 FilterOperator = Literal[
     "equals",
@@ -47,17 +47,6 @@ SETTINGS = ("filters", "time_grains", "member_switchers")
 """The three kinds of settings, by the names of their arguments."""
 
 
-class DashboardFilter(ResponseModel):
-    """A filter that is applied."""
-
-    member: str
-    operator: str | None = None
-    value: Any = None
-    case_sensitive: Any = None
-    start_inclusive: Any = None
-    end_inclusive: Any = None
-
-
 class DashboardFilterInput(InputModel):
     """A filter to apply; `value` is `[start, end]` with `between`, and absent with the null and
     empty operators."""
@@ -80,25 +69,11 @@ class DashboardFilterInput(InputModel):
         return self
 
 
-class DashboardTimeGrain(ResponseModel):
-    """A time grain that is applied."""
-
-    member: str
-    grain: str
-
-
 class DashboardTimeGrainInput(InputModel):
     """The grain of a time member: `day`, `week`, `month` ..."""
 
     member: str = Field(pattern=_MEMBER)
     grain: str = Field(min_length=1)
-
-
-class DashboardMemberSwitcher(ResponseModel):
-    """A member switcher that is set."""
-
-    member: str
-    selected: str
 
 
 class DashboardMemberSwitcherInput(InputModel):

@@ -16,9 +16,8 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformUnprocessableError,
 )
-from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
 from airflow_provider_platform.client.management.workbooks.workbooks import (
-    PublishDashboardInput,
+    Dashboard,
     get_workbook,
     publish_workbook,
 )
@@ -29,19 +28,19 @@ _DRAFT = "dashboardDraft"
 
 
 def publish(
-    workbook_id: int | str, body: PublishDashboardInput, *, deployment_id: DeploymentId = None
+    workbook_id: int | str, body: dict[str, Any], *, deployment_id: DeploymentId = None
 ) -> Program[Dashboard]:
-    """Publish `body.config` or, without one, the workbook's saved draft.
+    """Publish the body's `config` or, without one, the workbook's saved draft.
 
     Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError for
     a dashboard that requires review, and what the service says otherwise.
     """
     ids: dict[str, Any] = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-    operation = publish_workbook(body=body, **ids)
+    operation = publish_workbook(body=body, rendered=True, **ids)
     try:
         return (yield from call(operation))
     except (PlatformBadRequestError, PlatformUnprocessableError) as error:
-        if body.config is not None or isinstance(error, DashboardReviewRequiredError):
+        if body.get("config") is not None or isinstance(error, DashboardReviewRequiredError):
             raise
         refusal = error
     # As plain JSON: the draft goes back to the service as it came.
@@ -57,6 +56,6 @@ def no_saved_draft(workbook_id: int | str) -> PlatformInputError:
     """The error for a workbook that has nothing to publish."""
     return PlatformInputError(
         f"Nothing was published: workbook {workbook_id} has no saved draft of a dashboard. Save a "
-        "draft in the workbook (or with update_workbook_dashboard), or give config.",
+        "draft in the workbook, or give config.",
         field="config",
     )

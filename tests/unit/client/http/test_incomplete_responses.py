@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -11,16 +10,16 @@ import pytest
 from pydantic import SecretStr
 
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
+from airflow_provider_platform.client.data_api.rows import SqlRows
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformProtocolError,
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.http.client import PlatformClient
 from airflow_provider_platform.client.management.exports.exports import download_dashboard_export
-from airflow_provider_platform.client.management.reports.reports import delete_report
+from airflow_provider_platform.client.operations.operation import operation
 from tests.unit.client.http.calls import GET, POST, Run, config_for, reading
 from tests.unit.client.http.http_server import (
     Answer,
@@ -33,14 +32,13 @@ from tests.unit.client.http.spoiled_tls import SpoilableTls
 from tests.unit.client.http.test_certificates import authority, bundle, certified
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable
     from pathlib import Path
 
     import trustme
 
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.http.events import Events
-    from tests.unit.client.http.http_server import Server
 
 __all__ = ["authority", "bundle"]
 
@@ -67,24 +65,11 @@ def read_rows(config: PlatformConfig) -> tuple[list[Any], SqlRows]:
         return list(rows), rows
 
 
-def read_rows_on_loop(config: PlatformConfig) -> tuple[list[Any], AsyncSqlRows]:
-    async def run() -> tuple[list[Any], AsyncSqlRows]:
-        async with AsyncPlatformClient(config) as client:
-
-            async def begin_on_loop() -> AsyncGenerator[Any]:
-                return client.events(program(client))
-
-            rows = AsyncSqlRows(begin_on_loop, why_cut=lambda _: None)
-            return [row async for row in rows], rows
-
-    return asyncio.run(run())
-
-
 def begin(client: PlatformClient) -> Events:
     return client.events(program(client))
 
 
-def program(client: PlatformClient | AsyncPlatformClient) -> Any:
+def program(client: PlatformClient) -> Any:
     query = SqlQuery.build(
         "SELECT n FROM t",
         deployment_id=None,
@@ -94,14 +79,10 @@ def program(client: PlatformClient | AsyncPlatformClient) -> Any:
     return run_sql(query, client.config, client.clock)
 
 
-@pytest.fixture(params=[read_rows, read_rows_on_loop], ids=["sync", "async"])
-def rows_of(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """The rows of a query of a server, by both clients."""
-
-    def rows(server: Server, **fields: Any) -> Any:
-        return request.param(config_for(server, data_api_url=server.url, **fields))
-
-    return rows
+@pytest.fixture
+def rows_of() -> Callable[..., Any]:
+    """The rows of a query of a server."""
+    return lambda server, **fields: read_rows(config_for(server, data_api_url=server.url, **fields))
 
 
 def open_ended(body: bytes, headers: bytes = b"") -> Answer:
@@ -245,17 +226,19 @@ def test_response_that_shows_no_end_may_be_cut(run: Run, body: bytes) -> None:
 
 def test_empty_response_needs_no_marked_end(run: Run) -> None:
     with serving(open_ended(b"")) as server:
-        assert run(config_for(server), delete_report(deployment_id=7, report_id=9)) is None
+        assert (
+            run(config_for(server), operation("deleteNotification", deployment_id=7, id=9)) is None
+        )
 
 
 def test_file_that_shows_no_end_is_an_error(run: Run) -> None:
-    operation = download_dashboard_export(deployment_id=7, job_id="j")
+    export = download_dashboard_export(deployment_id=7, job_id="j")
     file = b"%PDF-1.7 first page"
     with serving(open_ended(file), answer(body=file)) as server:
-        assert run(config_for(server), operation) == file
+        assert run(config_for(server), export) == file
     assert len(server.requests) == 2
     with serving(open_ended(file)) as server, pytest.raises(PlatformTransportError, match="be cut"):
-        run(config_for(server, max_attempts=1), operation)
+        run(config_for(server, max_attempts=1), export)
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "deflate"])

@@ -14,8 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.management.workbooks.workbooks import update_workbook
-from airflow_provider_platform.client.operations.operation import raw_operation
+from airflow_provider_platform.client.operations.operation import operation, raw_operation
 from tests.unit.client.http.calls import (
     GET,
     KEY,
@@ -98,7 +97,7 @@ def test_nan_and_infinity_are_refused_in_free_form_fields_too(run: Run) -> None:
             with pytest.raises(PlatformInputError, match="nothing was sent"):
                 run(
                     config_for(server),
-                    update_workbook(workbook_id=1, deployment_id=1, body=changed),
+                    operation("updateWorkbook", workbook_id=1, deployment_id=1, body=changed),
                 )
     assert server.requests == []
 

@@ -33,7 +33,11 @@ from airflow_provider_platform.client.http.responses import (
 )
 from airflow_provider_platform.client.http.retry import cannot_have_been_processed, is_transient
 from airflow_provider_platform.client.operations.models import ResponseModel
-from airflow_provider_platform.client.operations.operation import endpoint, raw_operation
+from airflow_provider_platform.client.operations.operation import (
+    operation,
+    raw_operation,
+    typed,
+)
 
 NOON = 1_800_000_000.0
 HTML = {"content-type": "text/html; charset=utf-8"}
@@ -45,27 +49,13 @@ class Report(ResponseModel):
     name: str | None = None
 
 
-@endpoint(
-    "GET",
-    "/v1/deployments/{deploymentId}/reports/{reportId}",
-    operation_id="getReport",
-    permission="ReportRead on the deployment",
+def delete_notification() -> Any:
+    return operation("deleteNotification", id=1)
+
+
+OPERATION = typed("getReport", Report, permission="ReportRead on the deployment")(
+    deployment_id=7, report_id=42
 )
-def get_report(*, deployment_id: int, report_id: int) -> Report:
-    """One report."""
-
-
-@endpoint("DELETE", "/v1/reports/{reportId}", operation_id="deleteReport")
-def delete_report(*, report_id: int) -> None:
-    """Delete a report."""
-
-
-@endpoint("GET", "/v1/x", operation_id="download", binary=True)
-def download() -> bytes:
-    """A file."""
-
-
-OPERATION = get_report(deployment_id=7, report_id=42)
 ANY = raw_operation("GET", "/v1/x")
 
 
@@ -90,7 +80,7 @@ def test_response_is_read_into_its_model() -> None:
 
 @pytest.mark.parametrize("status", [200, 202, 204])
 def test_empty_response_of_a_deletion_is_none(status: int) -> None:
-    assert read(status, b"", operation=delete_report(report_id=1)) is None
+    assert read(status, b"", operation=delete_notification()) is None
     assert read(status, b"", operation=ANY) is None
 
 
@@ -126,11 +116,11 @@ def test_response_of_another_shape_is_a_protocol_error(body: bytes) -> None:
     ],
 )
 def test_response_that_is_not_json_is_a_wrong_address(body: bytes, headers: dict[str, str]) -> None:
-    for operation in (OPERATION, delete_report(report_id=1)):
+    for called in (OPERATION, delete_notification()):
         with pytest.raises(
             PlatformAddressError, match=r"instead of JSON.*Check the address"
         ) as caught:
-            read(200, body, headers, operation)
+            read(200, body, headers, called)
         assert not caught.value.retryable
 
 
@@ -280,7 +270,7 @@ def test_error_object_under_status_200_is_an_error(body: bytes, fails: bool) -> 
 
 
 def test_binary_response_is_returned_as_bytes() -> None:
-    export = download()
+    export = operation("downloadExport", job_id="j")
     assert read(200, b"\x89PNG", {"content-type": "image/png"}, export) == b"\x89PNG"
     with pytest.raises(PlatformAddressError):
         read(200, b"<!doctype html>", HTML, export)

@@ -22,20 +22,11 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.http import responses
-from airflow_provider_platform.client.management.reports.placements import (
-    DisconnectReportFromWorkbookInput,
+from airflow_provider_platform.client.management.data_model.branches import (
+    MergeResponse,
 )
-from airflow_provider_platform.client.management.reports.reports import (
-    CreateReportInput,
-    Report,
-    disconnect_report,
-    list_reports,
-    upsert_report,
-)
-from airflow_provider_platform.client.management.workbooks.workbooks import (
-    CreateWorkbookInput,
-    upsert_workbook,
-)
+from airflow_provider_platform.client.management.reports.reports import list_reports
+from airflow_provider_platform.client.operations.operation import operation, typed
 from airflow_provider_platform.client.operations.program import Call
 from tests.unit.client.http.calls import DELETE, GET, KEY, POST, TOKEN, Run, config_for, reading
 from tests.unit.client.http.http_server import (
@@ -204,36 +195,33 @@ def test_too_long_response_is_a_protocol_error(run: Run, monkeypatch: pytest.Mon
 
 def test_repeated_delete_succeeds_if_its_first_response_was_lost(run: Run) -> None:
     """The second response says that nothing is left; no response has the deleted fields."""
-    operation = disconnect_report(
-        deployment_id=7,
-        report_id=9,
-        body=DisconnectReportFromWorkbookInput.build(external_workbook_id="w"),
+    body = {"externalWorkbookId": "w"}
+    forget = typed("disconnectReportFromWorkbook", MergeResponse)(
+        deployment_id=7, report_id=9, body=body
     )
     gone = answer(status=404, body=b'{"message": "gone"}')
     with serving(silent_end, gone) as server:
-        report = run(config_for(server), operation)
-    assert isinstance(report, Report)
+        report = run(config_for(server), forget)
+    assert isinstance(report, MergeResponse)
     assert report.to_json() == {}
     with serving(silent_end, gone) as server:
         assert run(config_for(server), DELETE) is None
     with serving(gone) as server, pytest.raises(PlatformNotFoundError):
-        run(config_for(server), operation)
+        run(config_for(server), forget)
 
 
 CHANGED = answer(status=409, body=b'{"message": "busy", "code": "upsert_branch_changed"}')
 
 
 def test_upsert_is_repeated_after_a_write_of_another_client(run: Run) -> None:
-    operation = upsert_report(
-        deployment_id=7, public_id="p", body=CreateReportInput.build(name="n")
-    )
+    upsert = operation("upsertReportByPublicId", deployment_id=7, public_id="p", body={"name": "n"})
     with serving(CHANGED, answer(body=b'{"id": 1}')) as server:
-        assert run(config_for(server), operation).id == 1
+        assert run(config_for(server), upsert) == {"id": 1}
     with (
         serving(CHANGED) as server,
         pytest.raises(PlatformTransientConflictError, match="busy") as caught,
     ):
-        run(config_for(server, max_attempts=1), operation)
+        run(config_for(server, max_attempts=1), upsert)
     assert caught.value.retryable
     assert caught.value.code == "upsert_branch_changed"
     again = from_payload(caught.value.to_payload())
@@ -243,12 +231,12 @@ def test_upsert_is_repeated_after_a_write_of_another_client(run: Run) -> None:
 
 def test_any_other_conflict_is_an_error_with_its_code(run: Run) -> None:
     said = b'{"message": "two of them", "code": "ambiguous_legacy_id"}'
-    operation = upsert_workbook(deployment_id=7, slug="s", body=CreateWorkbookInput.build(name="n"))
+    upsert = operation("upsertWorkbookBySlug", deployment_id=7, slug="s", body={"name": "n"})
     with (
         serving(answer(status=409, body=said)) as server,
         pytest.raises(PlatformConflictError, match=r"two of them \(code ambiguous_leg") as caught,
     ):
-        run(config_for(server), operation)
+        run(config_for(server), upsert)
     assert not caught.value.retryable
     assert caught.value.code == "ambiguous_legacy_id"
     assert len(server.requests) == 1
@@ -256,5 +244,5 @@ def test_any_other_conflict_is_an_error_with_its_code(run: Run) -> None:
         serving(answer(status=409, body=b"")) as server,
         pytest.raises(PlatformConflictError) as bare,
     ):
-        run(config_for(server), operation)
+        run(config_for(server), upsert)
     assert bare.value.code is None

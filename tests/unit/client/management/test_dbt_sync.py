@@ -9,7 +9,6 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
-    DbtSyncQuery,
     DbtSyncRun,
     StartDbtSyncInput,
     cancel_dbt_sync,
@@ -91,7 +90,6 @@ def test_a_start_without_an_id_breaks_the_contract() -> None:
         {"status": 5},
         {"status": {}},
         {"progress": "half"},
-        {"progress": {"percentComplete": 33.3}},
         {"error": {"message": "x"}},
         {"updatedAt": 5},
     ],
@@ -126,7 +124,6 @@ def test_unknown_status_is_accepted() -> None:
 
     assert status.status == "POLISHING"
     assert status.progress is not None
-    assert status.progress.percent_complete == 40
     assert status.to_json()["mood"] == "good"
 
 
@@ -135,29 +132,17 @@ def test_an_empty_result_is_not_ready(answer: Any) -> None:
     assert not get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(answer).is_ready
 
 
-def test_sync_result_has_the_described_fields() -> None:
-    result = get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(
-        {
-            "syncJobId": "j",
-            "generatedFiles": [{"path": "model/a.yml"}],
-            "manifestStats": {"models": 3, "sources": 1, "macros": 0},
-            "cubeCount": 3,
-            "completedAt": "2026-09-01T10:00:00Z",
-            "durationMs": 1200,
-        }
-    )
-
+def test_sync_result_is_ready_with_any_field() -> None:
+    result = get_dbt_sync_result(deployment_id=7, sync_job_id="j").read({"cubeCount": 3})
     assert result.is_ready
-    assert [file.path for file in result.generated_files or []] == ["model/a.yml"]
-    assert result.manifest_stats is not None
-    assert result.manifest_stats.models == 3
+    assert result.to_json() == {"cubeCount": 3}
 
 
 def test_repeated_cancellation_needs_no_response_body() -> None:
     operation = cancel_dbt_sync(deployment_id=7, sync_job_id="dbt/1")
 
     assert operation.path == "/v1/deployments/7/dbt-sync/dbt%2F1"
-    assert operation.read(None).message is None
+    assert operation.read(None).to_json() == {}
 
 
 def test_unknown_fields_of_a_history_entry_are_kept() -> None:
@@ -174,17 +159,4 @@ def test_unknown_fields_of_a_history_entry_are_kept() -> None:
     )
 
     assert run.status not in dbt_sync.TERMINAL_STATUSES
-    assert run.phases is not None
-    assert run.phases[0].outcome == "ok"
-
-
-def test_the_history_can_be_filtered() -> None:
-    query = DbtSyncQuery.build(status="CANCELLED", trigger="api", first=20)
-
-    assert list_dbt_syncs(deployment_id=7, query=query).query == {
-        "status": "CANCELLED",
-        "trigger": "api",
-        "first": 20,
-    }
-    with pytest.raises(PlatformInputError):
-        DbtSyncQuery.build(status="COMPILING_DBT")
+    assert run.to_json()["phases"][0]["outcome"] == "ok"

@@ -8,7 +8,6 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.exports.exports import (
-    DownloadQuery,
     StartDashboardExportInput,
     download_dashboard_export,
     get_dashboard_export,
@@ -66,9 +65,7 @@ def test_unknown_export_status_is_accepted() -> None:
 
 
 def test_a_download_is_binary() -> None:
-    operation = download_dashboard_export(
-        deployment_id=7, job_id="j", query=DownloadQuery.build(filename="sales")
-    )
+    operation = download_dashboard_export(deployment_id=7, job_id="j", query={"filename": "sales"})
 
     assert operation.binary
     assert operation.query == {"filename": "sales"}

@@ -23,7 +23,6 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.branch_names import check_branch_name
 from airflow_provider_platform.client.http.api_errors import management_error
 from airflow_provider_platform.client.management.data_model.branches import (
-    SetBranchStagingEnvironmentRequest,
     set_branch_staging_environment,
 )
 from airflow_provider_platform.client.management.data_model.open_and_close import (
@@ -116,7 +115,7 @@ class TestOpen:
             (
                 set_branch_staging_environment(
                     deployment_id=1,
-                    body=SetBranchStagingEnvironmentRequest.build(enabled=True, branch_name="b"),
+                    body={"enabled": True, "branchName": "b"},
                 ),
                 "SchemaUpdateDevBranches",
             ),

@@ -1,163 +1,34 @@
-"""Operations as data: paths, queries and bodies."""
+"""Calls as data: arguments checked against the table, paths, queries and bodies."""
 
 from __future__ import annotations
 
-import inspect
-import pydoc
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import SecretStr
+from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.management.deployments.deployments import list_deployments
-from airflow_provider_platform.client.management.notifications.notifications import (
-    create_notification,
-)
-from airflow_provider_platform.client.management.reports.reports import list_reports
-from airflow_provider_platform.client.management.workbooks.workbooks import update_workbook
-from airflow_provider_platform.client.operations.models import (
-    NEVER_NULL,
-    InputModel,
-    KnownId,
-    ResponseModel,
-)
+from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.operation import (
-    DeploymentId,
-    endpoint,
+    operation,
+    prepared,
     raw_operation,
+    typed,
 )
-from airflow_provider_platform.client.operations.paging import Page, PageQuery
 from airflow_provider_platform.client.operations.paths import check_path, fill_path
+from airflow_provider_platform.client.table.table import operations, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MANAGEMENT = "https://acme.example.com/api"
-DAILY: dict[str, Any] = {"schedule_type": "DAILY"}
-
-
-class Start(InputModel):
-    branch_name: str | None = Field(default=None, min_length=1)
-
-
-class Syncs(PageQuery):
-    newest_first: bool | None = None
-
-    @property
-    def cursor_allowed(self) -> bool:
-        return not self.newest_first
-
-
-class Started(ResponseModel):
-    sync_job_id: str
-
-
-_SYNCS = "/v1/deployments/{deploymentId}/dbt-sync"
-
-
-@endpoint("POST", _SYNCS, operation_id="startSync")
-def start_sync(*, deployment_id: DeploymentId = None, body: Start | None = None) -> Started:
-    """Start a sync."""
-
-
-@endpoint("GET", _SYNCS, operation_id="listSyncs")
-def list_syncs(*, deployment_id: DeploymentId = None, query: Syncs | None = None) -> Page[Started]:
-    """All syncs."""
-
-
-@endpoint("GET", _SYNCS + "/{id}", operation_id="getSync")
-def get_sync(*, sync_id: int | str, deployment_id: DeploymentId = None) -> Started:
-    """One sync; the service calls its id just `id`."""
-
-
-@endpoint("DELETE", "/v1/syncs", operation_id="deleteSyncs")
-def delete_syncs() -> None:
-    """Delete what there is."""
-
-
-def test_declared_operation_gives_path_body_and_response() -> None:
-    operation = start_sync(deployment_id=7, body=Start(branch_name="nightly"))
-    assert operation.url(MANAGEMENT) == f"{MANAGEMENT}/v1/deployments/7/dbt-sync"
-    assert operation.body == {"branchName": "nightly"}
-    assert operation.query == {}
-    assert str(operation) == "start sync (deployment 7): POST /v1/deployments/7/dbt-sync"
-    assert operation.read({"syncJobId": "a"}).sync_job_id == "a"
-    assert start_sync.path_parameters == ["deploymentId"]
-
-
-def test_declaration_exposes_its_models_and_name() -> None:
-    assert (start_sync.body, start_sync.query, start_sync.answer) == (Start, None, Started)
-    assert (list_syncs.body, list_syncs.query) == (None, Syncs)
-    assert list_syncs.answer == Page[Started]
-    assert delete_syncs.answer is type(None)
-    assert (start_sync.name, start_sync.description) == ("start_sync", "start sync")
-
-
-def test_an_operation_with_a_body_always_sends_one() -> None:
-    assert delete_syncs().body is None
-    assert start_sync(deployment_id=7).body == {}
-    assert start_sync(deployment_id=7, body=Start()).body == {}
-
-
-def test_a_body_is_checked_when_it_is_made() -> None:
-    with pytest.raises(PlatformInputError, match="branch_name: must not be empty"):
-        Start(branch_name="")
-    with pytest.raises(PlatformInputError, match="branch: is not a known field"):
-        Start(branch="x")  # type: ignore[call-arg]
-
-
-def test_deployment_id_defaults_to_that_of_the_configuration() -> None:
-    operation = get_sync(sync_id=5)
-    assert str(operation) == ("get sync (sync 5): GET /v1/deployments/…/dbt-sync/5")
-
-    resolved = operation.in_deployment(lambda: 8)
-
-    assert str(resolved) == "get sync (deployment 8, sync 5): GET /v1/deployments/8/dbt-sync/5"
-    assert (
-        get_sync(sync_id=5, deployment_id="9")
-        .in_deployment(lambda: 8)
-        .path.startswith("/v1/deployments/9/")
-    )
-    assert delete_syncs().in_deployment(lambda: 8) == delete_syncs()
-
-
-@pytest.mark.parametrize("given", ["x", "-1", 0, True, "7.0", "٣"])
-def test_deployment_id_must_be_a_positive_integer(given: Any) -> None:
-    with pytest.raises(PlatformInputError, match="positive whole number") as caught:
-        get_sync(sync_id=5, deployment_id=given)
-    assert caught.value.field == "deployment_id"
-
-
-def test_query_model_decides_how_a_list_is_paged() -> None:
-    assert list_syncs().paging == {"first", "after"}
-    assert list_syncs(query=Syncs(newest_first=True)).paging == set()
-    assert start_sync().paging == set()
-
-
-@pytest.mark.parametrize(
-    ("method", "repeatable"),
-    [("GET", True), ("PUT", True), ("DELETE", True), ("POST", False), ("PATCH", False)],
-)
-def test_repeatability_follows_from_the_method(method: Any, repeatable: bool) -> None:
-    def declaration() -> None:
-        """Nothing."""
-
-    assert endpoint(method, "/v1/x", operation_id="x")(declaration)().repeatable is repeatable
-    assert endpoint(method, "/v1/x", operation_id="x", repeatable=True)(declaration)().repeatable
-    assert raw_operation(method.lower(), "/v1/x").repeatable is repeatable
-    assert raw_operation(method, "/v1/x").method == method
-
-
-@pytest.mark.parametrize("value", [None, "", "  ", ".", ".."])
-def test_path_parameters_name_one_resource(value: Any) -> None:
-    with pytest.raises(PlatformInputError, match="Nothing was sent: sync_id of get_sync") as caught:
-        get_sync(sync_id=value, deployment_id=7)
-    assert caught.value.field == "sync_id"
+IDS = sorted(operations())
+SECRET = "hunter2 hunter2"
 
 
 def refused(call: Callable[[], Any], *words: str) -> PlatformInputError:
@@ -169,158 +40,269 @@ def refused(call: Callable[[], Any], *words: str) -> PlatformInputError:
     return caught.value
 
 
-def test_parameters_are_given_by_their_names() -> None:
-    undeclared: Any = get_sync
-    refused(lambda: undeclared(7), "by name", "Write get_sync(sync_id=…)")
-    refused(lambda: undeclared(deployment_id=7), "needs sync_id", "Write get_sync(sync_id=…)")
-    refused(
-        lambda: undeclared(sync_ids=7), "no argument sync_ids (did you mean sync_id?)", "sync_id=…"
+def sample(schema: dict[str, Any]) -> Any:
+    """The smallest value that a schema allows."""
+    schema = resolved(schema)
+    if "anyOf" in schema:
+        return sample(schema["anyOf"][0])
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type", "object")
+    kind = kind if isinstance(kind, str) else kind[0]
+    if kind == "object":
+        fields = schema.get("properties", {})
+        return {name: sample(fields[name]) for name in schema.get("required", ())}
+    if kind == "array":
+        return [sample(schema["items"])] * schema.get("minItems", 0)
+    if kind == "string":
+        texts = {"url": "https://a.example", "json": "{}", "email": "a@b", "timezone": "UTC"}
+        if schema.get("pattern") == "^[0-9a-f]{32}$":
+            return "0" * 32
+        return texts.get(schema.get("format", ""), "a.b")
+    return {"boolean": True}.get(kind, schema.get("minimum", 1))
+
+
+def ids_of(name: str) -> dict[str, Any]:
+    """An id for each parameter of the operation's path."""
+    row = operations()[name]
+    return {to_snake(one): "a/b c" if one in row.texts else 7 for one in row.ids}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_every_operation_makes_its_request(name: str) -> None:
+    row = operations()[name]
+    query, body = sample(row.query), sample(row.body) if row.body is not None else None
+    known = {one: 7 for one in ("deploymentId", "workbookId") if one in (body or {})}
+    body = body if body is None else body | known
+    call = operation(name, query=query, body=body, **ids_of(name))
+    path = row.path
+    for one in row.ids:
+        path = path.replace(f"{{{one}}}", quote("a/b c", safe="") if one in row.texts else "7")
+    call = call.in_deployment(lambda: 7)
+    assert call.method == row.method
+    assert call.url(MANAGEMENT) == f"https://acme.example.com{path}"
+    assert call.query == query
+    assert call.body == body
+    repeatable = row.method in ("GET", "PUT", "DELETE") or name in (
+        "pauseReportDelivery",
+        "resumeReportDelivery",
     )
+    assert call.repeatable is repeatable
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_missing_unknown_and_wrong_arguments_of_every_operation_are_refused(name: str) -> None:
+    row = operations()[name]
+    ids = ids_of(name)
+    for one in ids.keys() - {"deployment_id"}:
+        rest = {other: value for other, value in ids.items() if other != one}
+        error = refused(lambda rest=rest: operation(name, **rest), f"needs {one}", "Write call(")
+        assert error.field == one
+        for wrong in ("..", " ", None, True, [7], 7.0):
+            values: dict[str, Any] = {**rest, one: wrong}
+            refused(lambda values=values: operation(name, **values), f"{one} of {name} must be")
+    error = refused(lambda: operation(name, **ids, colour=1), "has no argument colour")
+    assert error.field == "colour"
     error = refused(
-        lambda: undeclared(sync_id=7, report_id=1), "no argument report_id", "Write get_sync("
+        lambda: operation(name, query={"colour": SECRET}, **ids), "colour is not a known field"
     )
-    assert error.field == "report_id"
+    assert SECRET not in str(error)
+    if row.body is None:
+        assert (
+            refused(
+                lambda: operation(name, query=sample(row.query), body={}, **ids), "takes no body"
+            ).field
+            == "body"
+        )
 
 
-def test_field_in_place_of_its_model_is_refused() -> None:
-    flat: Any = start_sync
-    refused(lambda: flat(branch_name="x"), "Write start_sync(body=Start(branch_name=…))")
-    flat = list_syncs
-    refused(lambda: flat(newestFirst=True), "Write list_syncs(query=Syncs(newest_first=…))")
-
-
-@pytest.mark.parametrize("value", [True, False, 3.5, 3.0, b"7", object(), [7], Started])
-def test_id_must_be_an_integer_or_a_string(value: Any) -> None:
-    error = refused(lambda: get_sync(sync_id=value), "sync_id of get_sync must be a whole number")
-    assert error.field == "sync_id"
+def test_unknown_operation_is_refused_with_one_like_it() -> None:
+    error = refused(lambda: operation("createFoldr"), "no operation createFoldr", "createFolder?")
+    assert error.field == "operation"
 
 
 @pytest.mark.parametrize(
-    ("call", "field"),
+    ("name", "arguments", "message", "field"),
     [
-        (lambda: list_deployments(query={"first": True}), "first"),
-        (lambda: list_deployments(query={"offset": False}), "offset"),
-        (lambda: list_reports(query={"folder_id": True}), "folder_id"),
-        (lambda: create_notification(body=DAILY | {"dashboard_id": True}), "dashboard_id"),
-        (lambda: create_notification(body=DAILY | {"dashboardId": 5, "hour": True}), "hour"),
+        ("getReport", {"reprot_id": 1}, "no argument reprot_id (did you mean report_id?)", None),
+        ("getReports", {"search": "x"}, 'in its query. Write query={"search": …}', "search"),
+        ("createFolder", {"parent_id": 1}, 'in its body. Write body={"parentId": …}', None),
+        ("createFolder", {}, "body of createFolder: name is required", "name"),
+        (
+            "createFolder",
+            {"body": {"nam": SECRET, "name": "a"}},
+            "nam is not a known field (did you mean name?)",
+            "nam",
+        ),
+        (
+            "createFolder",
+            {"body": {"name": "a", "parent_id": SECRET}},
+            "parentId must be an integer",
+            "parentId",
+        ),
+        ("createFolder", {"body": SECRET}, "the body must be an object", None),
+        (
+            "getReports",
+            {"query": {"sort_by": SECRET}},
+            "sortBy must be one of: name, createdAt, updatedAt, lastViewedAt",
+            "sortBy",
+        ),
+        ("getReports", {"query": {"folder_id": True}}, "folderId must be an integer", "folderId"),
+        ("getReports", {"query": SECRET}, "query of getReports must be a dict", "query"),
+        (
+            "createNotification",
+            {"body": {"scheduleType": "DAILY", "filters": [{"membr": SECRET}]}},
+            "filters[0].membr is not a known field (did you mean member?)",
+            "filters[0].member",
+        ),
     ],
 )
-def test_boolean_is_not_accepted_as_a_number(call: Callable[[], Any], field: str) -> None:
-    error = refused(call, f"{field}: must be a number, not true or false")
-    assert error.field == field
+def test_error_names_the_field_and_the_rule_and_never_the_value(
+    name: str, arguments: dict[str, Any], message: str, field: str | None
+) -> None:
+    error = refused(lambda: operation(name, deployment_id=7, **arguments), message)
+    assert SECRET not in str(error)
+    assert field is None or error.field == field
 
 
-def test_boolean_stays_a_boolean_in_a_body() -> None:
-    enabled = create_notification(body=DAILY | {"dashboard_id": 5, "notification_enabled": True})
-    assert enabled.body["notificationEnabled"] is True
-    shown = [{"member": "orders.paid", "operator": "equals", "value": [True, False]}]
-    filtered = create_notification(body=DAILY | {"dashboard_id": 5, "filters": shown})
-    assert filtered.body["filters"][0]["value"] == [True, False]
+def test_names_in_snake_case_become_those_of_the_service_at_every_depth() -> None:
+    body = {
+        "schedule_type": "DAILY",
+        "dashboard_id": 3,
+        "filters": ({"member": "o.s", "operator": "equals", "case_sensitive": True, "value": "a"},),
+    }
+    assert operation("createNotification", body=MappingProxyType(body)).body == {
+        "scheduleType": "DAILY",
+        "dashboardId": 3,
+        "filters": [{"member": "o.s", "operator": "equals", "caseSensitive": True, "value": "a"}],
+    }
+    free = {"tenant_id": 5, "nested_name": {"some_key": None}}
+    meta = operation("updateWorkbook", workbook_id=1, body={"meta": free})
+    assert meta.body == {"meta": free}
 
 
-def test_body_with_a_value_that_json_cannot_represent_is_refused() -> None:
-    refused(
-        lambda: update_workbook(workbook_id=1, body={"meta": {"owner": object()}}),
-        "Nothing was sent: a field of UpdateWorkbookInput cannot be written as JSON",
+def test_strings_stay_strings_unless_a_template_rendered_them() -> None:
+    refused(lambda: operation("createFolder", body={"name": "a", "parentId": "3"}), "an integer")
+    call = operation("createFolder", body={"name": 5, "parentId": "3"}, rendered=True)
+    assert call.body == {"name": "5", "parentId": 3}
+    body = {"scheduleType": "DAILY", "notificationEnabled": "False"}
+    assert (
+        operation("createNotification", body=body, rendered=True).body["notificationEnabled"]
+        is False
     )
+    refused(
+        lambda: operation("createFolder", body={"name": "a", "parentId": "x"}, rendered=True),
+        "parentId must be an integer",
+    )
+
+
+def test_none_is_absent_in_a_query_and_null_in_a_body() -> None:
+    assert operation("getFolders", query={"parent_id": None, "first": 2}).query == {"first": 2}
+    moved = operation("updateWorkbook", workbook_id=1, body={"folder_id": None})
+    assert moved.body == {"folderId": None}
+    refused(lambda: operation("createFolder", body={"name": None}), "name must be a string")
+
+
+def test_operation_with_a_body_always_sends_one() -> None:
+    assert operation("duplicateWorkbook", workbook_id=1).body == {}
+    assert operation("getReport", report_id=1).body is None
+
+
+def test_secret_of_an_answer_can_be_sent_again() -> None:
+    session = SecretStr("0123456789abcdef0123456789abcdef")
+    call = operation("postTokenBySessionId", body={"session_id": session})
+    assert call.body == {"sessionId": session.get_secret_value()}
+    assert call.secrets == (session.get_secret_value(),)
+    assert session.get_secret_value() not in repr(call)
+
+
+def test_deployment_id_defaults_to_that_of_the_configuration() -> None:
+    call = operation("getReport", report_id=5)
+    assert str(call) == "get report (report 5): GET /v1/deployments/…/reports/5"
+    found = call.in_deployment(lambda: 8)
+    assert str(found) == "get report (deployment 8, report 5): GET /v1/deployments/8/reports/5"
+    given = operation("getReport", report_id=5, deployment_id="9").in_deployment(lambda: 8)
+    assert given.path == "/v1/deployments/9/reports/5"
+    anywhere = operation("getAppConfig")
+    assert anywhere.in_deployment(lambda: 8) == anywhere
+
+
+@pytest.mark.parametrize("given", ["x", "-1", 0, True, "7.0", "٣"])
+def test_deployment_id_must_be_a_positive_integer(given: Any) -> None:
+    with pytest.raises(PlatformInputError, match="positive whole number") as caught:
+        operation("getReport", report_id=5, deployment_id=given)
+    assert caught.value.field == "deployment_id"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("getNotification", "get notification (deployment 7, notification 5)"),
+        ("getReportDelivery", "get report delivery (deployment 7, delivery 5)"),
+    ],
+)
+def test_error_calls_a_plain_id_by_its_resource(name: str, words: str) -> None:
+    assert str(operation(name, deployment_id=7, id=5)).startswith(words)
+
+
+def test_ids_of_the_path_and_the_connection_are_not_asked_for_twice() -> None:
+    publish = operation("publishDashboard", workbook_id="5", body={"title": "t"})
+    assert publish.body == {"workbookId": 5, "title": "t"}
+    session = operation("generateSession", body={"external_id": "u"})
+    assert session.in_deployment(lambda: 8).body == {"deploymentId": 8, "externalId": "u"}
+    named = operation("generateSession", deployment_id=9, body={"externalId": "u"})
+    assert named.in_deployment(lambda: 8).body == {"deploymentId": 9, "externalId": "u"}
+    refused(
+        lambda: operation("publishDashboard", workbook_id=5, body={"workbookId": 6}),
+        "two values of workbookId",
+    )
+
+
+def test_answer_is_json_with_its_credentials_hidden() -> None:
+    call = operation("deploymentToken", deployment_id=7)
+    answer = call.read({"cubeApiToken": SECRET, "more": [1]})
+    assert answer == {"cubeApiToken": SecretStr(SECRET), "more": [1]}
+    assert SECRET not in str(answer)
+    assert operation("listUserOAuthTokens").read([{"id": 1}]) == [{"id": 1}]
+    assert operation("deleteNotification", id=1).read(None) is None
+    assert operation("downloadExport", job_id="j").binary
+
+
+def test_typed_answer_is_its_model() -> None:
+    class Named(ResponseModel):
+        name: str
+
+    call = typed("getReport", Named, permission="ReportRead here")(report_id=1)
+    assert call.read({"name": "n"}).name == "n"
+    assert call.permission == "ReportRead here"
+    assert operation("getReport", report_id=1).permission == "ReportRead"
+
+
+@pytest.mark.parametrize(
+    ("method", "repeatable"),
+    [("GET", True), ("PUT", True), ("DELETE", True), ("POST", False), ("PATCH", False)],
+)
+def test_repeatability_of_a_raw_call_follows_from_the_method(method: str, repeatable: bool) -> None:
+    assert raw_operation(method.lower(), "/v1/x").repeatable is repeatable
+    assert raw_operation(method, "/v1/x").method == method
+
+
+def test_method_and_path_are_called_with_their_ids() -> None:
+    call = prepared("patch /v1/x/{widgetId}/{name}", widget_id=5, name="a/b", body=[1])
+    assert (call.method, call.path, call.body) == ("PATCH", "/v1/x/5/a%2Fb", [1])
+    open_deployment = prepared("GET /v1/deployments/{deploymentId}/x")
+    assert open_deployment.in_deployment(lambda: 8).path == "/v1/deployments/8/x"
+    given = prepared("GET /v1/deployments/{deploymentId}/x", deployment_id=9)
+    assert given.path == "/v1/deployments/9/x"
+    refused(lambda: prepared("GET /v1/x", widget_id=5), "widget_id is not in the path")
+    refused(lambda: prepared("GET /v1/{id}", id=".."), "must be given")
+    refused(lambda: prepared("FETCH /v1/x"), "no operation FETCH /v1/x")
 
 
 @pytest.mark.parametrize("path", [None, 5, b"/v1/x"])
 def test_raw_path_that_is_not_a_string_is_refused(path: Any) -> None:
     error = refused(lambda: raw_operation("GET", path), "path must be text, not of type")
     assert error.field == "path"
-
-
-def test_resource_in_place_of_its_id_is_refused() -> None:
-    given: Any = Started.model_validate({"syncJobId": "a", "id": 7})
-    refused(lambda: get_sync(sync_id=given), "give the id of the object, not the object")
-
-
-def test_integer_of_another_library_is_accepted_as_an_id() -> None:
-    class Int64:
-        def __index__(self) -> int:
-            return 7
-
-    given: Any = Int64()
-    assert get_sync(sync_id=given, deployment_id=1).path.endswith("/7")
-
-
-def test_dict_body_and_query_are_converted_to_their_models() -> None:
-    for body in ({"branch_name": "x"}, {"branchName": "x"}, MappingProxyType({"branch_name": "x"})):
-        given: Any = body
-        assert start_sync(body=given).body == {"branchName": "x"}
-    given = {"newest_first": True, "first": None}
-    operation = list_syncs(query=given)
-    assert operation.query == {"newestFirst": True}
-    assert operation.paging == set()
-    given = {"branch": "x"}
-    assert refused(lambda: start_sync(body=given), "branch: is not a known field").field == "branch"
-
-
-@pytest.mark.parametrize("value", [Syncs(), Start, "x", [], 7, Started.model_construct()])
-def test_wrong_model_is_refused_when_the_operation_is_called(value: Any) -> None:
-    error = refused(lambda: start_sync(body=value), "must be Start(…) or a dict of its fields")
-    assert error.field == "body"
-    wrong: Any = Start()
-    refused(lambda: list_syncs(query=wrong), "query of list_syncs must be Syncs(…)")
-
-
-class Publish(InputModel):
-    sync_id: KnownId = None
-    deployment_id: KnownId = None
-    note: Annotated[str | None, NEVER_NULL] = None
-    title: str | None = None
-
-
-@endpoint("POST", "/v1/syncs/{syncId}/publish", operation_id="publishSync")
-def publish_sync(*, sync_id: int | str, body: Publish) -> None:
-    """Publish a sync; the service wants both ids in the body."""
-
-
-def test_required_body_must_be_given() -> None:
-    @endpoint("POST", "/v1/x", operation_id="x")
-    def create_x(*, body: Start) -> None:
-        """Create an x."""
-
-    missing: Any = create_x
-    for call in (missing, lambda: missing(body=None)):
-        assert refused(call, "Write create_x(body=Start(…))").field == "body"
-
-
-def test_ids_of_the_path_and_the_connection_are_not_asked_for_twice() -> None:
-    operation = publish_sync(sync_id="5", body=Publish(title="t"))
-    assert operation.body == {"syncId": 5, "title": "t"}
-    resolved = operation.in_deployment(lambda: 8)
-    assert resolved.body == {"syncId": 5, "deploymentId": 8, "title": "t"}
-    assert resolved.in_deployment(lambda: 9) == resolved
-
-    given = publish_sync(sync_id=5, body=Publish(sync_id=5, deployment_id=7))
-    assert given.body == given.in_deployment(lambda: 8).body == {"syncId": 5, "deploymentId": 7}
-
-
-def test_two_values_of_one_id_are_refused() -> None:
-    refused(lambda: publish_sync(sync_id=5, body=Publish(sync_id=6)), "two values of sync_id")
-
-
-def test_none_is_sent_as_null_if_the_service_accepts_null() -> None:
-    assert Publish(title=None, note=None).to_json() == {"title": None}
-    assert Start(branch_name=None).to_json() == {"branchName": None}
-    assert start_sync(body=Start(branch_name=None)).body == {"branchName": None}
-    assert Start.build(branch_name=None).to_json() == Start().to_json() == {}
-    assert list_syncs(query=Syncs(first=None, newest_first=None)).query == {}
-
-
-def test_declaration_shows_in_help_and_signature() -> None:
-    assert (start_sync.__name__, start_sync.__doc__) == ("start_sync", "Start a sync.")
-    assert (start_sync.__module__, start_sync.__qualname__) == (__name__, "start_sync")
-    assert inspect.signature(start_sync) == inspect.signature(start_sync.declaration)
-    assert get_type_hints(start_sync)["body"] == Start | None
-    shown = pydoc.render_doc(start_sync, renderer=pydoc.plaintext)
-    assert "start_sync(*, deployment_id:" in shown
-    assert "Start a sync." in shown
-    assert "declaration" not in shown
-    shown = pydoc.render_doc(list_reports, renderer=pydoc.plaintext)
-    assert f"list_reports{inspect.signature(list_reports)}" in shown
 
 
 def test_deployment_in_a_raw_path_is_the_one_of_the_configuration() -> None:

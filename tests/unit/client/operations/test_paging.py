@@ -11,20 +11,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
-from airflow_provider_platform.client.management.dbt_sync.syncs import list_dbt_sync_logs
-from airflow_provider_platform.client.management.deployments.deployments import (
-    DeploymentsQuery,
-    list_deployments,
-)
-from airflow_provider_platform.client.management.reports.reports import (
-    ReportsQuery,
-    get_report,
-    list_reports,
-)
-from airflow_provider_platform.client.management.workspace.folders import list_folders
-from airflow_provider_platform.client.operations import paging
-from airflow_provider_platform.client.operations.operation import raw_operation
-from airflow_provider_platform.client.operations.paging import Page, PageWalk, collect, raw_listing
+from airflow_provider_platform.client.management.deployments.deployments import list_deployments
+from airflow_provider_platform.client.operations.paging import Page, PageWalk, collect, listing
 from airflow_provider_platform.client.operations.program import Call
 
 if TYPE_CHECKING:
@@ -70,11 +58,11 @@ def cursor_service(total: int, default: int = 2, **extra: Any) -> Service:
 
 
 def report_listing(**query: Any) -> Operation[Page[Any]]:
-    return list_reports(deployment_id=7, query=ReportsQuery.build(**query))
+    return listing("getReports", deployment_id=7, query=query)
 
 
 def ids(collected: Any) -> list[int]:
-    return [item.id for item in collected.items]
+    return [item["id"] if isinstance(item, dict) else item.id for item in collected.items]
 
 
 @given(total=st.integers(0, 30), size=st.integers(1, 9))
@@ -120,7 +108,7 @@ def test_next_page_is_requested_only_when_it_is_needed() -> None:
 
     rows = walk.add_page(first.read(cursor_service(3)(dict(first.query))))
 
-    assert [row.id for row in rows] == [0, 1]
+    assert [row["id"] for row in rows] == [0, 1]
     assert walk.operation is not None
     assert walk.operation.query == {"after": "2"}
 
@@ -207,7 +195,7 @@ def test_a_next_page_without_a_cursor_is_an_error_after_the_rows_that_came(curso
     assert operation is not None
     page = {"items": reports([1]), "pageInfo": {"hasNextPage": True, "endCursor": cursor}}
 
-    assert [row.id for row in walk.add_page(operation.read(page))] == [1]
+    assert [row["id"] for row in walk.add_page(operation.read(page))] == [1]
     with pytest.raises(PlatformProtocolError, match="sent no cursor"):
         walk.operation  # noqa: B018
 
@@ -216,13 +204,13 @@ def test_warning_if_a_log_has_more_lines_than_the_service_returns(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """No other request could bring them, so that those that came are not lost for them."""
-    listing = list_dbt_sync_logs(deployment_id=7, sync_job_id="j")
+    lines = listing("getDbtSyncLogs", deployment_id=7, sync_job_id="j")
 
     def service(_: dict[str, Any]) -> Any:
         line = {"message": "same", "timestamp": "2026-07-20T10:00:00Z"}
         return {"items": [line, line], "pageInfo": {"hasNextPage": True, "endCursor": "c"}}
 
-    found, queries = play(collect(listing), service)
+    found, queries = play(collect(lines), service)
     assert len(found.items) == 2
     assert found.truncated
     assert queries == [{}]
@@ -243,9 +231,7 @@ def legacy_service(total: int, default: int, base: int = 0, numbered: bool = Fal
 
 @given(total=st.integers(0, 25), default=st.integers(1, 8))
 def test_list_with_data_and_count_is_paged_by_offset(total: int, default: int) -> None:
-    listing = list_deployments(query=DeploymentsQuery.build())
-
-    found, queries = play(collect(listing), legacy_service(total, default))
+    found, queries = play(collect(list_deployments()), legacy_service(total, default))
 
     assert ids(found) == list(range(total))
     assert queries[0] == {}
@@ -265,9 +251,7 @@ def test_numbered_pages_work_whether_they_count_from_0_or_1(
 
 
 def test_a_page_size_that_the_tenant_ignored_becomes_the_limit() -> None:
-    listing = list_deployments(query=DeploymentsQuery.build(first=3))
-
-    found, queries = play(collect(listing), legacy_service(5, 2))
+    found, queries = play(collect(list_deployments(query={"first": 3})), legacy_service(5, 2))
 
     assert ids(found) == [0, 1, 2, 3, 4]
     assert queries[1:] == [{"limit": 3, "offset": 2}]
@@ -288,15 +272,15 @@ def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
     def service(_: dict[str, Any]) -> Any:
         return {"data": reports([1, 2]), "count": 9}
 
-    for listing in (list_deployments(), report_listing()):
+    for pages in (list_deployments(), report_listing()):
         with pytest.raises(PlatformProtocolError, match="sent the same page twice"):
-            play(collect(listing), service)
+            play(collect(pages), service)
 
 
 def test_count_above_the_items_without_paging_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="cannot request the others"):
         play(
-            collect(list_folders(deployment_id=7)),
+            collect(listing("getFolders", deployment_id=7)),
             lambda _: {"data": reports([1]), "count": 2},
         )
 
@@ -342,17 +326,17 @@ def test_no_cursor_is_used_with_last_viewed_at() -> None:
 )
 def test_list_queries_that_the_service_would_refuse_are_not_sent(query: dict[str, Any]) -> None:
     with pytest.raises(PlatformInputError, match="Nothing was sent"):
-        ReportsQuery.build(**query)
+        report_listing(**query)
 
 
 def test_cursor_and_offset_are_never_mixed() -> None:
     with pytest.raises(PlatformInputError, match="cannot be combined"):
-        DeploymentsQuery.build(first=1, offset=2)
+        listing("getDeployments", query={"first": 1, "offset": 2})
 
 
 def test_any_list_can_be_paged_by_its_path() -> None:
     found, queries = play(
-        collect(raw_listing("/v1/deployments/7/scheduled-tasks", query={"first": 2})),
+        collect(listing("GET /v1/deployments/7/scheduled-tasks", query={"first": 2})),
         cursor_service(3),
     )
 
@@ -429,8 +413,7 @@ def test_query_with_offset_or_page_is_paged_by_number_although_the_tenant_sends_
         return {"items": reports(range(start, min(start + 2, 5))), "pageInfo": info}
 
     for asked, expected in (({"limit": 2}, [0, 1, 2, 3, 4]), ({"offset": 1}, [1, 2, 3, 4])):
-        listing = list_deployments(query=DeploymentsQuery.build(**asked))
-        found, queries = play(collect(listing), service)
+        found, queries = play(collect(listing("getDeployments", query=asked)), service)
         assert ids(found) == expected
         assert queries[0] == asked
         assert all(set(query) == {"offset", "limit"} for query in queries[1:])
@@ -479,18 +462,18 @@ def test_cursor_paging_never_continues_by_number() -> None:
     total = 9
     with pytest.raises(PlatformProtocolError, match="reports 9 items, sent 3, and sent no cursor"):
         play(collect(list_deployments()), service)
-    after_c, _ = play(collect(list_deployments(query=DeploymentsQuery(after="c"))), service)
+    after_c, _ = play(collect(list_deployments(query={"after": "c"})), service)
     assert ids(after_c) == [3]
 
 
 def test_raw_list_is_paged_by_the_given_offset_or_page() -> None:
-    listing = raw_listing("/v1/x", query={"offset": "1", "limit": " 2", "a": None})
-    found, queries = play(collect(listing), legacy_service(6, 3))
+    numbered = listing("GET /v1/x", query={"offset": "1", "limit": " 2", "a": None})
+    found, queries = play(collect(numbered), legacy_service(6, 3))
     assert [item["id"] for item in found.items] == [1, 2, 3, 4, 5]
     assert queries == [{"limit": 2, "offset": number} for number in (1, 3, 5)]
 
-    listing = raw_listing("/v1/x", query={"page": 2, "limit": 2})
-    found, queries = play(collect(listing), legacy_service(6, 3, base=1, numbered=True))
+    numbered = listing("GET /v1/x", query={"page": 2, "limit": 2})
+    found, queries = play(collect(numbered), legacy_service(6, 3, base=1, numbered=True))
     assert [item["id"] for item in found.items] == [2, 3, 4, 5]
     assert [query["page"] for query in queries] == [2, 3]
 
@@ -513,22 +496,20 @@ def test_raw_list_with_a_query_that_cannot_be_paged_is_refused(
     query: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
-        raw_listing("/v1/x", query=query)
+        listing("GET /v1/x", query=query)
 
 
 @pytest.mark.parametrize(
-    ("work", "words"),
+    ("operation", "words"),
     [
-        (get_report(report_id=1), "get report does not return a list: write run"),
-        (list_reports, r"list_reports was not called. Write iterate\(list_reports\("),
-        (raw_operation("GET", "/v1/reports"), r"write raw_listing\(path\)"),
-        (collect(list_reports()), "takes a list operation.* not generator"),
-        ("/v1/reports", "takes a list operation.* not str"),
+        ("getReport", r'getReport does not return a list. Write call\("getReport"'),
+        ("POST /v1/reports", "a list is read with GET, not with POST"),
+        ("getRepotrs", "no operation getRepotrs .did you mean getReports"),
     ],
 )
 def test_operation_that_is_not_a_list_is_refused_before_the_first_page(
-    work: Any, words: str
+    operation: str, words: str
 ) -> None:
-    for walk in (paging.iterate, paging.aiterate):
-        with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
-            walk(work, lambda _: pytest.fail("a page was asked for"))
+    ids = {"report_id": 1} if operation == "getReport" else {}
+    with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
+        listing(operation, **ids)

@@ -1,1 +1,0 @@
-"""Embedding: sessions, access, tenants."""

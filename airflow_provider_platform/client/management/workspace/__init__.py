@@ -1,1 +1,0 @@
-"""The workspace and its folders."""
