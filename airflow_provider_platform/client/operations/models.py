@@ -198,8 +198,8 @@ else:
 class InputModel(_CheckedInput):
     """A request body, created from its fields in snake_case.
 
-    A field that is left out, or is None, is not sent. An unknown name or an invalid value raises
-    PlatformInputError.
+    An optional field that is left out, or is None, is not sent. An unknown name or an invalid value
+    raises PlatformInputError.
     """
 
     model_config = ConfigDict(**_NAMES, extra="forbid", ser_json_inf_nan="constants")
@@ -211,7 +211,12 @@ class InputModel(_CheckedInput):
     def _leave_out_none(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        return {name: item for name, item in value.items() if item is not None}
+        needed = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {
+            name: item
+            for name, item in value.items()
+            if item is not None or to_snake(str(name)) in needed
+        }
 
     @field_validator("*", mode="before")
     @classmethod
