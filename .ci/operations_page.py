@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from airflow_provider_platform.client.table.table import Operation, operations, resolved
+from airflow_provider_platform.client.table.table import OperationRow, operations, resolved
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 HEAD = """# Every operation
@@ -35,7 +35,7 @@ MADE = "This page is generated from the table of operations: `make operations`."
 
 def page() -> str:
     """Return the whole page: a section for each resource, in the order of the table."""
-    sections: dict[str, list[Operation]] = {}
+    sections: dict[str, list[OperationRow]] = {}
     for operation in operations().values():
         sections.setdefault(_resource(operation.path), []).append(operation)
     return "\n".join([HEAD, *(_section(*one) for one in sections.items()), MADE, ""])
@@ -47,11 +47,11 @@ def _resource(path: str) -> str:
     return steps[0].replace("-", " ").capitalize()
 
 
-def _section(title: str, found: list[Operation]) -> str:
+def _section(title: str, found: list[OperationRow]) -> str:
     return "\n".join([f"## {title}", "", *(_entry(one) for one in found), ""])
 
 
-def _entry(operation: Operation) -> str:
+def _entry(operation: OperationRow) -> str:
     verb = "iterate" if operation.is_list else "call"
     ids = [to_snake(name) for name in operation.ids if name != "deploymentId"]
     arguments = [f'"{operation.id}"', *(f"{name}=…" for name in ids)]

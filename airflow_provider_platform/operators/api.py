@@ -53,7 +53,17 @@ def _body(name: str, value: Any) -> Any:
         raise arguments.refuse(name, "must be plain JSON values, or JSON as a string") from None
 
 
-_CALL = ("operation", "ids", "deployment_id", "path", "method", "query", "body", "paginate")
+_CALL = (
+    "operation",
+    "ids",
+    "deployment_id",
+    "path",
+    "method",
+    "query",
+    "body",
+    "headers",
+    "paginate",
+)
 """The arguments that say what is sent."""
 _IDS = frozenset(
     {
@@ -75,6 +85,7 @@ def _prepared(
     method: str,
     query: dict[str, Any] | None,
     body: Any,
+    headers: dict[str, str] | None,
     paginate: bool,
 ) -> Operation[Any]:
     """Return the call with its answer as plain JSON. Raises PlatformInputError."""
@@ -87,8 +98,10 @@ def _prepared(
         given["deployment_id"] = deployment_id
     if paginate:
         listed = listing(called, query=query, rendered=True, **given)
-        return replace(listed, answer=Page[dict[str, Any]] if listed.described else Page[Any])
-    return replace(prepared(called, query=query, body=body, rendered=True, **given), answer=Any)
+        page = Page[dict[str, Any]] if listed.described else Page[Any]
+        return replace(listed, answer=page).with_headers(headers)
+    call = prepared(called, query=query, body=body, rendered=True, **given)
+    return replace(call, answer=Any).with_headers(headers)
 
 
 def _only_lists_are_paged(paginate: bool, method: str, body: Any) -> None:
@@ -129,6 +142,8 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     :param query: the query parameters, under the service's names or in snake_case; with `path` a
         list repeats the parameter
     :param body: the request's body, as JSON or as a JSON string; `null` values are sent
+    :param headers: further headers of the request, such as `{"X-Request-Source": "airflow"}`. The
+        task's instance in Airflow's UI shows them, so they must not contain a secret
     :param paginate: read a list page by page to its end (GET only), and return its items; the pages
         follow a cursor (`first` is the page size), or numbers if `query` has `offset` or `page`
     :param max_items: the largest number of items to return from a list; the log says if there are
@@ -142,6 +157,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         "ids": "json",
         "query": "json",
         "body": "json",
+        "headers": "json",
     }
     checks: ClassVar[Checks] = {
         "operation": arguments.optional_text,
@@ -150,6 +166,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         "path": arguments.or_none(_path),
         "query": arguments.mapping,
         "body": _body,
+        "headers": arguments.mapping,
         "paginate": arguments.boolean,
         "max_items": partial(arguments.whole_number, minimum=1),
     }
@@ -167,6 +184,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         method: str = "GET",
         query: dict[str, Any] | str | None = None,
         body: Any = None,
+        headers: dict[str, str] | str | None = None,
         paginate: bool | str = False,
         max_items: int | str = MAX_ITEMS,
         response_filter: Callable[[Any], Any] | None = None,
@@ -180,6 +198,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         self.method = method
         self.query: Any = query
         self.body = body
+        self.headers: Any = headers
         self.paginate = paginate
         self.max_items: Any = max_items
         self.response_filter = response_filter
@@ -211,7 +230,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         from airflow_provider_platform.client.config import fingerprint
 
         place = self._operation().in_deployment(config.resolve_deployment_id)
-        call = (self.method, place.api, place.path, self.query, self.body)
+        call = (self.method, place.api, place.path, self.query, self.body, self.headers)
         return fingerprint("api", config.management_url, *call)
 
     def call(self, hook: PlatformHook) -> Any:

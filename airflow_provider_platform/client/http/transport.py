@@ -226,12 +226,15 @@ class Transport:
     async def _perform(self, operation: Operation[T], deadline: float | None) -> T:
         base, token = self.config.require_management_url(), self.config.management_token
         bearer = token.get_secret_value() if token else ""
+        accepted = "*/*" if operation.binary else "application/json"
+        own_accept = any(name.lower() == "accept" for name in operation.headers)
         answered = await self._request(
             operation.method,
             operation.url(base),
             headers={
+                **({} if own_accept else {"Accept": accepted}),
+                **operation.headers,
                 "Authorization": f"Bearer {bearer}",
-                "Accept": "*/*" if operation.binary else "application/json",
             },
             params=operation.query,
             body=operation.body,

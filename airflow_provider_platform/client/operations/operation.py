@@ -61,10 +61,20 @@ _ANSWERS = {
     "array": Annotated[list[Any], AfterValidator(hide_credentials)],
 }
 
+_SET_HEADERS = frozenset(
+    {
+        *("accept-encoding", "authorization", "connection", "content-encoding", "content-length"),
+        *("content-type", "cookie", "host", "te", "transfer-encoding", "upgrade"),
+    }
+)
+"""The headers that the client itself sets, or that would change how a response is read."""
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
 PAGING = frozenset({"first", "after", "offset", "page", "limit"})
 
 
-def described(name: str) -> table.Operation:
+def described(name: str) -> table.OperationRow:
     """Return the operation of this id. Raises PlatformInputError, which names one like it."""
     known = table.operations()
     if name in known:
@@ -136,7 +146,7 @@ def typed(
     return partial(operation, name, answer, permission=permission)
 
 
-def _answer_of(row: table.Operation) -> Any:
+def _answer_of(row: table.OperationRow) -> Any:
     """Return the type of an answer of which no fields are read."""
     if row.media:
         return bytes
@@ -148,7 +158,7 @@ def _answer_of(row: table.Operation) -> Any:
 class _Arguments:
     """Checks the arguments of one call against the operation's row of the table."""
 
-    def __init__(self, row: table.Operation) -> None:
+    def __init__(self, row: table.OperationRow) -> None:
         self._row = row
         self._names = {to_snake(name): name for name in row.ids}
         body = table.resolved(row.body or {})
@@ -292,8 +302,8 @@ class Operation(Generic[T]):
     """One management call, ready to be sent; `subject` names what it is about in errors, `paging`
     are the parameters by which its answer can be paged, `described` is False where a caller gave
     the path, `deployment_in_body` says that the body lacks the configuration's deployment,
-    `secrets` are those that are sent with it, `later_page` says that an earlier page of the same
-    list could be read."""
+    `secrets` are those that are sent with it, `headers` are a caller's own, `later_page` says that
+    an earlier page of the same list could be read."""
 
     operation_id: str
     description: str
@@ -311,11 +321,25 @@ class Operation(Generic[T]):
     paging: frozenset[str] = frozenset()
     described: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     later_page: bool = False
 
     def __str__(self) -> str:
         about = f" ({self.subject})" if self.subject else ""
         return f"{self.description}{about}: {self._request_line}"
+
+    def with_headers(self, headers: Mapping[str, Any] | None) -> Operation[T]:
+        """Return this call with these request headers. Raises PlatformInputError for a header that
+        the client itself sets, and for what is not the name and text of a header."""
+        given = dict(headers or {})
+        for name, value in given.items():
+            if not _HEADER_NAME.fullmatch(str(name)):
+                raise refuse("headers", "must have the names of headers, such as X-Request-Source")
+            if str(name).lower() in _SET_HEADERS:
+                raise refuse("headers", f"must not have {name}, which the client itself sets")
+            if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+                raise refuse("headers", f"must have plain text, in one line, for {name}")
+        return replace(self, headers=given, secrets=(*self.secrets, *secrets_in(given)))
 
     @property
     def request_name(self) -> RequestName:

@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Operation:
+class OperationRow:
     """One operation. ``path`` begins at the tenant's host, and has its parameters in braces.
 
     ``texts`` are the path parameters that are strings, ``untyped`` those that the document gives no
@@ -99,7 +99,7 @@ class Operation:
 
 
 @cache
-def operations() -> dict[str, Operation]:
+def operations() -> dict[str, OperationRow]:
     """Return all operations by their ids in the service's document."""
     return {name: _operation(name, entry) for name, entry in _table()["operations"].items()}
 
@@ -184,8 +184,8 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def _operation(name: str, entry: dict[str, Any]) -> Operation:
-    return Operation(
+def _operation(name: str, entry: dict[str, Any]) -> OperationRow:
+    return OperationRow(
         name,
         entry["method"],
         entry["path"],

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_platform.client.table.table import (
-    Operation,
+    OperationRow,
     Schema,
     operations,
     problems,
@@ -47,7 +47,7 @@ class Call:
     """
 
     server: ServerState
-    operation: Operation
+    operation: OperationRow
     path: dict[str, Any]
     user: int = 0
     query: dict[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 def routes(default: Handler) -> list[Route]:
     """Return one route for each path; ``default`` carries out operations without a handler."""
-    paths: dict[str, dict[str, Operation]] = {}
+    paths: dict[str, dict[str, OperationRow]] = {}
     for operation in operations().values():
         paths.setdefault(operation.path, {})[operation.method] = operation
         # Tenants differ in whether the path that deletes an embed tenant ends in a slash.
@@ -128,7 +128,7 @@ def routes(default: Handler) -> list[Route]:
     return [_route(path, paths[path], default) for path in order]
 
 
-def _route(path: str, by_method: dict[str, Operation], default: Handler) -> Route:
+def _route(path: str, by_method: dict[str, OperationRow], default: Handler) -> Route:
     async def endpoint(request: Request) -> Response:
         handler = handler_of(request.scope)
         operation = by_method.get(request.method)
@@ -140,7 +140,7 @@ def _route(path: str, by_method: dict[str, Operation], default: Handler) -> Rout
 
 
 def _perform(
-    server: ServerState, operation: Operation, request: Request, body: bytes, default: Handler
+    server: ServerState, operation: OperationRow, request: Request, body: bytes, default: Handler
 ) -> Response:
     """Check one request in the order a service does, then carry it out."""
     if not server.settings.has(operation.since):
@@ -179,7 +179,7 @@ def _authenticate(server: ServerState, request: Request) -> int:
     raise ApiError(401, "Unauthorized")
 
 
-def _path_values(operation: Operation, parameters: dict[str, Any]) -> dict[str, Any]:
+def _path_values(operation: OperationRow, parameters: dict[str, Any]) -> dict[str, Any]:
     """Path parameters, which arrive encoded: a slash inside one does not end it."""
     values: dict[str, Any] = {}
     messages = []
@@ -228,7 +228,7 @@ def _parsed(rule: Schema, text: str) -> Any:
 
 
 def _document(
-    server: ServerState, operation: Operation, request: Request, body: bytes, messages: list[str]
+    server: ServerState, operation: OperationRow, request: Request, body: bytes, messages: list[str]
 ) -> dict[str, Any]:
     """The body; broken rules are added to ``messages``."""
     document: Any = {}

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from airflow_provider_platform.client.table.table import Operation, Schema, definition, operations
+from airflow_provider_platform.client.table.table import (
+    OperationRow,
+    Schema,
+    definition,
+    operations,
+)
 from airflow_provider_platform.sandbox.management.call import ANONYMOUS, Call, handles
 
 
@@ -29,7 +34,7 @@ def spec(call: Call) -> Any:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _described(operation: OperationRow) -> dict[str, Any]:
     query = operation.query.get("properties", {})
     described: dict[str, Any] = {
         "operationId": operation.id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.table import table
-from airflow_provider_platform.client.table.table import Operation, operations, resolved
+from airflow_provider_platform.client.table.table import OperationRow, operations, resolved
 
 if TYPE_CHECKING:
     from tests.sandbox.raw_client import Platform
@@ -69,7 +69,7 @@ def sample(schema: dict[str, Any]) -> Any:
     return {"boolean": False}.get(kind, schema.get("minimum", 1))
 
 
-def prepared(platform: Platform, operation: Operation) -> tuple[dict[str, Any], Any]:
+def prepared(platform: Platform, operation: OperationRow) -> tuple[dict[str, Any], Any]:
     """The ids of items that exist, and a valid body."""
     ids: dict[str, Any] = dict(IDS)
     at = operation.path

@@ -51,6 +51,32 @@ class TestReading:
         assert len(asked) == 2
         assert len(call(path="/v1/user-oauth-tokens", max_items=1)) == 1
 
+    def test_headers_are_sent_beside_the_clients_own(self, platform_sandbox: Sandbox) -> None:
+        headers = {"X-Request-Source": "airflow", "accept": "application/json"}
+        call(path="/v1/deployments/1/reports", headers=headers, paginate=True)
+        (request,) = platform_sandbox.control.state().requests
+        sent = [name.lower() for name in request.headers]
+        assert "x-request-source" in sent
+        assert sent.count("accept") == sent.count("authorization") == 1
+
+    @pytest.mark.parametrize(
+        ("headers", "words"),
+        [
+            ({"authorization": "Bearer other"}, "must not have authorization"),
+            ({"Content-Length": "1"}, "must not have Content-Length"),
+            ({"X-A": "a\r\nX-B: b"}, "in one line, for X-A"),
+            ({"X-A": 1}, "plain text, in one line, for X-A"),
+            ({"X A": "a"}, "names of headers"),
+            ("X-A", "headers must be"),
+        ],
+    )
+    def test_a_header_that_cannot_be_sent_is_refused(
+        self, headers: Any, words: str, platform_sandbox: Sandbox
+    ) -> None:
+        with pytest.raises((AirflowFailException, PlatformInputError), match=words):
+            call(operation="getAppConfig", headers=headers)
+        assert platform_sandbox.control.state().requests == []
+
     def test_filter_chooses_items_of_a_list(self, platform_sandbox: Sandbox) -> None:
         def names(items: list[dict[str, Any]]) -> list[str]:
             return [item["name"] for item in items]
