@@ -5,7 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from airflow_provider_platform.client.errors import PlatformOutcomeUnknownError
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+)
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 
 
 OnReviewRequired = Literal["fail", "skip"]
+
+WIDGET_THREAD_LACKS = "v0.4.0, v0.5.0, and those before v0.2.0"
+"""The releases that cannot attach a thread to an AI widget: v0.2.0 added it, v0.4.0 removed it, and
+v0.6.0 brought it back."""
 
 
 class WorkbookOperator(DeploymentOperator):
@@ -305,7 +313,7 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     Use it to show the agent's findings to readers of a dashboard. Readers can continue the thread.
 
     A second call with the same thread changes nothing, so a failed call is repeated. Returns the
-    dashboard as the service describes it.
+    dashboard as the service describes it. The releases v0.4.0 and v0.5.0 cannot do this.
 
     :param widget_id: the widget
     :param thread_id: the thread, as `chat_id` of `PlatformChatOperator`
@@ -330,13 +338,16 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Attach the thread."""
         with ShortTraceback(), self.opened(context) as hook:
-            dashboard = hook.attach_ai_widget_thread(
-                self.workbook_id,
-                widget_id=self.widget_id,
-                thread_id=self.thread_id,
-                deployment_id=self.deployment_id,
-                **arguments.given(checksum=self.checksum),
-            )
+            try:
+                dashboard = hook.attach_ai_widget_thread(
+                    self.workbook_id,
+                    widget_id=self.widget_id,
+                    thread_id=self.thread_id,
+                    deployment_id=self.deployment_id,
+                    **arguments.given(checksum=self.checksum),
+                )
+            except PlatformError as error:
+                raise self._explained(hook, error) from error
         self.log.info(
             "Attached thread %s to widget %s of workbook %s",
             quote_service(self.thread_id),
@@ -345,6 +356,28 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
         )
         attached: dict[str, Any] = arguments.stored(dashboard)
         return attached
+
+    def _explained(self, hook: PlatformHook, error: PlatformError) -> PlatformError:
+        """Return the error, or what it means if the workbook is there: its dashboard lacks the
+        widget, or the tenant's release lacks the operation."""
+        from airflow_provider_platform.client.management.missing_operations import may_be_missing
+        from airflow_provider_platform.client.management.workbooks.workbooks import get_workbook
+
+        if not may_be_missing(error):
+            return error
+        try:
+            hook.run(get_workbook(workbook_id=self.workbook_id, deployment_id=self.deployment_id))
+        except PlatformError:
+            return error
+        said = getattr(error, "service_message", None)
+        return PlatformNotFoundError(
+            "The thread was not attached, although the workbook exists. Either the workbook has no "
+            f"published dashboard with the widget {quote_service(self.widget_id)}, or the platform "
+            f"runs one of the releases without this operation: {WIDGET_THREAD_LACKS}. "
+            + (f"The service said: {said}." if said else "The service returned no API response."),
+            where=error.where,
+            status=404,
+        )
 
 
 def _published_in(workbook: Workbook) -> tuple[bool, Dashboard | None]:

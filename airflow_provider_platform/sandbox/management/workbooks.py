@@ -6,7 +6,7 @@ import copy
 import re
 from typing import Any
 
-from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.embed import shared_with
@@ -170,7 +170,9 @@ def publish_dashboard(call: Call) -> Any:
 
 @handles("updatePublishedDashboardAiWidgetThread")
 def attach_thread(call: Call) -> Any:
-    """Attach a chat thread to an AI widget of the published dashboard."""
+    """Attach a chat thread to an AI widget of the published dashboard. Two releases lack it."""
+    if call.server.settings.has("0.4.0") and not call.server.settings.has("0.6.0"):
+        return web_page()
     workbook = _meant(call)
     dashboard, widget_id = dashboard_of(call, workbook), call.body["widgetId"]
     if dashboard is None:

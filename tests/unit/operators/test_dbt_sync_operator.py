@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -71,6 +72,26 @@ def test_last_try_says_why_the_lost_start_was_not_found(
     with pytest.raises(PlatformServerError):
         sync().execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "intent"
+
+
+def test_start_without_an_id_says_what_the_service_sent(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = json.loads(platform_sandbox.connection_json())
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(stored))
+    platform_sandbox.control.set(release="0.2.1")
+    start = {"method": "POST", "path": "/dbt-sync$"}
+    platform_sandbox.control.fault("odd_field", field="syncJobId", value="", **start)
+    long = f"queued by {stored['password']} {'x' * 9000}"
+    platform_sandbox.control.fault("odd_field", field="branchName", value=long, **start)
+    with pytest.raises(AirflowFailException) as failed:
+        sync(wait_for_completion="if_supported").execute(TaskTries().context())
+    said = str(failed.value)
+    assert 'syncJobId is missing, the service sent {"syncJobId": "", ' in said
+    assert '"queued by *** xxx' in said
+    assert "A sync may be running" in said
+    assert stored["password"] not in said
+    assert len(said) < 2000
 
 
 def requests(sandbox: Sandbox, method: str, ending: str = "/dbt-sync") -> int:

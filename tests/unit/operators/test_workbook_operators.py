@@ -254,6 +254,23 @@ def test_operator_attaches_a_thread_to_an_ai_widget(platform_sandbox: Sandbox) -
     assert found["workbookId"] == 301
 
 
+@pytest.mark.parametrize("release", ["0.4.0", "0.5.0"])
+def test_error_names_the_releases_that_attach_no_thread(
+    platform_sandbox: Sandbox, release: str
+) -> None:
+    platform_sandbox.control.set(release=release)
+    with pytest.raises(AirflowFailException, match=r"releases .* v0\.4\.0, v0\.5\.0"):
+        run(PlatformAttachAiWidgetThreadOperator, widget_id="ai-1", thread_id="thread-1")
+
+
+def test_unknown_widget_is_named_with_the_words_of_the_service(platform_sandbox: Sandbox) -> None:
+    with pytest.raises(AirflowFailException, match=r"widget nope.*said: Widget nope not found"):
+        run(PlatformAttachAiWidgetThreadOperator, widget_id="nope", thread_id="thread-1")
+    with pytest.raises(AirflowFailException, match=r"9999") as unknown:
+        run(PlatformAttachAiWidgetThreadOperator, workbook_id=9999, widget_id="a", thread_id="t")
+    assert "v0.4.0" not in str(unknown.value)
+
+
 @pytest.mark.parametrize(
     ("operator", "arguments", "field"),
     [

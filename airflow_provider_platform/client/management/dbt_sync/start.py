@@ -232,7 +232,7 @@ def find_started(
     Raises PlatformOutcomeUnknownError if there is no history, if it shows several new syncs that
     could be this one, or if it does not show whose sync a new one is.
     """
-    lost = "The connection broke before the service confirmed the start of the dbt sync, and "
+    lost = "The service did not confirm the start of the dbt sync, and "
     where = f"deployment {deployment_id}"
     for poll in range(2):
         history = None

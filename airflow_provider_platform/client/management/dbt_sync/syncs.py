@@ -10,8 +10,10 @@ import json
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from airflow_provider_platform.client.choices import SyncOutput, SyncSource
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
@@ -75,6 +77,18 @@ class DbtSyncResponse(ResponseModel):
     sync_job_id: str = Field(min_length=1)
     workflow_id: str | None = None
     branch_name: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_the_sync(cls, answer: Any) -> Any:
+        """Say what came without `syncJobId`: it shows whether something was started."""
+        if not isinstance(answer, dict) or not answer.get("syncJobId"):
+            raise PydanticCustomError(
+                "sync_without_id",
+                "syncJobId is missing, the service sent {sent}",
+                {"sent": quote_service(answer)},
+            )
+        return answer
 
 
 class DbtSyncProgress(ResponseModel):

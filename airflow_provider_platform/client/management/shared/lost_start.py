@@ -7,6 +7,7 @@ from typing import TypeVar
 from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformOutcomeUnknownError,
+    PlatformProtocolError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.operations.program import Program
@@ -25,7 +26,11 @@ def find_lost_start(
     """
     try:
         found = yield from find
-    except PlatformOutcomeUnknownError:
+    except PlatformOutcomeUnknownError as error:
+        if isinstance(cause, PlatformProtocolError):  # the service answered: say what
+            raise PlatformOutcomeUnknownError(
+                f"{cause.reason} {error.reason}", where=error.where
+            ) from cause
         raise
     except PlatformError as error:
         # Not the error itself, which describes the request for the listing and not the start.
