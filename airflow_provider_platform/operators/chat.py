@@ -89,7 +89,8 @@ class PlatformChatOperator(RemoteRunOperator):
         `execution_timeout` counts too
     :param details: add to the result what the agent did: its `searches` in the data model
         (`{"search_query", "cubes", "error"}`), its `thinking` (sent in development mode), and for
-        each query the `user_request` and the `sent_rows`
+        each query the `user_request`, the `sent_rows` and the `memory_id` (the agent's own id of
+        the query, None if the service sends none)
     :param multiple_outputs: push the result key by key too, so that `ask.output["answer"]` works
     """
 

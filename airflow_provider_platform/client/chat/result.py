@@ -31,7 +31,8 @@ class ChatResult:
 
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`; with `details`
-        also `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
+        also `searches` and `thinking`, and `user_request`, `sent_rows` and `memory_id` of each
+        query."""
         return without_details(as_plain(self), details=details)
 
     def sanitized(self) -> Self:
@@ -115,7 +116,7 @@ def without_details(plain: dict[str, Any], *, details: bool) -> dict[str, Any]:
 
 
 _DETAILS = frozenset({"searches", "thinking"})
-_QUERY_DETAILS = frozenset({"user_request", "sent_rows"})
+_QUERY_DETAILS = frozenset({"user_request", "sent_rows", "memory_id"})
 
 
 def _fields_of(default: Any, plain: dict[str, Any]) -> dict[str, Any]:

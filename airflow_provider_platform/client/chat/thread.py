@@ -199,7 +199,8 @@ class ThreadTurn:
 
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"message_id", "prompt", "answer", "queries", "usage"}`; with `details` also
-        `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
+        `searches` and `thinking`, and `user_request`, `sent_rows` and `memory_id` of each
+        query."""
         plain: dict[str, Any] = db_safe(without_details(as_plain(self), details=details))
         return plain
 

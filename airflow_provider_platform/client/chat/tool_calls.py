@@ -36,6 +36,7 @@ _KEPT = (
     "data",
     "description",
     "error",
+    "memoryId",
     "queryTitle",
     "schema",
     "searchQuery",
@@ -65,7 +66,8 @@ class Query:
     is how many the result has; `truncated` says that the chat did not send some of them. To get all
     of them, run `sql` on the data API. `chart` is a Vega-Lite specification without data;
     `chart_error` says why a chart that the chat sent is missing here. Details: the `user_request`
-    that the agent made the query for, and how many rows the chat sent (`sent_rows`).
+    that the agent made the query for, how many rows the chat sent (`sent_rows`), and the id under
+    which the agent remembers the query (`memory_id`), if the service sends one.
     """
 
     title: str = ""
@@ -81,6 +83,7 @@ class Query:
     user_request: str = ""
     sent_rows: int = 0
     chart_error: str | None = None
+    memory_id: str | None = None
 
 
 @dataclass
@@ -206,6 +209,7 @@ class ToolCall:
             user_request=text("userRequest"),
             sent_rows=self._read.sent_rows,
             chart_error=chart_error,
+            memory_id=text("memoryId") or None,
         )
 
     def search(self) -> Search:

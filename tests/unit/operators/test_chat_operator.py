@@ -54,6 +54,15 @@ def test_chat_record_passes_its_phases_in_order(control: SandboxControl) -> None
     assert phases == [("intent", False), ("intent", True), ("running", True), ("done", True)]
 
 
+@pytest.mark.parametrize("details", [True, False])
+def test_details_contain_the_memory_id_of_each_query(
+    control: SandboxControl, *, details: bool
+) -> None:
+    control.set(pace=0.0)
+    (query,) = chat(details=details).execute(TaskTries().context())["queries"]
+    assert bool(query.get("memory_id")) is details
+
+
 def test_an_event_of_another_run_is_ignored(control: SandboxControl) -> None:
     """Trigger ids are used again, so that an old trigger's event can reach a new try."""
     control.set_breakpoint("mid_stream")

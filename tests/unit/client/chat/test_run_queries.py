@@ -306,6 +306,7 @@ def test_query_has_all_documented_fields() -> None:
         uuid="q-1",
         chart={"mark": "bar"},
         sent_rows=1,
+        memory_id="m",
     )
 
 

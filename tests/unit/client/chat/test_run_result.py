@@ -288,7 +288,11 @@ def test_details_are_in_the_result_if_they_are_requested() -> None:
         final("", record_id="t", graphPath=["x"], isDelta=True, thinking="see."),
         tool("serviceMeta", {"searchQuery": "revenue"}, searched, record_id="m"),
         tool("cubeMeta", {"searchQuery": "orders"}, {"error": "No model"}, record_id="n"),
-        tool("serviceSqlApi", {"userRequest": PROMPT}, query_result([["a", 1]] * 3)),
+        tool(
+            "serviceSqlApi",
+            {"userRequest": PROMPT, "memoryId": "memory-1"},
+            query_result([["a", 1]] * 3),
+        ),
         final(ANSWER),
     ]
     found = result_of(*sent, details=True, max_rows=2)
@@ -297,10 +301,11 @@ def test_details_are_in_the_result_if_they_are_requested() -> None:
     assert (found.queries[0].user_request, found.queries[0].sent_rows) == (PROMPT, 3)
     plain = found.to_json()
     assert plain.keys() == {"answer", "chat_id", "message_id", "queries", "usage"}
-    assert not {"user_request", "sent_rows"} & plain["queries"][0].keys()
+    assert not {"user_request", "sent_rows", "memory_id"} & plain["queries"][0].keys()
     detailed = found.to_json(details=True)
     assert detailed.keys() == {*plain, "searches", "thinking"}
     assert detailed["queries"][0]["user_request"] == PROMPT
+    assert detailed["queries"][0]["memory_id"] == "memory-1"
     short = result_of(*sent)
     assert (short.searches, short.thinking) == ([], [])
 
