@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.formats.addresses import passwords_in
+from airflow_provider_platform.client.formats.addresses import agent_address, passwords_in
 from airflow_provider_platform.client.formats.service_token import unverified_claims
 from airflow_provider_platform.client.operations.models import rule_of
 from airflow_provider_platform.client.operations.paths import check_deployment_id
@@ -177,15 +177,16 @@ class PlatformConfig(_Fields):
         vars(named)["place"] = f"connection {connection_id!r}"
         return named
 
-    def require_chat_url(self) -> str:
-        """The chat address. Raises PlatformConfigError for a connection without the chat side."""
+    def require_chat_url(self, agent_id: int | str | None = None) -> str:
+        """The chat address, of another agent if one is named. Raises PlatformConfigError for a
+        connection without the chat side, PlatformInputError for a bad agent id."""
         if self.chat_url is None:
             raise PlatformConfigError(
                 f"Chat calls need Chat address (chat_url) and a chat credential in {self.place}. "
                 "Chat access needs the premium or enterprise plan.",
                 field="chat_url",
             )
-        return self.chat_url
+        return self.chat_url if agent_id is None else agent_address(self.chat_url, agent_id)
 
     def require_management_url(self) -> str:
         """The management address. Raises PlatformConfigError for a connection without that side."""

@@ -148,12 +148,19 @@ def _production_branch(deployment: int) -> Program[str]:
 
 
 def _chat_thread(
-    config: PlatformConfig, clock: Clock, *, chat_id: str, session_settings: dict[str, Any] | None
+    config: PlatformConfig,
+    clock: Clock,
+    *,
+    chat_id: str,
+    session_settings: dict[str, Any] | None,
+    agent_id: int | str | None = None,
 ) -> Program[Seen]:
     """Whether the thread is not streaming."""
     settings = config.resolve_session_settings(session_settings)
     timeout = config.stream_idle_timeout
-    if (yield from thread_is_streaming(chat_id, settings, clock, timeout=timeout)):
+    if (
+        yield from thread_is_streaming(chat_id, settings, clock, timeout=timeout, agent_id=agent_id)
+    ):
         yield Notify(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
         return None
     return {"chat_id": chat_id, "is_streaming": False}

@@ -127,6 +127,7 @@ class ChatOptions(TypedDict, total=False):
     and `poll_interval` (default 5) in seconds, or as timedelta."""
 
     chat_id: str | None
+    agent_id: int | str | None
     message_id: str | None
     session_settings: dict[str, Any] | None
     active_branch_name: str | None
@@ -334,6 +335,7 @@ class PlatformHook(BaseHook):
         chat_id: str,
         session_settings: dict[str, Any] | None = None,
         *,
+        agent_id: int | str | None = None,
         max_rows: int = 100,
         timeout: Seconds = 60.0,
     ) -> ChatThread:
@@ -341,18 +343,26 @@ class PlatformHook(BaseHook):
         answers and queries (at most `max_rows` rows each). It contains `***` where the service
         quotes a secret that the client knows.
 
-        `timeout` is in seconds, or a timedelta. Raises PlatformNotFoundError for an unknown thread,
+        `agent_id` is the thread's agent, if it is not the agent of the connection. `timeout` is in
+        seconds, or a timedelta. Raises PlatformNotFoundError for an unknown thread,
         PlatformPermissionError for a thread of another user, ChatRpcError for a refused credential,
         PlatformTransportError if the thread could not be read in time.
         """
         client = self.open_client()
         thread = client.run(
-            self._thread_reading(client, chat_id, session_settings, max_rows, timeout)
+            self._thread_reading(client, chat_id, session_settings, agent_id, max_rows, timeout)
         )
         return _redacted(thread, client)
 
-    def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
-        """Stop the run that is active in the thread. Without session settings the request names no
+    def abort_chat(
+        self,
+        chat_id: str,
+        session_settings: dict[str, Any] | None = None,
+        *,
+        agent_id: int | str | None = None,
+    ) -> None:
+        """Stop the run that is active in the thread. `agent_id` is the thread's agent, if it is not
+        the agent of the connection. Without session settings the request names no
         user, and the service decides whether it accepts the request.
 
         Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for a thread of
@@ -360,7 +370,7 @@ class PlatformHook(BaseHook):
         `session_settings` that are given with a service token.
         """
         settings = self.config.resolve_session_settings(session_settings, required=False)
-        self.run(abort(chat_id, settings))
+        self.run(abort(chat_id, settings, agent_id=agent_id))
 
     def run_sql(
         self,
@@ -655,6 +665,7 @@ class PlatformHook(BaseHook):
         client: PlatformClient,
         chat_id: str,
         session_settings: dict[str, Any] | None,
+        agent_id: int | str | None,
         max_rows: int,
         timeout: Seconds,
     ) -> Program[ChatThread]:
@@ -665,6 +676,7 @@ class PlatformHook(BaseHook):
             seconds=in_seconds(timeout),
             max_rows=max_rows,
             max_attempts=client.config.max_attempts,
+            agent_id=agent_id,
         )
 
     def _chat_call(self, client: PlatformClient, prompt: str, options: ChatOptions) -> ChatCall:
@@ -680,6 +692,7 @@ class PlatformHook(BaseHook):
             prompt,
             limits,
             message_id=options.get("message_id"),
+            agent_id=options.get("agent_id"),
             chat_id=options.get("chat_id"),
             session_settings=options.get("session_settings"),
             active_branch_name=options.get("active_branch_name"),

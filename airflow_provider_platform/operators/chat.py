@@ -56,6 +56,16 @@ class PlatformChatOperator(RemoteRunOperator):
 
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
+    :param agent_id: another agent of the account to ask, by the id in its address `…/agents/{id}`;
+        replaces the agent in the connection's chat address. A thread belongs to its agent. The task
+        fails if a template or an output of a task gives no id
+    :param message_id: the id under which the question is sent, a Unix time in milliseconds and
+        `-message`, such as `{{ (dag_run.run_after.timestamp() * 1000) | int }}-message`. By default
+        each run has a new one. While the question of this id runs in the thread `chat_id`, the
+        service does not ask it again: a task that sends it, also after a clear, gets the running
+        question's answer. With the id, `chat_id` and prompt of a suspended run the task resumes
+        that run. In a new thread, and after the run's end, the question is asked again. Give each
+        question its own id: a task does not notice that an id was used for another prompt
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     :param active_branch_name: a development branch to run the queries on; the task fails if a
         template or an output of a task gives no name
@@ -97,10 +107,16 @@ class PlatformChatOperator(RemoteRunOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     operator_extra_links = Links(ThreadLink, AgentLink, BranchLink, FileLink)
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
-    asked_branch = "active_branch_name"
+    asked: ClassVar[dict[str, str]] = {
+        "active_branch_name": "production",
+        "agent_id": "the agent of the connection",
+        "message_id": "under a new id",
+    }
     checks: ClassVar[Checks] = {
         "prompt": arguments.text,
         "chat_id": arguments.optional_text,
+        "agent_id": arguments.optional_agent,
+        "message_id": arguments.message_id,
         "session_settings": arguments.session_settings,
         "active_branch_name": arguments.optional_text,
         "is_default_branch": arguments.optional_boolean,
@@ -118,6 +134,8 @@ class PlatformChatOperator(RemoteRunOperator):
         *,
         prompt: str,
         chat_id: str | None = None,
+        agent_id: int | str | None = None,
+        message_id: str | None = None,
         session_settings: dict[str, Any] | None = None,
         active_branch_name: str | None = None,
         is_default_branch: bool | str | None = None,
@@ -142,6 +160,8 @@ class PlatformChatOperator(RemoteRunOperator):
         super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
         self.prompt: Any = prompt
         self.chat_id = chat_id
+        self.agent_id: Any = agent_id
+        self.message_id = message_id
         self.session_settings = session_settings
         self.active_branch_name = active_branch_name
         self.is_default_branch: Any = is_default_branch
@@ -174,6 +194,8 @@ class PlatformChatOperator(RemoteRunOperator):
         return ChatRunKind(
             prompt=self.prompt,
             chat_id=self.chat_id,
+            agent_id=self.agent_id,
+            message_id=self.message_id,
             session_settings=self.session_settings,
             active_branch_name=self.active_branch_name,
             is_default_branch=self.is_default_branch,

@@ -144,7 +144,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
     template_ext: Sequence[str] = (".sql",)
-    asked_branch = "branch_name"
+    asked: ClassVar[dict[str, str]] = {"branch_name": "production"}
     checks: ClassVar[Checks] = {
         "sql": arguments.text,
         "parameters": sql_parameters,

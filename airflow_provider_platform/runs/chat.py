@@ -67,6 +67,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
     prompt: str | None = None
     chat_id: str | None = None
+    agent_id: int | str | None = None
+    message_id: str | None = None
     session_settings: dict[str, Any] | None = None
     active_branch_name: str | None = None
     is_default_branch: bool | None = None
@@ -76,7 +78,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     details: bool = False
 
     def idempotency_key(self, config: PlatformConfig) -> str:
-        address = config.require_chat_url()
+        address = config.require_chat_url(self.agent_id)
         settings = config.resolve_session_settings(self.session_settings)
         return fingerprint(
             "chat",
@@ -87,6 +89,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             self.active_branch_name,
             self.is_default_branch,
             settings.to_json() if settings else None,
+            *([] if self.message_id is None else [self.message_id]),
         )
 
     def submit(
@@ -235,7 +238,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             env.config,
             self.prompt,
             self._limits(env),
-            message_id=ids.get("message_id"),
+            message_id=ids.get("message_id") or self.message_id,
+            agent_id=self.agent_id,
             chat_id=ids.get("chat_id") or self.chat_id,
             session_settings=self.session_settings,
             active_branch_name=self.active_branch_name,

@@ -21,6 +21,7 @@ class PlatformChatThreadSensor(PlatformSensor):
     Starts no chat. Returns `{"chat_id", "is_streaming": False}`.
 
     :param chat_id: the thread
+    :param agent_id: the thread's agent, if it is not the agent of the connection
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     """
 
@@ -30,13 +31,20 @@ class PlatformChatThreadSensor(PlatformSensor):
     condition_kind = "chat_thread"
     checks: ClassVar[Checks] = {
         "chat_id": arguments.text,
+        "agent_id": arguments.optional_agent,
         "session_settings": arguments.session_settings,
     }
 
     def __init__(
-        self, *, chat_id: str, session_settings: dict[str, Any] | str | None = None, **kwargs: Any
+        self,
+        *,
+        chat_id: str,
+        agent_id: int | str | None = None,
+        session_settings: dict[str, Any] | str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.chat_id = chat_id
+        self.agent_id = agent_id
         self.session_settings = session_settings
         self.validate_known_arguments()

@@ -156,11 +156,13 @@ class ChatLimits:
 
 @dataclass(frozen=True)
 class ChatCall:
-    """One question: `run` is what is known about it, `request` is what is sent."""
+    """One question: `run` is what is known about it, `request` is what is sent. `agent_id` names
+    the agent, None for the connection's."""
 
     run: ChatRun
     request: ChatRequest
     limits: ChatLimits
+    agent_id: int | str | None = None
 
     @classmethod
     def prepare(
@@ -174,11 +176,13 @@ class ChatCall:
         session_settings: dict[str, Any] | None = None,
         active_branch_name: str | None = None,
         is_default_branch: bool | None = None,
+        agent_id: int | str | None = None,
         max_rows: int = MAX_ROWS,
         details: bool = False,
     ) -> ChatCall:
         """Return a question that has not been sent. Raises PlatformInputError for a bad
         argument."""
+        config.require_chat_url(agent_id)
         request = ChatRequest.ask(
             prompt,
             message_id=message_id or new_message_id(),
@@ -195,7 +199,7 @@ class ChatCall:
             max_rows=check_max_rows(max_rows),
             details=details,
         )
-        return cls(run, request, limits)
+        return cls(run, request, limits, agent_id)
 
     @classmethod
     def known(
@@ -227,7 +231,7 @@ class ChatCall:
             else config.resolve_session_settings(session_settings)
         )
         request = ChatRequest.build(message_id=run.message_id, session_settings=settings)
-        return cls(run, request, limits)
+        return cls(run, request, limits, ids.get("agent_id"))
 
     def ids(self) -> dict[str, Any]:
         """Return what names the question, as plain JSON without the prompt."""
@@ -239,6 +243,7 @@ class ChatCall:
             "input_sha256": self.run.digest,
             "identity": settings.identity if settings else None,
             "accepted": self.run.accepted,
+            **({} if self.agent_id is None else {"agent_id": self.agent_id}),
         }
 
     def result(self) -> ChatResult:
@@ -516,7 +521,8 @@ class ChatCall:
         if not latest:
             return False
         left = max(MIN_ABORT_SECONDS, until - clock())
-        yield from abort(run.chat_id, self.request.session_settings, timeout=left)
+        settings = self.request.session_settings
+        yield from abort(run.chat_id, settings, timeout=left, agent_id=self.agent_id)
         return True
 
     def _is_latest(self, clock: Clock, until: float) -> Program[bool]:
@@ -554,7 +560,7 @@ class ChatCall:
         """What one reading says; None if it broke too early to say it."""
         seconds = max(LATE_MESSAGE_GRACE, until - clock())
         body = self.request.follow(str(reader.chat_id))
-        yield OpenStream(body, timeout=seconds, repeatable=True)
+        yield OpenStream(body, timeout=seconds, repeatable=True, agent_id=self.agent_id)
         reader.connect(submits=False)
         connection = reader.connection
         broken = False
@@ -592,7 +598,9 @@ class ChatCall:
         """One request and its stream. Returns the verdict, or None if the stream was left because
         the message is accepted."""
         run = self.run
-        yield OpenStream(body, timeout=limits.idle_timeout, repeatable=not submits)
+        yield OpenStream(
+            body, timeout=limits.idle_timeout, repeatable=not submits, agent_id=self.agent_id
+        )
         run.connect(submits=submits)
         connection = run.connection
         last_active = clock()

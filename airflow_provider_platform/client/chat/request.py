@@ -47,6 +47,16 @@ def is_message_id(text: str) -> bool:
     return _MESSAGE_ID.fullmatch(text) is not None
 
 
+def check_message_id(text: str) -> None:
+    """Raise ValueError for an id that the service refuses."""
+    if not is_message_id(text):
+        raise ValueError("must be a Unix time in milliseconds (13 digits or more) + '-message'")
+    if not _fits_64_bits(text):
+        raise ValueError(
+            "must be a number that fits a signed 64-bit integer, followed by '-message'"
+        )
+
+
 def _fits_64_bits(message_id: str) -> bool:
     digits = message_id.removesuffix("-message")
     return len(digits) <= len(str(LARGEST_ID)) and int(digits) <= LARGEST_ID
@@ -83,12 +93,8 @@ class ChatRequest(InputModel):
     @field_validator("message_id")
     @classmethod
     def _message_id_is_well_formed(cls, value: str | None) -> str | None:
-        if value is not None and not is_message_id(value):
-            raise ValueError("must be a Unix time in milliseconds (13 digits or more) + '-message'")
-        if value is not None and not _fits_64_bits(value):
-            raise ValueError(
-                "must be a number that fits a signed 64-bit integer, followed by '-message'"
-            )
+        if value is not None:
+            check_message_id(value)
         return value
 
     @classmethod

@@ -70,7 +70,11 @@ USAGE_SECONDS = 0.5
 
 
 def abort(
-    chat_id: str, settings: SessionSettings | None, *, timeout: float | None = None
+    chat_id: str,
+    settings: SessionSettings | None,
+    *,
+    timeout: float | None = None,
+    agent_id: int | str | None = None,
 ) -> Program[None]:
     """Stop the run that streams in the thread. Returns when the service has confirmed it (204).
     Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for a thread of
@@ -80,15 +84,20 @@ def abort(
     if settings is not None:
         body["sessionSettings"] = settings.identity
     try:
-        yield SendChat("/abort", body, timeout)
+        yield SendChat("/abort", body, timeout, agent_id)
     except (ChatRpcError, PlatformAuthenticationError):
         if not (yield ReloadCredentials()):
             raise
-        yield SendChat("/abort", body, timeout)
+        yield SendChat("/abort", body, timeout, agent_id)
 
 
 def thread_is_streaming(
-    chat_id: str, settings: SessionSettings | None, clock: Clock, *, timeout: float
+    chat_id: str,
+    settings: SessionSettings | None,
+    clock: Clock,
+    *,
+    timeout: float,
+    agent_id: int | str | None = None,
 ) -> Program[bool]:
     """Return whether a thread is streaming. Starts nothing; takes at most `timeout` seconds.
 
@@ -100,7 +109,7 @@ def thread_is_streaming(
         body["sessionSettings"] = settings.to_json()
     for attempt in range(2):
         try:
-            return (yield from _ask_state(chat_id, body, clock, timeout))
+            return (yield from _ask_state(chat_id, body, clock, timeout, agent_id))
         except (ChatRpcError, PlatformAuthenticationError):
             if attempt or not (yield ReloadCredentials()):
                 raise
@@ -111,9 +120,15 @@ def thread_is_streaming(
     raise AssertionError("the second attempt returns or raises")
 
 
-def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float) -> Program[bool]:
+def _ask_state(
+    chat_id: str, body: dict[str, Any], clock: Clock, timeout: float, agent_id: int | str | None
+) -> Program[bool]:
     record, _ = yield from first_record(
-        body, lambda record: read_streaming(chat_id, record) is not None, clock, seconds=timeout
+        body,
+        lambda record: read_streaming(chat_id, record) is not None,
+        clock,
+        seconds=timeout,
+        agent_id=agent_id,
     )
     streaming = None if record is None else read_streaming(chat_id, record)
     if streaming is None:
@@ -126,12 +141,17 @@ def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float)
 
 
 def first_record(
-    body: dict[str, Any], wanted: Callable[[Any], bool], clock: Clock, *, seconds: float
+    body: dict[str, Any],
+    wanted: Callable[[Any], bool],
+    clock: Clock,
+    *,
+    seconds: float,
+    agent_id: int | str | None = None,
 ) -> Program[tuple[Any, bool]]:
     """Send a request without `input` and read its records. Return (the first wanted record or None,
     whether the response came to its clean end)."""
     until = clock() + seconds
-    yield OpenStream(body, timeout=seconds, repeatable=True)
+    yield OpenStream(body, timeout=seconds, repeatable=True, agent_id=agent_id)
     reader = RecordReader(CHAT_STREAM.where)
     while True:
         wait = until - clock()
@@ -358,6 +378,7 @@ def read_thread(
     seconds: float,
     max_rows: int,
     max_attempts: int,
+    agent_id: int | str | None = None,
 ) -> Program[ChatThread]:
     """Read a thread, within so many seconds. An answer that breaks off is requested again.
 
@@ -382,7 +403,7 @@ def read_thread(
         failure: PlatformError | None = None
         reader = ThreadReader(chat_id, max_rows=max_rows)
         try:
-            yield from _read(reader, body, clock, until)
+            yield from _read(reader, body, clock, until, agent_id)
         except (ChatRpcError, PlatformAuthenticationError):
             if reloaded or not (yield ReloadCredentials()):
                 raise
@@ -402,9 +423,16 @@ def read_thread(
         yield Sleep(pause)
 
 
-def _read(reader: ThreadReader, body: dict[str, Any], clock: Clock, until: float) -> Program[None]:
+def _read(
+    reader: ThreadReader,
+    body: dict[str, Any],
+    clock: Clock,
+    until: float,
+    agent_id: int | str | None,
+) -> Program[None]:
     """Read the thread once, as long as a useful record may follow."""
-    yield OpenStream(body, timeout=max(until - clock(), LIVE_SECONDS), repeatable=True)
+    timeout = max(until - clock(), LIVE_SECONDS)
+    yield OpenStream(body, timeout=timeout, repeatable=True, agent_id=agent_id)
     is_live = has_ended = clean = False
     while not reader.usage_received:
         wait = until - clock()

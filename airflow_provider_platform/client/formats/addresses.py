@@ -10,12 +10,15 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from airflow_provider_platform.client.errors import PlatformConfigError
+from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
 DATA_PATH = "/cubejs-api"
 """Where a deployment's data API is, unless the deployment moved it."""
 _AGENT_OR_DEPLOYMENT = re.compile(r"/(agents|deployments)/[^/]+$")
+_AGENT_ID = re.compile(r"[A-Za-z0-9_-]+")
+_ASKED = re.compile(r"/(agents|deployments)/[^/]+/chat$")
 
 
 def management_address(host: str, *, port: int | None, allow_http: bool) -> str:
@@ -40,6 +43,31 @@ def chat_address(chat_url: str, *, allow_http: bool) -> str:
             field="chat_url",
         )
     return _join(parts, path)
+
+
+def agent_address(chat_url: str, agent_id: int | str) -> str:
+    """The chat address of another agent of the account. Raises PlatformInputError for an id that
+    cannot be a part of an address, or if the address names neither an agent nor a deployment."""
+    address, replaced = _ASKED.subn(f"/agents/{check_agent_id(agent_id)}/chat", chat_url)
+    if not replaced:
+        raise PlatformInputError(
+            "Nothing was sent: agent_id cannot replace the agent in Chat address (chat_url) of the "
+            "connection, because this address does not end in /agents/{id}/chat. Use a connection "
+            "with the address of the agent, and leave agent_id out.",
+            field="agent_id",
+        )
+    return address
+
+
+def check_agent_id(agent_id: int | str, field: str = "agent_id") -> str:
+    """Return the id. Raises PlatformInputError if it cannot be one part of an address."""
+    if isinstance(agent_id, bool) or _AGENT_ID.fullmatch(str(agent_id)) is None:
+        raise PlatformInputError(
+            f"Nothing was sent: {field} must be the id of an agent (letters, digits, - and _), as "
+            f"in its address …/agents/{{id}}, got {quote_service(agent_id)!r}.",
+            field=field,
+        )
+    return str(agent_id)
 
 
 def data_address(url: str, *, field: str, allow_http: bool) -> str:

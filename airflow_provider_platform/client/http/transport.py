@@ -135,7 +135,7 @@ class Transport:
     async def send_chat(self, effect: SendChat) -> None:
         """Send an abort request, and return if the service confirms it. Raises PlatformError."""
         await self._learn(secrets_in(effect.body))
-        url = f"{self.config.require_chat_url()}{effect.path}"
+        url = f"{self.config.require_chat_url(effect.agent_id)}{effect.path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
         answered = await self._request(
             "POST",
@@ -153,7 +153,7 @@ class Transport:
         await self._learn(secrets_in(effect.body))
         return await self._open(
             CHAT_STREAM,
-            f"{self.config.require_chat_url()}/stream-chat-state",
+            f"{self.config.require_chat_url(effect.agent_id)}/stream-chat-state",
             headers=self._chat_headers(),
             body=effect.body,
             seconds=effect.timeout,

@@ -52,6 +52,7 @@ class Call(Generic[T]):
 @dataclass(frozen=True)
 class OpenStream:
     """Send a chat request and open its response as a stream. Only one stream is open at a time.
+    `agent_id` names another agent than the connection's.
 
     With `repeatable`, the request may reach the service twice. Raises a PlatformError for an error
     status, HTML, a redirect or a broken connection.
@@ -60,6 +61,7 @@ class OpenStream:
     body: dict[str, Any]
     timeout: float
     repeatable: bool = False
+    agent_id: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class CloseStream:
 @dataclass(frozen=True)
 class SendChat:
     """Send a chat request whose response is not a stream (abort). The outcome is None, or a
-    PlatformError.
+    PlatformError. `agent_id` names another agent than the connection's.
 
     `timeout` is in seconds; None means the configuration's.
     """
@@ -132,6 +134,7 @@ class SendChat:
     path: str
     body: dict[str, Any]
     timeout: float | None = None
+    agent_id: int | str | None = None
 
 
 @dataclass(frozen=True)

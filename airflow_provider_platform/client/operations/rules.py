@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.addresses import check_agent_id
 from airflow_provider_platform.client.formats.branch_names import check_branch_name
 from airflow_provider_platform.client.formats.input_values import (
     in_seconds,
@@ -165,6 +166,12 @@ def branch(name: str, value: Any) -> str:
     return check_branch_name(text(name, value), name)
 
 
+def agent(name: str, value: Any) -> str:
+    """Return the id of an agent. Raises PlatformInputError."""
+    return check_agent_id(text(name, value), name)
+
+
+optional_agent = or_none(agent)
 optional_boolean = or_none(boolean)
 optional_branch = or_none(branch)
 optional_choice = or_none(choice)

@@ -23,6 +23,7 @@ from airflow_provider_platform.client.operations.rules import (
     names,
     number,
     optional,
+    optional_agent,
     optional_boolean,
     optional_branch,
     optional_choice,
@@ -49,10 +50,12 @@ __all__ = [
     "identifier",
     "is_template",
     "mapping",
+    "message_id",
     "moment",
     "names",
     "number",
     "optional",
+    "optional_agent",
     "optional_boolean",
     "optional_branch",
     "optional_choice",
@@ -120,6 +123,19 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
         with within(name):
             check(settings)
     return settings
+
+
+def message_id(name: str, value: Any) -> str | None:
+    """Return the id of a message, None if it is absent. Raises PlatformInputError."""
+    given_id = optional_text(name, value)
+    if given_id is not None:
+        from airflow_provider_platform.client.chat.request import check_message_id
+
+        try:
+            check_message_id(given_id)
+        except ValueError as error:
+            raise refuse(name, str(error), value) from None
+    return given_id
 
 
 def column_types(name: str, value: Any) -> str | dict[str, str]:

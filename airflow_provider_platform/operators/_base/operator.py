@@ -3,7 +3,7 @@ the keys that go to XCom."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import contextmanager
 from functools import cache
 from inspect import Parameter, isgenerator, signature
@@ -38,6 +38,7 @@ BACKSTOP_SECONDS = 120.0
 """How much longer than the deadline Airflow waits for a trigger that does not run."""
 LINKED_ARGUMENTS = (
     "active_branch_name",
+    "agent_id",
     "branch_name",
     "chat_id",
     "dashboard_id",
@@ -68,10 +69,10 @@ class PlatformOperator(BaseOperator):
     checks: ClassVar[Checks] = {}
     """The arguments of the class, each with its check. A subclass names its own; those of its bases
     are added, and None takes one of them away."""
-    asked_branch: ClassVar[str] = ""
-    """The argument that names the branch to ask, without which the task asks production. If it is a
-    template or an output of a task, it must have a value."""
-    _names_branch = False
+    asked: ClassVar[dict[str, str]] = {}
+    """The arguments that name what the task asks, each with what it asks without the argument. If
+    one is given, it must have a value when the task runs."""
+    _named: Collection[str] = ()
     rules: ClassVar[Sequence[Rule]] = ()
     """What arguments must fulfil together; those of the bases are added here too."""
 
@@ -124,7 +125,11 @@ class PlatformOperator(BaseOperator):
                 for name, check in self.checks.items()
                 if check and self.is_known(value := self.effective_value(name))
             }
-            self._names_branch = self.asked_branch in self.checks.keys() - known.keys()
+            self._named = [
+                name
+                for name in self.asked
+                if known.get(name) is None and getattr(self, name) is not None
+            ]
             self._hold_rules(known)
 
     def coerce_arguments(self) -> None:
@@ -133,13 +138,15 @@ class PlatformOperator(BaseOperator):
             for name, check in self.checks.items():
                 if check:
                     setattr(self, name, check(name, self.effective_value(name)))
-            if self._names_branch and getattr(self, self.asked_branch) is None:
-                raise PlatformInputError(
-                    f"Nothing was sent: {self.asked_branch} has no value after rendering, and "
-                    "without a branch this task would ask production. The task that returns the "
-                    "name did not run, or somebody marked it as successful. To ask production, "
-                    f"leave {self.asked_branch} out."
-                )
+            for name in self._named:
+                if getattr(self, name) is None:
+                    instead = self.asked[name]
+                    raise PlatformInputError(
+                        f"Nothing was sent: {name} has no value after rendering, and without it "
+                        f"this task would ask {instead}. The task that returns the value did not "
+                        f"run, or somebody marked it as successful. To ask {instead}, leave {name} "
+                        "out."
+                    )
             self.platform_conn_id = self.effective_value("platform_conn_id")
             held = {name for names, _ in self.rules for name in names}
             self._hold_rules({name: getattr(self, name) for name in held})
