@@ -362,8 +362,8 @@ class PlatformHook(BaseHook):
         agent_id: int | str | None = None,
     ) -> None:
         """Stop the run that is active in the thread. `agent_id` is the thread's agent, if it is not
-        the agent of the connection. Without session settings the request names no
-        user, and the service decides whether it accepts the request.
+        the agent of the connection. Without session settings the request names no user, and the
+        service decides whether it accepts the request.
 
         Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for a thread of
         another owner, ChatRpcError for a refused credential, and PlatformInputError for
