@@ -89,7 +89,7 @@ async def submit(client: Any) -> PlatformChatTrigger:
 
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, PROMPT, patience)
-    await client.run(call.submit(client.clock, until_end=False))
+    await client.run(lambda api: call.submit(api, client.clock, until_end=False))
     return PlatformChatTrigger(
         platform_conn_id="platform_default",
         run={

@@ -1,4 +1,4 @@
-"""The words that an argument accepts, if operators, programs and models all need them.
+"""The words that an argument accepts, if operators, runs and models all need them.
 
 Operators check their arguments while Airflow parses a DAG file, so this module imports only
 `typing`. Words that only one module uses are in that module.

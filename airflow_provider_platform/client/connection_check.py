@@ -18,7 +18,7 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from airflow_provider_platform.client.chat.request import ChatRequest
@@ -43,11 +43,12 @@ from airflow_provider_platform.client.management.deployments.deployments import 
     list_deployments,
 )
 from airflow_provider_platform.client.operations.operation import operation
-from airflow_provider_platform.client.operations.program import (
-    Clock,
-    Program,
-    call,
-)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 Side = Literal["management", "chat"]
 _Verdict = tuple[bool, str]
@@ -73,16 +74,16 @@ class SideReport:
     message: str
 
 
-def check_connection(
-    config: PlatformConfig, *, clock: Clock = time.time
-) -> Program[list[SideReport]]:
+async def check_connection(
+    api: Api, config: PlatformConfig, *, clock: Clock = time.time
+) -> list[SideReport]:
     """Ask each side that is configured; errors become reports."""
     reports = []
     if config.management_url is not None:
-        verdict = yield from _verdict(_check_management(config))
+        verdict = await _verdict(_check_management(api, config))
         reports.append(SideReport("management", config.management_url, *verdict))
     if config.chat_url is not None:
-        ok, message = yield from _verdict(_check_chat(config, clock))
+        ok, message = await _verdict(_check_chat(api, config, clock))
         message = " ".join([message, *chat_notes(config, clock())])
         reports.append(SideReport("chat", config.chat_url, ok, message))
     return reports
@@ -117,23 +118,23 @@ def chat_notes(config: PlatformConfig, now: float) -> list[str]:
     return []
 
 
-def _verdict(check: Program[_Verdict]) -> Program[_Verdict]:
+async def _verdict(check: Awaitable[_Verdict]) -> _Verdict:
     try:
-        return (yield from check)
+        return await check
     except PlatformError as error:
         return False, error.message
 
 
-def _check_management(config: PlatformConfig) -> Program[_Verdict]:
+async def _check_management(api: Api, config: PlatformConfig) -> _Verdict:
     accepted = "The token is accepted"
     try:
-        deployment_text = yield from _deployments(config)
+        deployment_text = await _deployments(api, config)
     except (PlatformNotFoundError, PlatformPermissionError, PlatformAddressError) as error:
         problem: PlatformError = error
     else:
         return True, f"{accepted}; {deployment_text}."
     try:
-        yield from call(operation("getAppConfig"), once=True)
+        await api.call(operation("getAppConfig"), once=True)
     except PlatformNotFoundError:
         return False, (
             "The management API was not found at this address. Check Management API address "
@@ -146,12 +147,12 @@ def _check_management(config: PlatformConfig) -> Program[_Verdict]:
     )
 
 
-def _deployments(config: PlatformConfig) -> Program[str]:
+async def _deployments(api: Api, config: PlatformConfig) -> str:
     if config.deployment_id is not None:
-        default = yield from call(get_deployment(deployment_id=config.deployment_id), once=True)
+        default = await api.call(get_deployment(deployment_id=config.deployment_id), once=True)
         return f"the default deployment is {_name(default)}"
     query = {"first": _SHOWN_DEPLOYMENTS}
-    page = yield from call(list_deployments(query=query), once=True)
+    page = await api.call(list_deployments(query=query), once=True)
     names = [_name(deployment) for deployment in page.rows[:_SHOWN_DEPLOYMENTS]]
     if not names:
         return "the token has access to no deployment"
@@ -166,15 +167,15 @@ def _name(deployment: Deployment) -> str:
     return f"{deployment.id} ({quote_service(deployment.name or 'without a name')})"
 
 
-def _check_chat(config: PlatformConfig, clock: Clock) -> Program[_Verdict]:
+async def _check_chat(api: Api, config: PlatformConfig, clock: Clock) -> _Verdict:
     thread = str(uuid4())
     credential = "API key" if config.chat_api_key else "service token"
     try:
         if config.chat_api_key and config.session_settings is None:
-            yield from _abort_nothing(thread)
+            await _abort_nothing(api, thread)
             said = None
         else:
-            said = yield from _read_nothing(config, thread, clock)
+            said = await _read_nothing(api, config, thread, clock)
     except PlatformNotFoundError as error:
         said = error.service_message or ""
     if said is None or _speaks_of_thread(said, thread):
@@ -192,20 +193,20 @@ def _check_chat(config: PlatformConfig, clock: Clock) -> Program[_Verdict]:
     )
 
 
-def _abort_nothing(thread: str) -> Program[None]:
+async def _abort_nothing(api: Api, thread: str) -> None:
     """Abort a thread that does not exist. 403 speaks of the thread, so the key has passed."""
     with suppress(PlatformPermissionError):
-        yield from abort(thread, None)
+        await abort(api, thread, None)
 
 
-def _read_nothing(config: PlatformConfig, thread: str, clock: Clock) -> Program[str | None]:
+async def _read_nothing(api: Api, config: PlatformConfig, thread: str, clock: Clock) -> str | None:
     """Ask for the state of a thread that does not exist; the text of an error line, or None where
     the service gives a state. Raises PlatformError."""
     request = ChatRequest.build(chat_id=thread, session_settings=config.session_settings)
     wait = min(LONGEST_WAIT, config.request_timeout)
     try:
-        record, ended = yield from first_record(
-            request.to_json(), _ends_the_look, clock, seconds=wait
+        record, ended = await first_record(
+            api, request.to_json(), _ends_the_look, clock, seconds=wait
         )
     except PlatformBadRequestError as error:
         raise PlatformBadRequestError(

@@ -1,4 +1,4 @@
-"""Defaults of arguments that operators, the hook and programs share, in seconds and rows.
+"""Defaults of arguments that operators, the hook and runs share, in seconds and rows.
 
 Operators need them while Airflow parses a DAG file, so this module imports nothing. The defaults of
 a connection are in `settings/connection_fields.py`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform.client.chat.thread import thread_is_streaming
 from airflow_provider_platform.client.config import PlatformConfig
@@ -47,8 +47,13 @@ from airflow_provider_platform.client.management.reports.reports import (
 from airflow_provider_platform.client.operations.models import ResponseModel, Timestamp
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page, PageWalk
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.poll_until import NotYet
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 T = TypeVar("T")
 
@@ -63,9 +68,9 @@ class Condition:
     kind: str
     subject: dict[str, Any]
 
-    def program(self, config: PlatformConfig, clock: Clock) -> Program[Seen]:
+    async def poll(self, api: Api, config: PlatformConfig, clock: Clock) -> Seen:
         """Poll once. Notifies of what the service reported; raises PlatformError."""
-        return KINDS[self.kind](config, clock, **self.subject)
+        return await KINDS[self.kind](api, config, clock, **self.subject)
 
     @property
     def may_be_late(self) -> bool:
@@ -93,12 +98,12 @@ def has_status(token: UserOAuthToken, statuses: Sequence[str]) -> bool:
     return token.status.strip().casefold() in {status.strip().casefold() for status in statuses}
 
 
-def _dbt_sync(
-    config: PlatformConfig, clock: Clock, *, sync_job_id: str, deployment_id: int | None
-) -> Program[Seen]:
+async def _dbt_sync(
+    api: Api, config: PlatformConfig, clock: Clock, *, sync_job_id: str, deployment_id: int | None
+) -> Seen:
     """Whether the sync is complete. Raises DbtSyncFailedError, DbtSyncCancelledError."""
     deployment = config.resolve_deployment_id(deployment_id)
-    outcome = yield from dbt_run.poll(deployment, sync_job_id, clock)
+    outcome = await dbt_run.poll(api, deployment, sync_job_id, clock)
     if outcome is None:
         return None
     return {
@@ -109,35 +114,36 @@ def _dbt_sync(
     }
 
 
-def _build(
+async def _build(
+    api: Api,
     config: PlatformConfig,
     clock: Clock,
     *,
     branch_name: str | None,
     hash: str | None,  # noqa: A002 - the sensor's argument
     deployment_id: int | None,
-) -> Program[Seen]:
+) -> Seen:
     """Whether the branch, or production without a name, is built, with `hash` from that commit.
     Raises BranchNotFoundError, BranchNotActiveError, BranchNotServedError, BuildFailedError."""
     deployment = config.resolve_deployment_id(deployment_id)
     if branch_name is None:
-        branch_name = yield from _production_branch(deployment)
-    outcome = yield from poll_awake(BuildWanted(deployment, branch_name, hash), config, clock)
+        branch_name = await _production_branch(api, deployment)
+    outcome = await poll_awake(api, BuildWanted(deployment, branch_name, hash), config, clock)
     if isinstance(outcome, Build):
         return {"branch_name": branch_name, **outcome.to_json()}
-    yield Notify(NotYet(str(outcome)))
+    await api.notify(NotYet(str(outcome)))
     return None
 
 
-def _production_branch(deployment: int) -> Program[str]:
+async def _production_branch(api: Api, deployment: int) -> str:
     """The name of the production branch. A tenant without the settings operation (before v0.4.0)
     says it in the build status, unless somebody uses the credential in dev mode."""
     name: str | None
     try:
-        settings = yield from call(get_deployment_settings(deployment_id=deployment), once=True)
+        settings = await api.call(get_deployment_settings(deployment_id=deployment), once=True)
         name = settings.deploy_branch_name
     except (PlatformAddressError, PlatformNotFoundError):
-        answer = yield from call(get_build_status(deployment_id=deployment), once=True)
+        answer = await api.call(get_build_status(deployment_id=deployment), once=True)
         name = answer.branch_name if answer.mode == "production" else None
     if not name:
         raise PlatformError(
@@ -147,26 +153,26 @@ def _production_branch(deployment: int) -> Program[str]:
     return name
 
 
-def _chat_thread(
+async def _chat_thread(
+    api: Api,
     config: PlatformConfig,
     clock: Clock,
     *,
     chat_id: str,
     session_settings: dict[str, Any] | None,
     agent_id: int | str | None = None,
-) -> Program[Seen]:
+) -> Seen:
     """Whether the thread is not streaming."""
     settings = config.resolve_session_settings(session_settings)
     timeout = config.stream_idle_timeout
-    if (
-        yield from thread_is_streaming(chat_id, settings, clock, timeout=timeout, agent_id=agent_id)
-    ):
-        yield Notify(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
+    if await thread_is_streaming(api, chat_id, settings, clock, timeout=timeout, agent_id=agent_id):
+        await api.notify(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
         return None
     return {"chat_id": chat_id, "is_streaming": False}
 
 
-def _report(
+async def _report(
+    api: Api,
     config: PlatformConfig,
     _clock: Clock,
     *,
@@ -175,29 +181,32 @@ def _report(
     folder_id: int | None,
     updated_after: str | None,
     deployment_id: int | None,
-) -> Program[Seen]:
+) -> Seen:
     """Whether the report exists and, with `updated_after` (ISO 8601), was updated since."""
     deployment = config.resolve_deployment_id(deployment_id)
     if report_id is not None:
         where = f"report {report_id}, deployment {deployment}"
-        there = yield from _one(
+        there = await _one(
+            api,
             get_report(deployment_id=deployment, report_id=report_id),
             list_reports(deployment_id=deployment, query={"first": 1}),
         )
     else:
         where = f"report {quote_service(name)!r}, deployment {deployment}"
         query = {"search": name, "folderId": folder_id}
-        there = yield from _all(
+        there = await _all(
+            api,
             list_reports(deployment_id=deployment, query=query),
             lambda report: report.name == name,
         )
     after = None if updated_after is None else Timestamp.parse(updated_after)
     fresh = [report for report in there if is_fresh(report, after)]
     state = f"has not been updated since {updated_after}" if there else "does not exist yet"
-    return (yield from _first(fresh, f"The report {state} ({where})"))
+    return await _first(api, fresh, f"The report {state} ({where})")
 
 
-def _notification(
+async def _notification(
+    api: Api,
     config: PlatformConfig,
     _clock: Clock,
     *,
@@ -205,47 +214,50 @@ def _notification(
     is_enabled: bool | None,
     deployment_id: int | None,
     **filters: Any,
-) -> Program[Seen]:
+) -> Seen:
     """Whether the schedule, or one that matches the filters, exists and is enabled as wanted."""
     deployment = config.resolve_deployment_id(deployment_id)
     if notification_id is not None:
         subject = "The notification"
         where = f"notification {notification_id}, deployment {deployment}"
-        there = yield from _one(
+        there = await _one(
+            api,
             get_notification(deployment_id=deployment, id=notification_id),
             list_notifications(deployment_id=deployment, query={"first": 1}),
         )
     else:
         subject = "A notification that matches the filters"
         where = f"deployment {deployment}"
-        there = yield from _all(list_notifications(deployment_id=deployment, query=filters))
+        there = await _all(api, list_notifications(deployment_id=deployment, query=filters))
     switched = [notification for notification in there if is_switched(notification, is_enabled)]
     state = (
         f"is not {'enabled' if is_enabled else 'disabled'} yet" if there else "does not exist yet"
     )
-    return (yield from _first(switched, f"{subject} {state} ({where})"))
+    return await _first(api, switched, f"{subject} {state} ({where})")
 
 
-def _user_oauth_token(
+async def _user_oauth_token(
+    api: Api,
     _config: PlatformConfig,
     _clock: Clock,
     *,
     integration_id: int,
     target_statuses: list[str],
     user_id: int | None,
-) -> Program[Seen]:
+) -> Seen:
     """Whether a token for the integration (and the user, if given) has one of the statuses."""
-    tokens = yield from _all(
+    tokens = await _all(
+        api,
         list_user_oauth_tokens(),
         lambda token: token.integration_id == integration_id and user_id in (None, token.user_id),
     )
     wanted = [token for token in tokens if has_status(token, target_statuses)]
     statuses = ", ".join(dict.fromkeys(quote_service(token.status) for token in tokens))
     state = f"The status of the token is {statuses}" if tokens else "No token exists yet"
-    return (yield from _first(wanted, f"{state} (OAuth integration {integration_id})"))
+    return await _first(api, wanted, f"{state} (OAuth integration {integration_id})")
 
 
-KINDS: dict[str, Callable[..., Program[Seen]]] = {
+KINDS: dict[str, Callable[..., Awaitable[Seen]]] = {
     "dbt_sync": _dbt_sync,
     "build": _build,
     "chat_thread": _chat_thread,
@@ -255,32 +267,32 @@ KINDS: dict[str, Callable[..., Program[Seen]]] = {
 }
 
 
-def _first(wanted: Sequence[ResponseModel], otherwise: str) -> Program[Seen]:
+async def _first(api: Api, wanted: Sequence[ResponseModel], otherwise: str) -> Seen:
     """Return the first wanted resource. Notifies of `otherwise` if there is none."""
     if wanted:
         return wanted[0].to_json()
-    yield Notify(NotYet(otherwise))
+    await api.notify(NotYet(otherwise))
     return None
 
 
-def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:
+async def _one(api: Api, get: Operation[T], probe: Operation[Any]) -> list[T]:
     """Return the resource in a list, or an empty list if it does not exist. The probe lists the
     same deployment: it raises PlatformNotFoundError if the deployment does not exist."""
     try:
-        item = yield from call(get, once=True)
+        item = await api.call(get, once=True)
     except PlatformNotFoundError:
-        yield from call(probe, once=True)
+        await api.call(probe, once=True)
         return []
     return [item]
 
 
-def _all(
-    operation: Operation[Page[T]], wanted: Callable[[T], bool] = lambda _: True
-) -> Program[list[T]]:
+async def _all(
+    api: Api, operation: Operation[Page[T]], wanted: Callable[[T], bool] = lambda _: True
+) -> list[T]:
     """Return the wanted rows of a whole list. A failure is left to the next poll."""
     walk = PageWalk(operation)
     items: list[T] = []
     while walk.operation is not None:
-        page = yield from call(walk.operation, once=True)
+        page = await api.call(walk.operation, once=True)
         items += filter(wanted, walk.add_page(page))
     return items

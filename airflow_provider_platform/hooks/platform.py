@@ -55,11 +55,11 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.formats.input_values import Seconds, in_seconds
+from airflow_provider_platform.client.http.api import Api, Work
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.http.events import Events
 from airflow_provider_platform.client.http.fair_scheduling import yield_turn
 from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
-from airflow_provider_platform.client.operations.program import Clock, Program
 from airflow_provider_platform.client.operations.rules import choice, refuse
 from airflow_provider_platform.hooks._log_mask import LOG_MASK
 from airflow_provider_platform.hooks.connection import (
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.data_api import paging as page_queries
     from airflow_provider_platform.client.data_api import parameters as binding
     from airflow_provider_platform.client.data_api import query, rows, statements
+    from airflow_provider_platform.client.http.transport import Clock
     from airflow_provider_platform.hooks import query_rows
 else:
 
@@ -169,13 +170,14 @@ def _redacted(shown: T, client: PlatformClient) -> T:
     return with_changed_texts(shown, client.secrets.redact_data)
 
 
-def _sql_program(
+async def _sql_program(
+    api: Api,
     sql: str,
     options: tuple[Any, ...],
     paged: tuple[Any, ...],
     config: PlatformConfig,
     clock: Clock,
-) -> Program[None]:
+) -> None:
     deployment_id, branch_name, timezone, cache, timeout = options
     prepared = query.SqlQuery.build(
         sql,
@@ -187,10 +189,10 @@ def _sql_program(
     )
     page_by, page_rows, max_row_limit = paged
     if page_by is None:
-        return query.run_sql(prepared, config, clock)
+        return await query.run_sql(api, prepared, config, clock)
     most = statements.page_rows(config, page_rows, max_row_limit)
     paged_query = page_queries.PagedQuery.build(sql, page_by, rows=most)
-    return page_queries.run_pages(prepared, paged_query, config, clock)
+    return await page_queries.run_pages(api, prepared, paged_query, config, clock)
 
 
 class PlatformHook(BaseHook):
@@ -304,11 +306,9 @@ class PlatformHook(BaseHook):
     def _new_client(self) -> PlatformClient:
         return PlatformClient(self.config, reload=self._reread, mask=self._mask)
 
-    def run(
-        self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
-    ) -> T:
-        """Run an operation, or a program (a generator that makes several calls), and return its
-        typed result."""
+    def run(self, work: Operation[T] | Work[T], on_event: Callable[[Any], None] | None = None) -> T:
+        """Run an operation, or an async function that gets an `Api` and makes several calls, and
+        return its typed result."""
         client = self.open_client()
         return client.run(work, on_event) if on_event else client.run(work)
 
@@ -325,7 +325,7 @@ class PlatformHook(BaseHook):
         """
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
-        client.run(call.ask_or_stop(client.clock))
+        client.run(lambda api: call.ask_or_stop(api, client.clock))
         with client.redacted_errors():
             result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
         return _redacted(result, client)
@@ -350,7 +350,9 @@ class PlatformHook(BaseHook):
         """
         client = self.open_client()
         thread = client.run(
-            self._thread_reading(client, chat_id, session_settings, agent_id, max_rows, timeout)
+            lambda api: self._thread_reading(
+                api, client, chat_id, session_settings, agent_id, max_rows, timeout
+            )
         )
         return _redacted(thread, client)
 
@@ -370,7 +372,7 @@ class PlatformHook(BaseHook):
         `session_settings` that are given with a service token.
         """
         settings = self.config.resolve_session_settings(session_settings, required=False)
-        self.run(abort(chat_id, settings, agent_id=agent_id))
+        self.run(lambda api: abort(api, chat_id, settings, agent_id=agent_id))
 
     def run_sql(
         self,
@@ -420,10 +422,12 @@ class PlatformHook(BaseHook):
         why_cut = self._why_cut(sql, default_row_limit, *paged)
         failed = query.FailedSqlLog(sql)
 
-        def begin() -> Events:
+        def begin() -> Events[Any]:
             client = self.open_client()
             failed.redact = client.secrets.redact_text
-            return client.events(_sql_program(sql, options, paged, client.config, client.clock))
+            return client.events(
+                lambda api: _sql_program(api, sql, options, paged, client.config, client.clock)
+            )
 
         return query_rows.QueryRows(begin, why_cut, failed)
 
@@ -624,7 +628,7 @@ class PlatformHook(BaseHook):
 
         try:
             with self._new_client() as client:
-                ok, message = summary(client.run(check_connection(client.config)))
+                ok, message = summary(client.run(lambda api: check_connection(api, client.config)))
             notes = unknown_settings(read_extras(self.get_connection(self.platform_conn_id)))
         except PlatformConfigError as error:
             # Airflow tests under a made-up connection id, which would only confuse.
@@ -660,16 +664,18 @@ class PlatformHook(BaseHook):
             self._config = config
         return config
 
-    def _thread_reading(
+    async def _thread_reading(
         self,
+        api: Api,
         client: PlatformClient,
         chat_id: str,
         session_settings: dict[str, Any] | None,
         agent_id: int | str | None,
         max_rows: int,
         timeout: Seconds,
-    ) -> Program[ChatThread]:
-        return read_thread(
+    ) -> ChatThread:
+        return await read_thread(
+            api,
             chat_id,
             client.config.resolve_session_settings(session_settings),
             client.clock,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from airflow_provider_platform.client.data_api.parameters import Parameters
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.http.api import Work
     from airflow_provider_platform.files.types import Types
     from airflow_provider_platform.hooks.query_rows import QueryRows
 
@@ -109,7 +109,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     @overload  # type: ignore[override]
     def run(
         self,
-        sql: Operation[T] | Program[T],
+        sql: Operation[T] | Work[T],
         on_event: Callable[[Any], None] | None = None,
     ) -> T: ...
     @overload
@@ -123,7 +123,8 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         return_last: bool = True,
     ) -> T | list[T] | None: ...
     def run(self, sql: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Run SQL as `DbApiHook.run` does, or an operation or a program as `PlatformHook.run` does.
+        """Run SQL as `DbApiHook.run` does, or an operation or other work as `PlatformHook.run`
+        does.
         `autocommit` has no effect: the service has no transactions."""
         if "work" in named or isinstance(sql, Operation | GeneratorType):
             work = named.pop("work", sql)

@@ -250,7 +250,9 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     def _items(self, hook: PlatformHook) -> list[Any]:
         from airflow_provider_platform.client.operations.paging import collect
 
-        listed = hook.run(collect(self._operation(), max_items=self.max_items))
+        listed = hook.run(
+            lambda api: collect(api.call, self._operation(), max_items=self.max_items)
+        )
         log_length(len(listed.items), more=listed.truncated, log=self.log)
         return listed.items
 

@@ -171,9 +171,11 @@ class PlatformCloseBranchOperator(DeploymentOperator):
 
         nothing: str | None = "this DAG run has opened no branch, or the branch was open before"
         with ShortTraceback(), self.opened(context) as hook:
-            if self.branch_name is not None:
+            if (branch_name := self.branch_name) is not None:
                 deployment_id = hook.resolve_deployment_id(self.deployment_id)
-                nothing = hook.open_client().run(close_branch(deployment_id, self.branch_name))
+                nothing = hook.open_client().run(
+                    lambda api: close_branch(api, deployment_id, branch_name)
+                )
         if nothing is None:
             self.log.info(
                 "Closed branch %s. The branch is kept; it can be opened again in the platform or "
@@ -340,13 +342,15 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
             delete_branch,
         )
 
-        if self.branch_name is None:
+        if (branch_name := self.branch_name) is None:
             self.log.info("No branch name was given, so no branch is deleted.")
             return False
+        deployment_id = hook.resolve_deployment_id(self.deployment_id)
         not_deleted = hook.open_client().run(
-            delete_branch(
-                hook.resolve_deployment_id(self.deployment_id),
-                self.branch_name,
+            lambda api: delete_branch(
+                api,
+                deployment_id,
+                branch_name,
                 remove_on_upstream=bool(self.remove_on_upstream),
                 commit=self.hash,
             )

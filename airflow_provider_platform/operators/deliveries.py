@@ -180,7 +180,9 @@ class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):
         from airflow_provider_platform.client.management.deliveries.pausing import pause_delivery
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
-        return self._describe(hook.run(pause_delivery(deployment_id, self.delivery_id)))
+        return self._describe(
+            hook.run(lambda api: pause_delivery(api, deployment_id, self.delivery_id))
+        )
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
         """Return the result if the delivery is paused."""
@@ -199,7 +201,7 @@ class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):
         from airflow_provider_platform.client.management.deliveries.pausing import read_delivery
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
-        return hook.run(read_delivery(deployment_id, self.delivery_id))
+        return hook.run(lambda api: read_delivery(api, deployment_id, self.delivery_id))
 
     def _describe(self, delivery: ResponseModel) -> dict[str, Any]:
         return {
@@ -253,7 +255,9 @@ class PlatformResumeDeliveryOperator(DeploymentOperator):
                 self.log.info("The delivery was paused before this DAG run, so it stays paused.")
             else:
                 deployment_id = hook.resolve_deployment_id(self.deployment_id)
-                delivery = hook.run(resume_delivery(deployment_id, self.delivery_id)).to_json()
+                delivery = hook.run(
+                    lambda api: resume_delivery(api, deployment_id, self.delivery_id)
+                ).to_json()
         return {
             "delivery_id": self.delivery_id,
             "resumed": not self.was_paused,

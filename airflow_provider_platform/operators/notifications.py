@@ -404,13 +404,12 @@ class PlatformCreateNotificationOperator(
         from airflow_provider_platform.client.management.notifications.existing import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
-        program = find_matching(
-            deployment_id,
-            self._body(),
-            own_id=self._own_id(hook),
-            by_time=self.key is not None,
+        body, own_id = self._body(), self._own_id(hook)
+        self._there = there = hook.run(
+            lambda api: find_matching(
+                api, deployment_id, body, own_id=own_id, by_time=self.key is not None
+            )
         )
-        self._there = there = hook.run(program)
         ids_before = [schedule.id for schedule in (*there.same, *there.unclear)]
         return {"deployment_id": deployment_id, "ids_before": ids_before}
 
@@ -438,8 +437,9 @@ class PlatformCreateNotificationOperator(
         None. Raises PlatformOutcomeUnknownError."""
         from airflow_provider_platform.client.management.notifications.existing import find_created
 
+        body = self._body()
         created = hook.run(
-            find_created(ids["deployment_id"], self._body(), ids_before=ids["ids_before"])
+            lambda api: find_created(api, ids["deployment_id"], body, ids_before=ids["ids_before"])
         )
         if len(created) > 1 and self.if_exists != "skip":
             numbers = ", ".join(str(schedule.id) for schedule in created)
@@ -725,9 +725,9 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
         )
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
-        if self.recipients is not None:
+        if (recipients := self.recipients) is not None:
             added, removed = hook.run(
-                set_recipients(deployment_id, self.notification_id, self.recipients)
+                lambda api: set_recipients(api, deployment_id, self.notification_id, recipients)
             )
             self.log.info(
                 "Recipients of notification %s: %s added, %s removed",
@@ -735,8 +735,10 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
                 len(added.created_recipients or []),
                 removed,
             )
-        if self.add:
-            done = hook.run(add_recipients(deployment_id, self.notification_id, self.add))
+        if add := self.add:
+            done = hook.run(
+                lambda api: add_recipients(api, deployment_id, self.notification_id, add)
+            )
             self.log.info(
                 "Recipients of notification %s: %s added, %s changed, %s unchanged",
                 self.notification_id,
@@ -744,10 +746,12 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
                 len(done.updated_recipients or []),
                 len(done.unchanged_recipients or []),
             )
-        if self.remove:
-            hook.run(remove_recipients(deployment_id, self.notification_id, self.remove))
+        if remove := self.remove:
+            hook.run(
+                lambda api: remove_recipients(api, deployment_id, self.notification_id, remove)
+            )
             self.log.info(
-                "Recipients of notification %s: %s removed", self.notification_id, len(self.remove)
+                "Recipients of notification %s: %s removed", self.notification_id, len(remove)
             )
 
 

@@ -256,7 +256,9 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
             config=self.config,
             dashboard_id=self.dashboard_id,
         )
-        dashboard = hook.run(publish(self.workbook_id, body, deployment_id=self.deployment_id))
+        dashboard = hook.run(
+            lambda api: publish(api, self.workbook_id, body, deployment_id=self.deployment_id)
+        )
         ids = quote_service(self.workbook_id), quote_service(dashboard.public_id)
         self.log.info("Published workbook %s as dashboard %s", *ids)
         return dashboard.to_json()

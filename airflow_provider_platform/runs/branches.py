@@ -10,8 +10,7 @@ build (`waits`). A dbt sync that opens its branch runs the same steps after the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.waking import poll_awake
@@ -28,7 +27,6 @@ from airflow_provider_platform.client.management.data_model.open_and_close impor
     is_open,
     open_branch,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -39,6 +37,10 @@ from airflow_provider_platform.runs.run_kind import (
     say,
     warn,
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 
 @dataclass(frozen=True)
@@ -61,110 +63,119 @@ class BranchRunKind(RunKind[Build]):
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         return fingerprint("open branch", config.management_url, deployment_id, self.branch_name)
 
-    def submit(
-        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> Program[Build | None]:
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> Build | None:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         was_open = (earlier or {}).get("was_open")
         if was_open is None:
-            was_open = yield from is_open(deployment_id, self.branch_name, deadline=env.deadline)
+            was_open = await is_open(api, deployment_id, self.branch_name, deadline=env.deadline)
         intent: Ids = {
             "deployment_id": deployment_id,
             "submitted_at": env.now,
             "branch_name": self.branch_name,
             "was_open": was_open,
         }
-        yield Notify(Traced(lambda: intent))
-        yield Notify(Intended(intent))
-        run = yield from self.resume(env, intent)
-        yield Notify(RunAccepted(run))
+        await api.notify(Traced(lambda: intent))
+        await api.notify(Intended(intent))
+        run = await self.resume(api, env, intent)
+        await api.notify(RunAccepted(run))
         return None if run["opened"]["waits"] else Build(None)
 
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         """Return False: the branch is opened again, which changes nothing."""
-        yield from ()
         return False, ids
 
-    def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
+    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
         """Open the branch, again if necessary: somebody may have closed it since the last try."""
-        opened = yield from open_and_log(env, ids, wait_for_build=self.wait_for_build)
+        opened = await open_and_log(api, env, ids, wait_for_build=self.wait_for_build)
         return {**ids, "opened": opened}
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[Build]:
-        return (yield from follow_build(env, ids))
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> Build:
+        return await follow_build(api, env, ids)
 
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[Build | None]:
-        return (yield from poll_build_once(env, ids))
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
+        return await poll_build_once(api, env, ids)
 
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
-    ) -> Program[bool]:
-        return (yield from close_again(ids))
+    async def stop(
+        self,
+        api: Api,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
+        return await close_again(api, ids)
 
-    def read(self, env: RunEnvironment, ids: Ids, outcome: Build) -> Program[dict[str, Any]]:
-        return (yield from describe_opened(env, ids, outcome))
+    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
+        return await describe_opened(api, env, ids, outcome)
 
 
-def open_and_log(
-    env: RunEnvironment, ids: Ids, *, wait_for_build: bool = True
-) -> Program[dict[str, Any]]:
+async def open_and_log(
+    api: Api, env: RunEnvironment, ids: Ids, *, wait_for_build: bool = True
+) -> dict[str, Any]:
     """Open the branch of these ids and return the value of `opened`. Opening it again changes
     nothing. Raises PlatformError."""
     branch_name = ids["branch_name"]
-    commit = yield from open_branch(ids["deployment_id"], branch_name, deadline=env.deadline)
+    commit = await open_branch(api, ids["deployment_id"], branch_name, deadline=env.deadline)
     before = " (it was on before)" if ids["was_open"] else ""
-    yield say(f"The staging environment of branch {branch_name} is on{before}")
+    await say(api, f"The staging environment of branch {branch_name} is on{before}")
     return {"hash": commit, "opened_at": env.now, "waits": wait_for_build}
 
 
-def close_again(ids: Ids) -> Program[bool]:
+async def close_again(api: Api, ids: Ids) -> bool:
     """Close the branch of these ids, unless it was open before. Returns whether it was closed.
     Raises PlatformError."""
     if ids.get("was_open") is not False:
         return False
-    return (yield from close_branch(ids["deployment_id"], ids["branch_name"])) is None
+    return await close_branch(api, ids["deployment_id"], ids["branch_name"]) is None
 
 
-def follow_build(env: RunEnvironment, ids: Ids) -> Program[Build]:
+async def follow_build(api: Api, env: RunEnvironment, ids: Ids) -> Build:
     """Wait for the build of the run with these ids, if the run waits for one. If the build fails,
     the branch is closed, unless it was open before. Raises PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
     wanted = _build_wanted(ids)
-    poll = partial(poll_awake, wanted, env.config, env.clock)
+
+    async def poll(api: Api) -> Build | BuildSeen:
+        return await poll_awake(api, wanted, env.config, env.clock)
+
     try:
-        return (yield from wait_for_build(wanted, env.poll_limits, env.clock, poll=poll))
+        return await wait_for_build(api, wanted, env.poll_limits, env.clock, poll=poll)
     except BuildFailedError:
-        yield from _close_unbuilt(ids)
+        await _close_unbuilt(api, ids)
         raise
 
 
-def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:
+async def poll_build_once(api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
     """Return the build, or None if the build is not over. Raises PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
     outcome: Build | BuildSeen
     try:
-        outcome = yield from poll_awake(_build_wanted(ids), env.config, env.clock)
+        outcome = await poll_awake(api, _build_wanted(ids), env.config, env.clock)
     except BuildFailedError:
-        yield from _close_unbuilt(ids)
+        await _close_unbuilt(api, ids)
         raise
     return outcome if isinstance(outcome, Build) else None
 
 
-def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict[str, Any]]:
+async def describe_opened(api: Api, env: RunEnvironment, ids: Ids, build: Build) -> dict[str, Any]:
     """Return what is known of the opened branch: `branch_name`, `opened_branch`, `url`, `hash`,
     `status`. Raises PlatformError."""
     branch_name, commit = ids["branch_name"], ids["opened"]["hash"]
-    url = yield from find_opened_address(ids["deployment_id"], branch_name, env.config)
+    url = await find_opened_address(api, ids["deployment_id"], branch_name, env.config)
     if build.hash and commit and build.hash != commit:
-        yield warn(
+        await warn(
+            api,
             f"Branch {branch_name} was at commit {commit} when it was opened, but its build is of "
             f"commit {build.hash}. Another user may have committed since, or the service built "
-            "another commit."
+            "another commit.",
         )
     if build.status is not None:
-        yield say(f"Branch {branch_name} is built (commit {build.hash})")
+        await say(api, f"Branch {branch_name} is built (commit {build.hash})")
     return {
         "branch_name": branch_name,
         "opened_branch": None if ids["was_open"] else branch_name,
@@ -174,14 +185,14 @@ def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict
     }
 
 
-def _close_unbuilt(ids: Ids) -> Program[None]:
+async def _close_unbuilt(api: Api, ids: Ids) -> None:
     """Close a branch whose build failed, unless it was open before: no teardown closes what its
     setup did not open."""
     try:
-        if (yield from close_again(ids)):
-            yield say(f"Branch {ids['branch_name']} is closed again, because its build failed")
+        if await close_again(api, ids):
+            await say(api, f"Branch {ids['branch_name']} is closed again, because its build failed")
     except PlatformError as error:
-        yield warn(f"Branch {ids['branch_name']} could not be closed again: {error.message}")
+        await warn(api, f"Branch {ids['branch_name']} could not be closed again: {error.message}")
 
 
 def _build_wanted(ids: Ids) -> BuildWanted:

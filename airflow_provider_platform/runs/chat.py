@@ -23,12 +23,6 @@ from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.client.known_secrets import KnownSecrets
-from airflow_provider_platform.client.operations.program import (
-    Clock,
-    Notify,
-    Program,
-    with_events,
-)
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     SINGLE_POLL_SECONDS,
@@ -47,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""
@@ -92,9 +88,9 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             *([] if self.message_id is None else [self.message_id]),
         )
 
-    def submit(
-        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> Program[dict[str, Any] | None]:
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> dict[str, Any] | None:
         submitted_at = env.now
         earlier = earlier or {}
         call = self._call(env, earlier)
@@ -105,63 +101,77 @@ class ChatRunKind(RunKind[dict[str, Any]]):
                 if state.repeats
                 else "the task cannot check this, because it does not know the thread"
             )
-            yield warn(
+            await warn(
+                api,
                 f"Sending the prompt again under the same message id {call.run.message_id}. An "
-                f"earlier try ended unexpectedly and may have sent the prompt already, but {why}."
+                f"earlier try ended unexpectedly and may have sent the prompt already, but {why}.",
             )
-        yield Notify(Intended(state.ids()))
-        yield Notify(Traced(lambda: state.ids() if call.run.chat_id else None))
+        await api.notify(Intended(state.ids()))
+        await api.notify(Traced(lambda: state.ids() if call.run.chat_id else None))
         prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
-        yield say(f'Asking the agent "{prompt}", message {call.run.message_id}')
+        await say(api, f'Asking the agent "{prompt}", message {call.run.message_id}')
         before = state.events_before()
-        asking = call.ask(env.clock, until_end=until_end, repeats=state.repeats)
+
+        async def hear(event: object) -> None:
+            for earlier_event in before(event):
+                await api.notify(earlier_event)
+            await api.notify(event)
+
         try:
-            over = yield from with_events(asking, lambda event: [*before(event), event])
+            over = await call.ask(
+                api.hearing(hear), env.clock, until_end=until_end, repeats=state.repeats
+            )
         except PlatformError:
             if call.run.can_be_followed and not state.accepted:
-                yield Notify(RunAccepted(_ids(call, submitted_at)))
+                await api.notify(RunAccepted(_ids(call, submitted_at)))
             raise
         if call.run.can_be_followed and not state.accepted:
-            yield Notify(RunAccepted(_ids(call, submitted_at)))
+            await api.notify(RunAccepted(_ids(call, submitted_at)))
         return _outcome(env, call) if over else None
 
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         submitted_at = float(ids["submitted_at"])
         call = self._call(env, ids)
         if call.run.chat_id is None:
             return False, ids
-        yield Notify(Traced(lambda: _ids(call, submitted_at) if call.run.chat_id else None))
-        is_stored = yield from call.find_message(env.clock)
+        await api.notify(Traced(lambda: _ids(call, submitted_at) if call.run.chat_id else None))
+        is_stored = await call.find_message(api, env.clock)
         if not is_stored and call.run.chat_id is not None:
             if ids.get("repeats"):
                 raise errors.message_absent(call.run, None)
             return False, {**_ids(call, submitted_at), "repeats": True}
         return is_stored, _ids(call, submitted_at)
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[dict[str, Any]]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
         """Wait for the run. A trigger cannot repeat the input of a run that stays suspended: it
         raises ChatSuspendedError."""
         if env.in_triggerer:
             call = self._known_call(env, ids)
-            yield from call.follow(env.clock)
+            await call.follow(api, env.clock)
         else:
             call = self._call(env, ids)
-            yield from call.follow_or_resume(env.clock)
+            await call.follow_or_resume(api, env.clock)
         return _outcome(env, call)
 
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[dict[str, Any] | None]:
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
         call = self._known_call(replace(env, deadline=env.now + LATE_POLL_SECONDS), ids)
-        over = yield from call.poll_final_state(env.clock, seconds=SINGLE_POLL_SECONDS)
+        over = await call.poll_final_state(api, env.clock, seconds=SINGLE_POLL_SECONDS)
         return _outcome(env, call) if over else None
 
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
-    ) -> Program[bool]:
+    async def stop(
+        self,
+        api: Api,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
         """Stop the run as the user who started it: the settings may have changed since."""
         secrets = KnownSecrets(config.secrets)
         env = RunEnvironment(config, clock, secrets, deadline=clock() + SINGLE_POLL_SECONDS)
         call = self._known_call(env, ids, identity=ids.get("identity"))
-        return (yield from call.stop(clock, seconds=seconds or STOP_SECONDS))
+        return await call.stop(api, clock, seconds=seconds or STOP_SECONDS)
 
     def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the result. If it exceeds 256 KB, return only `usage` and the number of queries
@@ -171,39 +181,39 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             return {"result": None, "usage": outcome["usage"], "queries": _received(outcome)}
         return event
 
-    def read_event(
-        self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> Program[tuple[dict[str, Any] | None, Ids]]:
+    async def read_event(
+        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> tuple[dict[str, Any] | None, Ids]:
         if event["status"] == "suspended":
             if ids.get("resumed"):
                 raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
-            yield say("The run stays suspended. Sending its message once more.")
+            await say(api, "The run stays suspended. Sending its message once more.")
             call = self._call(env, ids)
-            over = yield from call.ask(env.clock, until_end=False)
+            over = await call.ask(api, env.clock, until_end=False)
             return (_outcome(env, call) if over else None), {**ids, "resumed": True}
         if event.get("result") is not None:
             return of_this_release(event["result"]), ids
         call = self._known_call(replace(env, deadline=env.now + env.timeout), ids)
-        yield from call.follow_or_resume(env.clock)
+        await call.follow_or_resume(api, env.clock)
         result = _outcome(env, call)
         result["usage"] = result["usage"] or event.get("usage")
         queries = event.get("queries", 0)
         missing = queries - _received(result)
         if missing > 0:
-            yield warn(
+            await warn(
+                api,
                 f"{call.run}: queries missing from the result: {missing} of {queries}. The result "
                 "was too large for the trigger's event (256 KB). So the task read the thread "
                 "again, and the service sent the thread without these queries. To get every query, "
                 "run the task with deferrable=False, or lower max_rows so that the result fits "
-                "the event."
+                "the event.",
             )
         return result, ids
 
-    def read(
-        self, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
-    ) -> Program[dict[str, Any]]:
+    async def read(
+        self, api: Api, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return the result as plain JSON. Raises ChatToolError by `fail_on_tool_error`."""
-        yield from ()
         check_tools(outcome, self.fail_on_tool_error)
         return without_details(outcome, details=self.details)
 

@@ -9,7 +9,7 @@ when the branch is built (`runs/branches.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -41,7 +41,6 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     StartDbtSyncInput,
     cancel_dbt_sync,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.poll_until import PollLimits
 from airflow_provider_platform.runs.branches import (
     close_again,
@@ -60,6 +59,10 @@ from airflow_provider_platform.runs.run_kind import (
     say,
     warn,
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 FILES_ARE_KEPT = 3000.0
 """Seconds after a sync's start in which its files certainly exist: the service keeps them for an
@@ -100,27 +103,28 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         return fingerprint("dbt sync", config.management_url, deployment_id, self._body().to_json())
 
-    def submit(
-        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> Program[DbtSyncOutcome | None]:
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> DbtSyncOutcome | None:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         submitted_at = env.now
-        history = yield from self._read_history(deployment_id, env.deadline)
+        history = await self._read_history(api, deployment_id, env.deadline)
         ids_before = None if history.state in ("none", "denied") else history.ids
         reason = _why_not_reported(history.state)
         if ids_before is None:
             self._refuse_blind_wait(reason)
-        running = yield from self._equal_sync(deployment_id, history)
+        running = await self._equal_sync(api, deployment_id, history)
         if running is not None:
-            return (yield from self._follow_other(env, deployment_id, running))
+            return await self._follow_other(api, env, deployment_id, running)
         intent: Ids = {
             "deployment_id": deployment_id,
             "ids_before": ids_before,
             "history": history.state,
             "submitted_at": submitted_at,
         }
-        yield Notify(Intended(intent))
-        started = yield from start(
+        await api.notify(Intended(intent))
+        started = await start(
+            api,
             deployment_id,
             self._body(),
             ids_before=ids_before,
@@ -136,19 +140,16 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "waits": self.wait_for_completion is not False and ids_before is not None,
             "submitted_at": submitted_at,
         }
-        yield Notify(RunAccepted({**run}))
-        yield say(
+        await api.notify(RunAccepted({**run}))
+        await say(
+            api,
             f"Started dbt sync {started.sync_job_id} of deployment {deployment_id} on branch "
-            f"{started.branch_name}"
+            f"{started.branch_name}",
         )
-        yield from self._refuse_dropped(deployment_id, started, history.state)
-        if (
-            run["waits"]
-            and history.state == "unclear"
-            and not (yield from _reports_status(env, run))
-        ):
+        await self._refuse_dropped(api, deployment_id, started, history.state)
+        if run["waits"] and history.state == "unclear" and not await _reports_status(api, env, run):
             run["waits"] = False
-            yield Notify(RunAccepted({**run}))
+            await api.notify(RunAccepted({**run}))
         if run["waits"]:
             return None
         if self.open_branch:
@@ -159,15 +160,17 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 where=f"dbt sync {started.sync_job_id}, deployment {deployment_id}",
             )
         if self.wait_for_completion is not False:
-            yield warn(
+            await warn(
+                api,
                 f"{reason[0].upper() + reason[1:]}. The task starts the sync and does not wait "
                 "for it, so the task's result contains neither the status nor the outcome of the "
-                "sync."
+                "sync.",
             )
         return _only_started(run)
 
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        sync = yield from find_started(
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+        sync = await find_started(
+            api,
             ids["deployment_id"],
             self._body(),
             ids_before=ids.get("ids_before"),
@@ -177,7 +180,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         )
         if sync is None:
             return False, ids
-        yield from self._refuse_dropped(ids["deployment_id"], sync, "listed")
+        await self._refuse_dropped(api, ids["deployment_id"], sync, "listed")
         return True, {
             "deployment_id": ids["deployment_id"],
             "sync_job_id": sync.sync_job_id,
@@ -187,60 +190,65 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "submitted_at": ids["submitted_at"],
         }
 
-    def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
+    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
         """Start again at the sync: its status is read again, and its branch is opened again."""
-        yield from ()
         return {name: value for name, value in ids.items() if name not in ("opened", "build")}
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome:
         """Wait for the sync. On the worker also wait for the build of its branch, if the branch is
         opened."""
         if not ids["waits"]:
             return _only_started(ids)
-        outcome = yield from wait(
-            ids["deployment_id"], ids["sync_job_id"], env.poll_limits, env.clock
+        outcome = await wait(
+            api, ids["deployment_id"], ids["sync_job_id"], env.poll_limits, env.clock
         )
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         if self.open_branch and not env.in_triggerer:
-            ids |= yield from self._open(env, ids, outcome)
-            build = yield from follow_build(env, ids)
+            ids |= await self._open(api, env, ids, outcome)
+            build = await follow_build(api, env, ids)
             ids["build"] = build.to_json()
         return outcome
 
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome | None]:
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome | None:
         if not ids["waits"]:
             return _only_started(ids)
-        outcome = yield from _poll(env, ids)
+        outcome = await _poll(api, env, ids)
         if outcome is None or not self.open_branch:
             return outcome
-        ids |= yield from self._open(env, ids, outcome)
-        build = yield from poll_build_once(env, ids)
+        ids |= await self._open(api, env, ids, outcome)
+        build = await poll_build_once(api, env, ids)
         if build is None:
             return None
         ids["build"] = build.to_json()
         return outcome
 
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
-    ) -> Program[bool]:
+    async def stop(
+        self,
+        api: Api,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
         if "was_open" in ids:  # the sync itself is over
-            return (yield from close_again(ids))
+            return await close_again(api, ids)
         if "sync_job_id" not in ids or ids.get("followed"):
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
-        yield from call(cancel, deadline=clock() + seconds if seconds else None)
+        await api.call(cancel, deadline=clock() + seconds if seconds else None)
         return True
 
-    def read_event(
-        self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> Program[tuple[DbtSyncOutcome | None, Ids]]:
+    async def read_event(
+        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> tuple[DbtSyncOutcome | None, Ids]:
         if "opened" in ids:
             if "opened" not in event["run"]:
                 return None, ids  # the event of the sync again; the build is waited for
             ids["build"] = event["outcome"]
             try:
-                return (yield from _poll(env, ids)), ids
+                return await _poll(api, env, ids), ids
             except PlatformNotFoundError:
                 return _only_started(
                     ids
@@ -248,19 +256,20 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         outcome = DbtSyncOutcome(**event["outcome"])
         if not (self.open_branch and ids["waits"]):
             return outcome, ids
-        return None, {**ids, **(yield from self._open(env, ids, outcome))}
+        return None, {**ids, **await self._open(api, env, ids, outcome)}
 
-    def read(
-        self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
-    ) -> Program[dict[str, Any]]:
+    async def read(
+        self, api: Api, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
+    ) -> dict[str, Any]:
         if ids["waits"]:
-            yield from self._refuse_dropped_files(env, ids, outcome)
-            yield say(f"dbt sync {outcome.sync_job_id} is complete")
+            await self._refuse_dropped_files(api, env, ids, outcome)
+            await say(api, f"dbt sync {outcome.sync_job_id} is complete")
         elif self._body().output == "files":
-            yield warn(
+            await warn(
+                api,
                 "This task does not wait for the end of the sync, so it cannot check whether the "
                 "tenant supports output_mode='files'. Releases before v0.10.0 ignore it and "
-                "write a branch."
+                "write a branch.",
             )
         branch_name = outcome.branch_name or ids.get("branch_name")
         result: dict[str, Any] = {
@@ -272,7 +281,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         }
         if self.open_branch:
             build = Build(**ids["build"]) if ids.get("build") else Build(None)
-            opened = yield from describe_opened(env, ids, build)
+            opened = await describe_opened(api, env, ids, build)
             result |= {
                 "active_branch_name": opened["branch_name"],
                 "opened_branch": opened["opened_branch"],
@@ -303,7 +312,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 field="open_branch",
             )
 
-    def _open(self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome) -> Program[Ids]:
+    async def _open(self, api: Api, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome) -> Ids:
         """Open the synced branch, and return what the run's ids say of it."""
         branch_name = outcome.branch_name or ids["branch_name"]
         if branch_name is None:
@@ -315,13 +324,15 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
         branch: Ids = {"branch_name": branch_name, "was_open": ids.get("was_open")}
         if branch["was_open"] is None:
-            branch["was_open"] = yield from is_open(
-                ids["deployment_id"], branch_name, deadline=env.deadline
+            branch["was_open"] = await is_open(
+                api, ids["deployment_id"], branch_name, deadline=env.deadline
             )
-            yield Notify(RunAccepted({**ids, **branch}))
-        return {**branch, "opened": (yield from open_and_log(env, {**ids, **branch}))}
+            await api.notify(RunAccepted({**ids, **branch}))
+        return {**branch, "opened": await open_and_log(api, env, {**ids, **branch})}
 
-    def _equal_sync(self, deployment_id: int, history: SyncsBefore) -> Program[DbtSyncRun | None]:
+    async def _equal_sync(
+        self, api: Api, deployment_id: int, history: SyncsBefore
+    ) -> DbtSyncRun | None:
         """Return the equal sync that is running and that `if_running` says to follow; None if the
         task must start a sync. Raises AlreadyRunningError if the task must do neither."""
         if self.if_running == "start":
@@ -329,10 +340,11 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         equal, others = find_equal(history.running, self._body())
         if equal is None:
             for other in others:
-                yield warn(
+                await warn(
+                    api,
                     f"dbt sync {other.sync_job_id} is writing branch {other.branch_name} too, "
                     f"from ref {other.git_ref or 'unknown'}. That sync has another ref or source "
-                    "than the sync of this task, so this task starts its own."
+                    "than the sync of this task, so this task starts its own.",
                 )
             return None
         if self.if_running == "follow":
@@ -349,9 +361,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             where=f"dbt sync {equal.sync_job_id}, deployment {deployment_id}",
         )
 
-    def _follow_other(
-        self, env: RunEnvironment, deployment_id: int, running: DbtSyncRun
-    ) -> Program[DbtSyncOutcome | None]:
+    async def _follow_other(
+        self, api: Api, env: RunEnvironment, deployment_id: int, running: DbtSyncRun
+    ) -> DbtSyncOutcome | None:
         """Follow a sync that something else has started. It is not stopped with this task."""
         run: Ids = {
             "deployment_id": deployment_id,
@@ -362,14 +374,15 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "followed": True,
             "submitted_at": env.now,
         }
-        yield Notify(RunAccepted({**run}))
-        yield say(
+        await api.notify(RunAccepted({**run}))
+        await say(
+            api,
             f"A dbt sync from the same ref into branch {running.branch_name} is already running. "
-            f"Following it instead of starting one: dbt sync {running.sync_job_id}"
+            f"Following it instead of starting one: dbt sync {running.sync_job_id}",
         )
         return None if run["waits"] else _only_started(run)
 
-    def _read_history(self, deployment_id: int, deadline: float) -> Program[SyncsBefore]:
+    async def _read_history(self, api: Api, deployment_id: int, deadline: float) -> SyncsBefore:
         """Return the history before the start, if the task needs it. Raises PlatformInputError if
         the history shows that the tenant would ignore an argument."""
         body = self._body()
@@ -383,7 +396,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if self.wait_for_completion is False and not newer and not compares:
             return SyncsBefore("unread")
         required = self.wait_for_completion is True or compares
-        history = yield from read_syncs_before(deployment_id, required=required, deadline=deadline)
+        history = await read_syncs_before(api, deployment_id, required=required, deadline=deadline)
         if compares and history.state in ("none", "denied"):
             raise PlatformInputError(
                 f"Nothing was started: {_why_not_reported(history.state)}, so the task cannot know "
@@ -400,26 +413,27 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             )
         return history
 
-    def _refuse_dropped(
-        self, deployment_id: int, started: DbtSyncResponse, history: HistoryState
-    ) -> Program[None]:
+    async def _refuse_dropped(
+        self, api: Api, deployment_id: int, started: DbtSyncResponse, history: HistoryState
+    ) -> None:
         """Raise DbtSyncInputDroppedError if the tenant started another sync than the task asked
         for."""
-        unsure = yield from refuse_dropped(deployment_id, self._body(), started, history)
+        unsure = await refuse_dropped(api, deployment_id, self._body(), started, history)
         if unsure is not None:
-            yield warn(
+            await warn(
+                api,
                 f"The history of syncs does not show whether this tenant supports {unsure}. A "
                 "tenant with an older release ignores it and syncs the dbt repository instead. "
-                "Check what this sync writes."
+                "Check what this sync writes.",
             )
 
-    def _refuse_dropped_files(
-        self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
-    ) -> Program[None]:
+    async def _refuse_dropped_files(
+        self, api: Api, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
+    ) -> None:
         """Raise DbtSyncInputDroppedError if a sync should have kept files but wrote a branch. The
         service keeps files for an hour, so the task does not check a sync that may be older."""
         if self._body().output == "files" and env.now < ids["submitted_at"] + FILES_ARE_KEPT:
-            yield from refuse_dropped_files(ids["deployment_id"], outcome.sync_job_id)
+            await refuse_dropped_files(api, ids["deployment_id"], outcome.sync_job_id)
 
 
 def _only_started(ids: Ids) -> DbtSyncOutcome:
@@ -427,22 +441,21 @@ def _only_started(ids: Ids) -> DbtSyncOutcome:
     return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
 
 
-def _poll(env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome | None]:
+async def _poll(api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome | None:
     """Return the outcome of the sync, or None if the sync is not over now."""
     limits = PollLimits(deadline=env.now + SINGLE_POLL_SECONDS, poll_interval=env.poll_interval)
     deployment_id, sync_job_id = ids["deployment_id"], ids["sync_job_id"]
-    return (yield from wait(deployment_id, sync_job_id, limits, env.clock, poll_once=True))
+    return await wait(api, deployment_id, sync_job_id, limits, env.clock, poll_once=True)
 
 
-def _reports_status(env: RunEnvironment, ids: Ids) -> Program[bool]:
+async def _reports_status(api: Api, env: RunEnvironment, ids: Ids) -> bool:
     """Return whether the tenant reports the status of the started sync, although its history
     fails."""
-    return (
-        yield from can_be_followed(
-            ids["deployment_id"],
-            ids["sync_job_id"],
-            env.clock,
-            poll_interval=env.poll_interval,
-            deadline=env.deadline,
-        )
+    return await can_be_followed(
+        api,
+        ids["deployment_id"],
+        ids["sync_job_id"],
+        env.clock,
+        poll_interval=env.poll_interval,
+        deadline=env.deadline,
     )

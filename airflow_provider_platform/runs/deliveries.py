@@ -24,7 +24,6 @@ from airflow_provider_platform.client.management.deliveries.run import (
     start_once,
     wait_for_run,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
@@ -37,6 +36,8 @@ from airflow_provider_platform.runs.run_kind import (
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfRunning
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,12 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             "report delivery", config.management_url, deployment_id, self.delivery_id
         )
 
-    def submit(
-        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> Program[DeliveryOutcome | None]:
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> DeliveryOutcome | None:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         delivery = Delivery(deployment_id, self.delivery_id)
-        before, success_before = yield from list_runs_before(delivery, deadline=env.deadline)
+        before, success_before = await list_runs_before(api, delivery, deadline=env.deadline)
         run: Ids = {
             "deployment_id": deployment_id,
             "delivery_id": self.delivery_id,
@@ -76,13 +77,13 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         if before.running is not None:
             run_to_follow = already_running(delivery, before.running, self.if_running)
         else:
-            yield Notify(Intended({**run, "ids_before": before.ids}))
-            run_to_follow = yield from start_once(
-                delivery, before, self.if_running, deadline=env.deadline
+            await api.notify(Intended({**run, "ids_before": before.ids}))
+            run_to_follow = await start_once(
+                api, delivery, before, self.if_running, deadline=env.deadline
             )
         run |= self._about(run_to_follow)
-        yield Notify(RunAccepted({**run}))
-        yield say(_line(delivery, run_to_follow))
+        await api.notify(RunAccepted({**run}))
+        await say(api, _line(delivery, run_to_follow))
         if run["waits"]:
             return None
         if self.wait_for_completion:
@@ -93,41 +94,44 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             )
         return DeliveryOutcome(run_to_follow.run_id)
 
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         """Return whether the list of runs shows the run of a lost start. Raises
         PlatformOutcomeUnknownError if the list does not show it."""
         delivery = _delivery(ids)
-        run_to_follow = yield from find_new(
-            delivery, ids.get("ids_before"), deadline=env.now + SINGLE_POLL_SECONDS
+        run_to_follow = await find_new(
+            api, delivery, ids.get("ids_before"), deadline=env.now + SINGLE_POLL_SECONDS
         )
         if run_to_follow is None:
             return False, ids
-        yield say(_line(delivery, run_to_follow))
+        await say(api, _line(delivery, run_to_follow))
         others = {name: value for name, value in ids.items() if name != "ids_before"}
         return True, {**others, **self._about(run_to_follow)}
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[DeliveryOutcome]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> DeliveryOutcome:
         if not ids["waits"]:
             return DeliveryOutcome(ids["run_id"])
-        return (
-            yield from wait_for_run(
-                _delivery(ids), ids["run_id"], ids["success_before"], env.poll_limits, env.clock
-            )
+        return await wait_for_run(
+            api, _delivery(ids), ids["run_id"], ids["success_before"], env.poll_limits, env.clock
         )
 
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
-    ) -> Program[bool]:
+    async def stop(
+        self,
+        api: Api,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
         """Return False: the service has no operation for it."""
-        yield from ()
         return False
 
-    def read(
-        self, env: RunEnvironment, ids: Ids, outcome: DeliveryOutcome
-    ) -> Program[dict[str, Any]]:
+    async def read(
+        self, api: Api, env: RunEnvironment, ids: Ids, outcome: DeliveryOutcome
+    ) -> dict[str, Any]:
         """Return the result of the task. The ids keep what a later try needs of it."""
         if outcome.status is not None:
-            yield say(f"The run of the report delivery succeeded (run {outcome.run_id})")
+            await say(api, f"The run of the report delivery succeeded (run {outcome.run_id})")
         return env.secrets.redact_data(
             {
                 "delivery_id": ids["delivery_id"],

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
@@ -18,7 +19,6 @@ from airflow_provider_platform.client.management.exports.run import (
     poll,
     wait,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -27,6 +27,10 @@ from airflow_provider_platform.runs.run_kind import (
     RunKind,
     say,
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 
 @dataclass(frozen=True)
@@ -51,46 +55,50 @@ class ExportRunKind(RunKind[ExportOutcome]):
         body = self._body().to_json()
         return fingerprint("export", config.management_url, deployment_id, body, self.output_path)
 
-    def submit(
-        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> Program[ExportOutcome | None]:
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> ExportOutcome | None:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
-        yield Notify(Intended(run))
-        started = yield from call(
+        await api.notify(Intended(run))
+        started = await api.call(
             start_dashboard_export(deployment_id=deployment_id, body=self._body())
         )
-        yield Notify(RunAccepted({**run, "job_id": started.job_id}))
-        yield say(f"Started dashboard export {started.job_id}")
+        await api.notify(RunAccepted({**run, "job_id": started.job_id}))
+        await say(api, f"Started dashboard export {started.job_id}")
         return None
 
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         """Return False: the service does not report it, and a second export changes nothing."""
-        yield from ()
         return False, ids
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[ExportOutcome]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome:
         if "written" in ids:
             return ExportOutcome()
-        return (yield from wait(ids["deployment_id"], ids["job_id"], env.poll_limits, env.clock))
+        return await wait(api, ids["deployment_id"], ids["job_id"], env.poll_limits, env.clock)
 
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[ExportOutcome | None]:
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome | None:
         try:
-            _, outcome = yield from poll(ids["deployment_id"], ids["job_id"])
+            _, outcome = await poll(api, ids["deployment_id"], ids["job_id"])
         except DashboardExportFailedError:
             return None
         return outcome
 
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
-    ) -> Program[bool]:
+    async def stop(
+        self,
+        api: Api,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
         """Return False: the service has no operation for it, and drops the export by itself."""
-        yield from ()
         return False
 
-    def read(self, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> Program[bytes]:
+    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> bytes:
         """Return the bytes of the exported file."""
-        return (yield from download(ids["deployment_id"], ids["job_id"], self.format))
+        return await download(api, ids["deployment_id"], ids["job_id"], self.format)
 
     def _body(self) -> StartDashboardExportInput:
         if self.body is None:

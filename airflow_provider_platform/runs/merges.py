@@ -8,7 +8,7 @@ In the ids of such a run, `merge` describes the merge: the fields of `Merge`, as
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import BranchNotFoundError, PlatformError
@@ -26,7 +26,6 @@ from airflow_provider_platform.client.management.data_model.merging import (
     send_merge,
     wait_for_merged_build,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -37,6 +36,10 @@ from airflow_provider_platform.runs.run_kind import (
     say,
     warn,
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 
 @dataclass(frozen=True)
@@ -66,25 +69,26 @@ class MergeRunKind(RunKind[Build]):
         inputs = (self.branch_name, self.into)
         return fingerprint("merge branch", config.management_url, deployment_id, *inputs)
 
-    def submit(
+    async def submit(
         self,
+        api: Api,
         env: RunEnvironment,
         earlier: Ids | None,
         *,
         until_end: bool,
-    ) -> Program[Build | None]:
+    ) -> Build | None:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         before = _merge_of(earlier)
         # Whatever ends this try, the record keeps a merge that may have been made.
         known: Ids = dict(earlier or {})
-        yield Notify(Traced(lambda: known or None))
+        await api.notify(Traced(lambda: known or None))
         merge: Merge | None = None
         sent_before = False
         if before is not None and before.merged is None:
-            merge, sent_before = yield from self._lost(env, before)
+            merge, sent_before = await self._lost(api, env, before)
             before = None
         if merge is None:
-            merge = yield from self._planned(env, deployment_id, before)
+            merge = await self._planned(api, env, deployment_id, before)
         known |= {
             "deployment_id": deployment_id,
             "submitted_at": env.now,
@@ -92,9 +96,10 @@ class MergeRunKind(RunKind[Build]):
             "merge": merge.to_json(),
         }
         if merge.merged is None:
-            yield Notify(Intended(dict(known)))
+            await api.notify(Intended(dict(known)))
             try:
-                merge = yield from send_merge(
+                merge = await send_merge(
+                    api,
                     merge,
                     message=self.message,
                     delete_branch=self.delete_branch,
@@ -108,45 +113,51 @@ class MergeRunKind(RunKind[Build]):
                     del known["merge"]  # the service has refused it
                 raise
         run: Ids = {**known, "merge": merge.to_json()}
-        yield Notify(RunAccepted(run))
-        yield say(_about(merge))
+        await api.notify(RunAccepted(run))
+        await say(api, _about(merge))
         if self.delete_branch and merge.merged and not merge.branch_deleted:
-            yield warn(
+            await warn(
+                api,
                 f"The service did not delete branch {merge.branch_name} with the merge. Delete it "
-                "with PlatformDeleteBranchOperator, or in the platform."
+                "with PlatformDeleteBranchOperator, or in the platform.",
             )
         return None if self._waits(merge) else Build(None)
 
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         """Return whether the commits show that a merge whose response was lost was made. Raises
         PlatformOutcomeUnknownError if the commits do not show it."""
         merge = _merge_of(ids)
         if merge is None:
             return False, ids
-        verdict, gone = yield from find_merge(merge, deadline=env.deadline)
+        verdict, gone = await find_merge(api, merge, deadline=env.deadline)
         if verdict != MADE:
             return False, ids
         made = merge.answered(env.now, merged=True, branch_deleted=gone)
-        yield say(_about(made))
+        await say(api, _about(made))
         return True, {**ids, "merge": made.to_json()}
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[Build]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> Build:
         merge = Merge(**ids["merge"])
         if not self._waits(merge):
             return Build(None)
-        return (yield from wait_for_merged_build(merge, env.poll_limits, env.clock))
+        return await wait_for_merged_build(api, merge, env.poll_limits, env.clock)
 
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
-    ) -> Program[bool]:
+    async def stop(
+        self,
+        api: Api,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
         """Return False: a merge cannot be undone."""
-        yield from ()
         return False
 
-    def read(self, env: RunEnvironment, ids: Ids, outcome: Build) -> Program[dict[str, Any]]:
+    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
         merge = Merge(**ids["merge"])
         if outcome.status is not None:
-            yield say(f"{merge.target} is built (commit {outcome.hash})")
+            await say(api, f"{merge.target} is built (commit {outcome.hash})")
         return {
             "branch_name": merge.branch_name,
             "branch_hash": merge.source_hash,
@@ -161,29 +172,31 @@ class MergeRunKind(RunKind[Build]):
         """Return the merge: a cleared task does not repeat a merge that it made."""
         return ids if "merge" in ids else None
 
-    def _lost(self, env: RunEnvironment, merge: Merge) -> Program[tuple[Merge | None, bool]]:
+    async def _lost(self, api: Api, env: RunEnvironment, merge: Merge) -> tuple[Merge | None, bool]:
         """Find a merge whose response was lost. Returns the merge, or None if it must be planned
         again, and whether the task sends it once more to find out."""
-        verdict, gone = yield from find_merge(merge, deadline=env.deadline)
+        verdict, gone = await find_merge(api, merge, deadline=env.deadline)
         if verdict == MADE:
             return merge.answered(env.now, merged=True, branch_deleted=gone), False
         if verdict != UNSURE:
             return None, False
-        yield warn(
+        await warn(
+            api,
             f"The answer to the merge was lost. Since then {merge.target} has a new commit, and "
             f"{merge.branch_name} has none. The task merges once more. If {merge.target} already "
-            "contains the merge, this changes nothing."
+            "contains the merge, this changes nothing.",
         )
         return merge, True
 
-    def _planned(
-        self, env: RunEnvironment, deployment_id: int, made: Merge | None
-    ) -> Program[Merge]:
+    async def _planned(
+        self, api: Api, env: RunEnvironment, deployment_id: int, made: Merge | None
+    ) -> Merge:
         """Return the merge to make now; `made` is a merge of an earlier try."""
         if made is not None and made.source_hash and made.source_hash == self.checked_hash:
             return made  # whatever is on the branch now
         try:
-            merge = yield from plan_merge(
+            merge = await plan_merge(
+                api,
                 deployment_id,
                 self.branch_name,
                 self.into,

@@ -30,7 +30,6 @@ from airflow_provider_platform.client.data_api.pre_aggregation_builds import (
 )
 from airflow_provider_platform.client.defaults import MISSING_GRACE
 from airflow_provider_platform.client.errors import PlatformOutcomeUnknownError
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
@@ -44,6 +43,8 @@ from airflow_provider_platform.runs.run_kind import (
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfStartLost
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 RECORDED_TOKENS = 1500
 """The most tokens that fit into the record of a task, which has 64 KB."""
@@ -74,18 +75,20 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         selector = self._selector().to_json()
         return fingerprint("pre-aggregations", *addresses, deployment_id, selector)
 
-    def submit(
+    async def submit(
         self,
+        api: Api,
         env: RunEnvironment,
         earlier: Ids | None,
         *,
         until_end: bool,
-    ) -> Program[BuildOutcome | None]:
+    ) -> BuildOutcome | None:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        access = yield from _open_access(env, deployment_id)
+        access = await _open_access(api, env, deployment_id)
         run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
-        yield Notify(Intended(run))
-        tokens = yield from start_builds(
+        await api.notify(Intended(run))
+        tokens = await start_builds(
+            api,
             access,
             self._selector(),
             env.config,
@@ -98,19 +101,20 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             "tokens": tokens,
             "waits": self.wait_for_completion,
         }
-        yield Notify(RunAccepted(run))
-        yield say(f"Started the builds of pre-aggregations: {count_tables(len(tokens))}")
+        await api.notify(RunAccepted(run))
+        await say(api, f"Started the builds of pre-aggregations: {count_tables(len(tokens))}")
         if len(tokens) > RECORDED_TOKENS:
-            yield warn(
+            await warn(
+                api,
                 f"This task started more than {RECORDED_TOKENS} builds. Airflow's task state "
                 "store has room for 64 KB, so it may not hold all identifiers of the builds "
                 "(tokens). A retry is then unable to find the builds. It fails, or with "
                 "if_start_lost='repeat' it starts all builds again. Select fewer tables for a "
-                "task, with date_range or pre_aggregations."
+                "task, with date_range or pre_aggregations.",
             )
         return None if self.wait_for_completion else BuildOutcome(len(tokens))
 
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         """Return False with `if_start_lost="repeat"`: the tokens are lost, and a second build
         changes no data. Raises PlatformOutcomeUnknownError with `if_start_lost="fail"`."""
         if self.if_start_lost == "fail":
@@ -119,27 +123,29 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
                 f"running. {START_AGAIN}",
                 where=f"deployment {ids['deployment_id']}",
             )
-        yield warn(
+        await warn(
+            api,
             "The previous try may have started the builds already. This try starts them again "
-            "(if_start_lost='repeat')."
+            "(if_start_lost='repeat').",
         )
         return False, ids
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[BuildOutcome]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> BuildOutcome:
         if "built" in ids:
             return BuildOutcome(**ids["built"])
         if not ids["waits"]:
             return BuildOutcome(len(ids["tokens"]))
-        access = yield from _open_access(env, ids["deployment_id"])
-        outcome = yield from wait_for_builds(
-            access, self._progress(ids), env.config, env.poll_limits, env.clock
+        access = await _open_access(api, env, ids["deployment_id"])
+        outcome = await wait_for_builds(
+            api, access, self._progress(ids), env.config, env.poll_limits, env.clock
         )
         if self.verify_sql is None:
             return outcome
         # Rows can arrive after "done". The documents do not say how long this takes, as for missing
         # tables.
         until = min(env.deadline, env.now + self.missing_grace)
-        yield from wait_for_rows(
+        await wait_for_rows(
+            api,
             self.verify_sql,
             access,
             env.config,
@@ -149,24 +155,26 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         )
         return BuildOutcome(outcome.table_count, outcome.tables, verified=True)
 
-    def stop(
+    async def stop(
         self,
+        api: Api,
         config: PlatformConfig,
         clock: Clock,
         ids: Ids,
         *,
         seconds: float | None = None,
-    ) -> Program[bool]:
+    ) -> bool:
         """Return False: the service has no operation for it."""
-        yield from ()
         return False
 
-    def read(self, env: RunEnvironment, ids: Ids, outcome: BuildOutcome) -> Program[dict[str, Any]]:
+    async def read(
+        self, api: Api, env: RunEnvironment, ids: Ids, outcome: BuildOutcome
+    ) -> dict[str, Any]:
         """Return the result of the task. The ids keep what a later try needs of it."""
         if ids["waits"]:
             ids["built"] = asdict(outcome)
             verified = ", verify_sql found rows" if outcome.verified else ""
-            yield say(f"The builds are done: {count_tables(outcome.table_count)}{verified}")
+            await say(api, f"The builds are done: {count_tables(outcome.table_count)}{verified}")
         result = {
             "status": "done" if ids["waits"] else None,
             "table_count": outcome.table_count,
@@ -185,8 +193,8 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         return BuildProgress(tuple(ids["tokens"]), float(ids["submitted_at"]), self.missing_grace)
 
 
-def _open_access(env: RunEnvironment, deployment_id: int) -> Program[JobsAccess]:
+async def _open_access(api: Api, env: RunEnvironment, deployment_id: int) -> JobsAccess:
     """Return the address of the jobs and a token for them, even if the try begins after the
     deadline."""
     deadline = max(env.deadline, env.now + SINGLE_POLL_SECONDS)
-    return (yield from open_access(deployment_id, env.config, env.clock, deadline=deadline))
+    return await open_access(api, deployment_id, env.config, env.clock, deadline=deadline)

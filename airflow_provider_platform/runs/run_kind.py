@@ -1,14 +1,13 @@
 """`RunKind`: how one kind of run is submitted, found, followed, stopped and read.
 
 A `RunKind` has the arguments of one run. The operator uses it to submit the run and to wait for it
-on the worker; the trigger uses it to wait in the triggerer. Its methods are programs, so both carry
-out the same steps: the worker with the synchronous client, the triggerer on its event loop. A
-`RunKind` does not decide when a run is submitted, followed or stopped: see
-`operators/_submission/submit_or_reattach.py`.
+on the worker; the trigger uses it to wait in the triggerer. Its methods are async and get an `Api`,
+so both carry out the same steps. A `RunKind` does not decide when a run is submitted, followed or
+stopped: see `operators/_submission/submit_or_reattach.py`.
 
-A program that submits a run sends the events from which the task's record is written (`Intended`,
-`Traced`, `Identified`, `RunAccepted`). A program waits until its caller has handled an event, so
-the record is written before the request is sent.
+`submit` sends the events from which the task's record is written (`Intended`,
+`Traced`, `Identified`, `RunAccepted`). It waits until its caller has handled an event, so the
+record is written before the request is sent.
 """
 
 # ruff: noqa: ARG002 - a run kind need not use all arguments
@@ -25,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
     from airflow_provider_platform.client.known_secrets import KnownSecrets
     from airflow_provider_platform.client.operations.event_logger import Log
-    from airflow_provider_platform.client.operations.program import Clock, Notify, Program
     from airflow_provider_platform.client.polling.poll_until import PollLimits
 
 Ids = dict[str, Any]
@@ -51,7 +51,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class RunEnvironment:
-    """What a program needs to follow a run: configuration, clock, secrets, deadline. Neither an
+    """What is needed to follow a run: configuration, clock, secrets, deadline. Neither an
     event nor a result may contain one of the `secrets`. `deadline` is in Unix time; `poll_interval`
     and `timeout` (how long a whole run may take) are in seconds. In the triggerer many runs are
     followed in one process, and the input is not known. `interrupted` reports whether the task was
@@ -70,7 +70,7 @@ class RunEnvironment:
     @property
     def poll_limits(self) -> PollLimits:
         """How often and until when the run is polled."""
-        # A DAG file imports this module, and programs import the models.
+        # A DAG file imports this module.
         from airflow_provider_platform.client.polling.poll_until import PollLimits
 
         return PollLimits(self.deadline, self.poll_interval, self.in_triggerer)
@@ -123,27 +123,20 @@ class LogLine:
         (log.warning if self.is_warning else log.info)("%s", line)
 
 
-def say(text: str) -> Notify:
-    """Return the effect that logs a line."""
-    return _notify(LogLine(text))
+async def say(api: Api, text: str) -> None:
+    """Log a line."""
+    await api.notify(LogLine(text))
 
 
-def warn(text: str) -> Notify:
-    """Return the effect that logs a warning."""
-    return _notify(LogLine(text, is_warning=True))
-
-
-def _notify(event: object) -> Notify:
-    # A DAG file imports this module, and programs import the models.
-    from airflow_provider_platform.client.operations.program import Notify
-
-    return Notify(event)
+async def warn(api: Api, text: str) -> None:
+    """Log a warning."""
+    await api.notify(LogLine(text, is_warning=True))
 
 
 class RunKind(ABC, Generic[OutcomeT]):
     """One kind of run, with the arguments of one task.
 
-    Programs raise PlatformError. Programs that follow or read a run may add values that a later
+    The methods raise PlatformError. Those that follow or read a run may add values that a later
     step needs to its `ids`.
     """
 
@@ -163,9 +156,9 @@ class RunKind(ABC, Generic[OutcomeT]):
         """Return the fingerprint of address, identity and input."""
 
     @abstractmethod
-    def submit(
-        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> Program[OutcomeT | None]:
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> OutcomeT | None:
         """Start the run; `earlier` are the ids of a lost submission, if there was one.
 
         Notifies of `Intended` before the request and of `RunAccepted` after it. Returns the outcome
@@ -173,23 +166,29 @@ class RunKind(ABC, Generic[OutcomeT]):
         """
 
     @abstractmethod
-    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         """Return whether the service processed a submission whose response was lost, and the ids
         known now. Raises PlatformOutcomeUnknownError if the service does not show it."""
 
     @abstractmethod
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT:
         """Wait for the run, on the worker or in the triggerer."""
 
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT | None]:
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
         """Return the outcome of the run, or None if the run is not over now. Only a run that can be
         stopped is polled once, by a retry that comes after its deadline."""
         raise NotImplementedError
 
     @abstractmethod
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
-    ) -> Program[bool]:
+    async def stop(
+        self,
+        api: Api,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
         """Stop the run, within so many seconds if given; returns False if this task has nothing to
         stop."""
 
@@ -199,23 +198,21 @@ class RunKind(ABC, Generic[OutcomeT]):
         fields: Any = outcome
         return env.secrets.redact_data({"outcome": asdict(fields)})
 
-    def read_event(
-        self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> Program[tuple[OutcomeT | None, Ids]]:
+    async def read_event(
+        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> tuple[OutcomeT | None, Ids]:
         """Return the outcome in the trigger's event, and the ids. The outcome is None if the run
         must be followed further."""
-        yield from ()
         return self.outcome_class(**event["outcome"]), ids
 
     @abstractmethod
-    def read(self, env: RunEnvironment, ids: Ids, outcome: OutcomeT) -> Program[Any]:
+    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: OutcomeT) -> Any:
         """Return the outcome's part of the task's result, without secrets. Raises PlatformError if
         the outcome is a failure."""
 
-    def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
+    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
         """Prepare to follow a run that an earlier try started, and return its ids. This method does
         only what may be repeated without harm."""
-        yield from ()
         return ids
 
     def carried_over(self, ids: Ids) -> Ids | None:

@@ -142,8 +142,9 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         budget = self._remembered_failures(context)
         try:
             outcome, _ = client.run(
-                poll_once(
-                    lambda: condition.program(client.config, client.clock),
+                lambda api: poll_once(
+                    api,
+                    lambda api: condition.poll(api, client.config, client.clock),
                     budget,
                     client.clock,
                     grace=condition.may_be_late,

@@ -149,7 +149,7 @@ class RemoteRunTrigger(OneEventTrigger):
                 else:
                     event_log(event)
 
-            outcome = await client.run(run_kind.follow(env, self.ids), hear)
+            outcome = await client.run(lambda api: run_kind.follow(api, env, self.ids), hear)
         return {"status": "success", **run_kind.to_event(env, outcome)}
 
     async def on_kill(self) -> None:
@@ -229,7 +229,9 @@ class RemoteRunTrigger(OneEventTrigger):
             self.log.info(NOT_STOPPED)
             return False
         try:
-            stopped = await client.run(run_kind.stop(client.config, client.clock, self.ids))
+            stopped = await client.run(
+                lambda api: run_kind.stop(api, client.config, client.clock, self.ids)
+            )
         except PlatformError as error:
             self.log.warning("The remote run could not be stopped: %s", error)
             return False

@@ -51,7 +51,9 @@ class PlatformQueryTrigger(OneEventTrigger):
             timezone=self.timezone,
             cache=self.cache,
         )
-        async with aclosing(client.events(run_sql(query, client.config, client.clock))) as events:
+        async with aclosing(
+            client.events(lambda api: run_sql(api, query, client.config, client.clock))
+        ) as events:
             async for event in events:
                 if isinstance(event, SqlChunk):
                     break

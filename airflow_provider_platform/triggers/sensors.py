@@ -90,16 +90,17 @@ class PlatformSensorTrigger(BaseTrigger):
 
     async def _poll(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
         condition = Condition(**self.condition)
-        program = poll_until(
-            lambda: condition.program(client.config, client.clock),
-            PollInterval(**self.poll_interval),
-            FailureBudget(**self.failure_budget),
-            deadline=self.deadline,
-            clock=client.clock,
-            grace=condition.may_be_late,
-        )
         log_change = log_changes(self.log)
         value: dict[str, Any] | None = await client.run(
-            program, lambda event: log_change(event, client.secrets)
+            lambda api: poll_until(
+                api,
+                lambda api: condition.poll(api, client.config, client.clock),
+                PollInterval(**self.poll_interval),
+                FailureBudget(**self.failure_budget),
+                deadline=self.deadline,
+                clock=client.clock,
+                grace=condition.may_be_late,
+            ),
+            lambda event: log_change(event, client.secrets),
         )
         return value

@@ -1,4 +1,4 @@
-"""The events of a chat: what its programs report to their caller while they run.
+"""The events of a chat: what is reported to the caller while it runs.
 
 `str(event)` is its line in the log. Text of the service in it is one line of at most 500 characters
 without control characters. `records` decides which records of a stream make an event, and

@@ -1,8 +1,8 @@
-"""What to send next in a chat: the programs that carry one message from its prompt to its end.
+"""What to send next in a chat: how one message is carried from its prompt to its end.
 
 `ChatCall` is one question as a whole: what is known about it (`run`), what is sent (`request`), and
-the limits of time and repeats (`limits`). Its methods are programs: generators that yield effects
-and do no I/O. `records` decides what the answers mean. This module decides what to do about it.
+the limits of time and repeats (`limits`). Its methods are async and get an `Api`. `records` decides
+what the answers mean. This module decides what to do about it.
 
 Theory of operation
 ===================
@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat import errors
 from airflow_provider_platform.client.chat.busy_thread import is_busy
@@ -80,18 +80,12 @@ from airflow_provider_platform.client.http.retry import (
     is_transient,
     pause_after,
 )
-from airflow_provider_platform.client.operations.program import (
-    Clock,
-    CloseStream,
-    Notify,
-    OpenStream,
-    Program,
-    ReadStream,
-    ReloadCredentials,
-    Sleep,
-)
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.poll_interval import poll_pause
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 FUTILE_RECONNECTS = 5
 """How many connections in a row may bring nothing new."""
@@ -253,28 +247,30 @@ class ChatCall:
 
     # Ask.
 
-    def ask(self, clock: Clock, *, until_end: bool = True, repeats: bool = False) -> Program[bool]:
+    async def ask(
+        self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
+    ) -> bool:
         """Send the question and stay until the run is over, as `submit` does. The input of a run
         that stays suspended is repeated, once. Returns whether the run is over."""
         try:
-            return (yield from self.submit(clock, until_end=until_end, repeats=repeats))
+            return await self.submit(api, clock, until_end=until_end, repeats=repeats)
         except ChatSuspendedError:
             if not until_end:
                 raise
-            return (yield from self.follow_or_resume(clock))
+            return await self.follow_or_resume(api, clock)
 
-    def ask_or_stop(self, clock: Clock) -> Program[None]:
+    async def ask_or_stop(self, api: Api, clock: Clock) -> None:
         """Ask. If that fails for any reason, stop the run before the error is raised."""
         try:
-            yield from self.ask(clock)
+            await self.ask(api, clock)
         except PlatformError:
             with suppress(PlatformError):  # the error that led here says more
-                yield from self.stop(clock)
+                await self.stop(api, clock)
             raise
 
-    def submit(
-        self, clock: Clock, *, until_end: bool = True, repeats: bool = False
-    ) -> Program[bool]:
+    async def submit(
+        self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
+    ) -> bool:
         """Send the prompt. Returns True once the run is over. With `until_end` False it returns
         False as soon as the service has accepted the message, so that `follow` can continue.
 
@@ -291,24 +287,24 @@ class ChatCall:
             self._check_limits(clock)
             failure: PlatformError | None = None
             try:
-                verdict = yield from self._connect(
-                    self._prompt_body(), clock, limits, submits=True, until_end=until_end
+                verdict = await self._connect(
+                    api, self._prompt_body(), clock, limits, submits=True, until_end=until_end
                 )
             except PlatformError as error:
                 failure = error
-                verdict = yield from self._verdict_on_refused_prompt(error)
+                verdict = await self._verdict_on_refused_prompt(api, error)
                 if verdict is None:
                     refusals += 1
                     pause = pause_after(error, refusals)
                     if refusals >= limits.max_attempts or clock() + pause >= limits.deadline:
                         raise
-                    yield from self._pause(pause, clock)
+                    await self._pause(api, pause, clock)
                     continue
             if verdict is None:
                 return False
             if verdict is Verdict.REFUSED and not reloaded:
                 reloaded = True
-                if (yield ReloadCredentials()):
+                if await api.reload_credentials():
                     if run.connection.refused_at_once:
                         continue
                     verdict = Verdict.BROKEN  # the prompt may have been processed before
@@ -316,32 +312,32 @@ class ChatCall:
                 if limits.if_thread_busy == "fail":
                     raise errors.thread_busy(run)
                 repeats = False  # the service did not process it, so this time does not count
-                yield Notify(Waiting(limits.poll_interval))
-                yield from self._pause_for_poll(clock)
+                await api.notify(Waiting(limits.poll_interval))
+                await self._pause_for_poll(api, clock)
                 continue
             if verdict in FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
-                return (yield from self._finish(verdict, clock))
+                return await self._finish(api, verdict, clock)
             if run.chat_id is None:
                 raise errors.thread_unknown(run, failure)
             if failure is not None:
-                yield from self._pause_after_failure(failure, 1, clock)
-            if run.accepted or (yield from self._find_lost_message(clock)):
-                return (yield from self.follow(clock)) if until_end else False
+                await self._pause_after_failure(api, failure, 1, clock)
+            if run.accepted or await self._find_lost_message(api, clock):
+                return await self.follow(api, clock) if until_end else False
             if repeats:
                 raise errors.message_absent(run, failure) from failure
             repeats = True
-            yield from self._pause_after_failure(failure, 1, clock)
+            await self._pause_after_failure(api, failure, 1, clock)
 
     def _prompt_body(self) -> dict[str, Any]:
         """The body that asks. It names the thread as soon as the service has named it."""
         body = self.request.to_json()
         return body if self.run.chat_id is None else {**body, "chatId": self.run.chat_id}
 
-    def _verdict_on_refused_prompt(self, error: PlatformError) -> Program[Verdict | None]:
+    async def _verdict_on_refused_prompt(self, api: Api, error: PlatformError) -> Verdict | None:
         """What it means that no stream was opened for the prompt. None: send it again."""
         if is_busy(error):
             return Verdict.BUSY
-        if isinstance(error, PlatformAuthenticationError) and (yield ReloadCredentials()):
+        if isinstance(error, PlatformAuthenticationError) and await api.reload_credentials():
             return None
         if cannot_have_been_processed(error):
             return None
@@ -351,11 +347,11 @@ class ChatCall:
             raise errors.thread_unknown(self.run, error) from error
         return Verdict.BROKEN
 
-    def _find_lost_message(self, clock: Clock) -> Program[bool]:
+    async def _find_lost_message(self, api: Api, clock: Clock) -> bool:
         """`find_message` after the answer to the prompt was lost. A failure that no retry could
         repair would be wrong here: the message may be running."""
         try:
-            return (yield from self.find_message(clock))
+            return await self.find_message(api, clock)
         except PlatformError as error:
             can_be_retried = error.retryable and not isinstance(error, ChatEndUnknownError)
             if can_be_retried or isinstance(error, PlatformOutcomeUnknownError):
@@ -364,7 +360,7 @@ class ChatCall:
 
     # Follow.
 
-    def follow(self, clock: Clock) -> Program[bool]:
+    async def follow(self, api: Api, clock: Clock) -> bool:
         """Stay with an accepted run until it is over; returns True.
 
         Raises ChatSuspendedError if the run stays suspended when a new connection asks for it, and
@@ -379,9 +375,9 @@ class ChatCall:
         reloaded = False
         while True:
             self._check_limits(clock)
-            verdict, failure = yield from self._follow_up(clock)
+            verdict, failure = await self._follow_up(api, clock)
             if verdict is Verdict.REFUSED:
-                if not reloaded and (yield ReloadCredentials()):
+                if not reloaded and await api.reload_credentials():
                     reloaded = True
                     continue
                 raise failure or errors.run_ended(run, verdict)
@@ -392,35 +388,37 @@ class ChatCall:
             stalled = 0 if grew else stalled + 1
             if verdict is Verdict.SUSPENDED and (run.connection.grew or not resumed):
                 resumed = True
-                yield from self._pause_for_poll(clock)
+                await self._pause_for_poll(api, clock)
             elif verdict in (Verdict.BUSY, Verdict.STREAMING):
                 futile = idle = 0
-                yield from self._pause_for_poll(clock)
+                await self._pause_for_poll(api, clock)
             elif verdict is Verdict.BROKEN:
                 futile = 0 if progressed else futile + 1
                 if futile >= FUTILE_RECONNECTS:
                     if idle >= IDLE_POLLS:
                         raise errors.end_unknown(run, idle)
                     raise failure or errors.nothing_new(run, futile)
-                yield from self._pause_after_failure(failure, stalled, clock)
+                await self._pause_after_failure(api, failure, stalled, clock)
             else:
-                return (yield from self._finish(verdict, clock))
+                return await self._finish(api, verdict, clock)
 
-    def follow_or_resume(self, clock: Clock) -> Program[bool]:
+    async def follow_or_resume(self, api: Api, clock: Clock) -> bool:
         """Follow an accepted run. If it stays suspended, repeat its input, once.
 
         The request must carry the prompt: the service asks for the same thread, input and message
         id.
         """
         try:
-            return (yield from self.follow(clock))
+            return await self.follow(api, clock)
         except ChatSuspendedError:
             request = self.request.model_copy(update={"chat_id": self.run.chat_id})
-            return (yield from replace(self, request=request).submit(clock))
+            return await replace(self, request=request).submit(api, clock)
 
     # Poll.
 
-    def poll_final_state(self, clock: Clock, *, seconds: float = POLL_SECONDS) -> Program[bool]:
+    async def poll_final_state(
+        self, api: Api, clock: Clock, *, seconds: float = POLL_SECONDS
+    ) -> bool:
         """Return whether an accepted run is over. Each request takes at most `seconds`. False if
         the service says that the run continues, or shows no end of it.
 
@@ -435,14 +433,14 @@ class ChatCall:
             until = min(limits.deadline, clock() + seconds)
             idle_timeout = min(limits.idle_timeout, seconds)
             once = replace(limits, deadline=until, idle_timeout=idle_timeout)
-            verdict, failure = yield from self._follow_up(clock, limits=once)
+            verdict, failure = await self._follow_up(api, clock, limits=once)
             if verdict is Verdict.REFUSED:
-                if not reloaded and (yield ReloadCredentials()):
+                if not reloaded and await api.reload_credentials():
                     reloaded = True
                     continue
                 raise failure or errors.run_ended(run, verdict)
             if verdict is Verdict.OVER or verdict in FINAL_VERDICTS:
-                return (yield from self._finish(verdict, clock))
+                return await self._finish(api, verdict, clock)
             if verdict is not Verdict.BROKEN or (failure is None and run.reported_streaming):
                 return False
             answered = failure is None and run.connection.history_received
@@ -453,9 +451,9 @@ class ChatCall:
                 if answered:
                     return False
                 raise error
-            yield Sleep(pause)
+            await api.sleep(pause)
 
-    def find_message(self, clock: Clock) -> Program[bool]:
+    async def find_message(self, api: Api, clock: Clock) -> bool:
         """Return whether the thread holds our message; this resolves a lost answer to the prompt.
         If a thread of our own is gone, it does not, and the run forgets the thread.
 
@@ -469,7 +467,7 @@ class ChatCall:
         while True:
             self._check_limits(clock)
             try:
-                verdict, failure = yield from self._follow_up(clock, until_end=False)
+                verdict, failure = await self._follow_up(api, clock, until_end=False)
             except PlatformNotFoundError:
                 if run.in_existing_thread:
                     raise
@@ -479,7 +477,7 @@ class ChatCall:
                 return True
             if verdict is Verdict.REFUSED and not reloaded:
                 reloaded = True
-                if (yield ReloadCredentials()):
+                if await api.reload_credentials():
                     continue
             if verdict in FINAL_VERDICTS:
                 raise failure or errors.run_ended(run, verdict)
@@ -497,11 +495,11 @@ class ChatCall:
             if asked is not None and clock() + asked >= limits.deadline:
                 raise errors.thread_unread(run, failure) from failure
             pause = pause_after(failure, futile) if futile else limits.poll_interval
-            yield from poll_pause(pause, limits.deadline - clock())
+            await poll_pause(api, pause, limits.deadline - clock())
 
     # Stop.
 
-    def stop(self, clock: Clock, *, seconds: float = STOP_SECONDS) -> Program[bool]:
+    async def stop(self, api: Api, clock: Clock, *, seconds: float = STOP_SECONDS) -> bool:
         """Stop this run and no other, within `seconds`: read the thread, then abort it.
 
         Returns False, with nothing stopped, if the thread is unknown or its latest message is not
@@ -513,7 +511,7 @@ class ChatCall:
             return False
         until = clock() + seconds
         try:
-            latest = yield from self._is_latest(clock, until - seconds * ABORT_SHARE)
+            latest = await self._is_latest(api, clock, until - seconds * ABORT_SHARE)
         except PlatformError:
             if run.in_existing_thread:
                 raise
@@ -522,10 +520,10 @@ class ChatCall:
             return False
         left = max(MIN_ABORT_SECONDS, until - clock())
         settings = self.request.session_settings
-        yield from abort(run.chat_id, settings, timeout=left, agent_id=self.agent_id)
+        await abort(api, run.chat_id, settings, timeout=left, agent_id=self.agent_id)
         return True
 
-    def _is_latest(self, clock: Clock, until: float) -> Program[bool]:
+    async def _is_latest(self, api: Api, clock: Clock, until: float) -> bool:
         """Whether the thread's latest user message is ours. A read that breaks before it says so is
         repeated, up to that time."""
         run = self.run
@@ -539,12 +537,12 @@ class ChatCall:
                 in_existing_thread=run.in_existing_thread,
             )
             try:
-                latest = yield from self._read_latest(reader, clock, until)
+                latest = await self._read_latest(api, reader, clock, until)
             except PlatformError as error:
                 if is_busy(error):
                     return False
                 refused = isinstance(error, ChatRpcError | PlatformAuthenticationError)
-                if refused and not reloaded and (yield ReloadCredentials()):
+                if refused and not reloaded and await api.reload_credentials():
                     reloaded = True
                     continue
                 if not is_transient(error):
@@ -554,20 +552,22 @@ class ChatCall:
                 return latest
             if clock() + PAUSE_BETWEEN_READS >= until:
                 raise errors.not_stopped(run) from failure
-            yield Sleep(PAUSE_BETWEEN_READS)
+            await api.sleep(PAUSE_BETWEEN_READS)
 
-    def _read_latest(self, reader: ChatRun, clock: Clock, until: float) -> Program[bool | None]:
+    async def _read_latest(
+        self, api: Api, reader: ChatRun, clock: Clock, until: float
+    ) -> bool | None:
         """What one reading says; None if it broke too early to say it."""
         seconds = max(LATE_MESSAGE_GRACE, until - clock())
         body = self.request.follow(str(reader.chat_id))
-        yield OpenStream(body, timeout=seconds, repeatable=True, agent_id=self.agent_id)
+        await api.open_stream(body, timeout=seconds, repeatable=True, agent_id=self.agent_id)
         reader.connect(submits=False)
         connection = reader.connection
         broken = False
         try:
             while not connection.ended and not reader.passed_by:
                 wait = until - clock()
-                data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+                data: bytes | None = await api.read_stream(wait) if wait > 0 else None
                 if not data:
                     broken = data is not None or not connection.history_received
                     break
@@ -577,7 +577,7 @@ class ChatCall:
         except PlatformTransportError:
             broken = True
         verdict = reader.disconnect(clean=False)
-        yield CloseStream()
+        await api.close_stream()
         if verdict is Verdict.REFUSED:
             raise rpc_error(connection.error, reader)
         if verdict is Verdict.BUSY:
@@ -586,19 +586,20 @@ class ChatCall:
 
     # One connection.
 
-    def _connect(
+    async def _connect(
         self,
+        api: Api,
         body: dict[str, Any],
         clock: Clock,
         limits: ChatLimits,
         *,
         submits: bool,
         until_end: bool,
-    ) -> Program[Verdict | None]:
+    ) -> Verdict | None:
         """One request and its stream. Returns the verdict, or None if the stream was left because
         the message is accepted."""
         run = self.run
-        yield OpenStream(
+        await api.open_stream(
             body, timeout=limits.idle_timeout, repeatable=not submits, agent_id=self.agent_id
         )
         run.connect(submits=submits)
@@ -613,7 +614,7 @@ class ChatCall:
                 wait = min(until, limits.deadline) - now
                 if wait <= 0:
                     break
-                data: bytes | None = yield ReadStream(wait)
+                data: bytes | None = await api.read_stream(wait)
                 if data is None:
                     break
                 if data == b"":
@@ -621,7 +622,7 @@ class ChatCall:
                     break
                 now = clock()
                 for event in run.feed(data, now):
-                    yield Notify(event)
+                    await api.notify(event)
                 if connection.received_data:
                     last_active = now
                 if connection.ended and ended is None:
@@ -629,19 +630,19 @@ class ChatCall:
                 if connection.complete:
                     break
                 if not until_end and run.is_confirmed and not connection.ended:
-                    yield CloseStream()
+                    await api.close_stream()
                     return None
         except PlatformTransportError:
             pass  # broken: the verdict says what that means
         except PlatformError:
             run.disconnect(clean=False)
             raise
-        yield CloseStream(complete=clean or connection.complete)
+        await api.close_stream(complete=clean or connection.complete)
         return run.disconnect(clean=clean)
 
-    def _follow_up(
-        self, clock: Clock, *, limits: ChatLimits | None = None, until_end: bool = True
-    ) -> Program[tuple[Verdict | None, PlatformError | None]]:
+    async def _follow_up(
+        self, api: Api, clock: Clock, *, limits: ChatLimits | None = None, until_end: bool = True
+    ) -> tuple[Verdict | None, PlatformError | None]:
         """One request without `input`. Returns its verdict, and the error that broke it off.
 
         Raises the errors that no second request can repair, and RuntimeError for a run without a
@@ -651,8 +652,8 @@ class ChatCall:
             raise RuntimeError("a run without a thread cannot be followed")
         body = self.request.follow(self.run.chat_id)
         try:
-            verdict = yield from self._connect(
-                body, clock, limits or self.limits, submits=False, until_end=until_end
+            verdict = await self._connect(
+                api, body, clock, limits or self.limits, submits=False, until_end=until_end
             )
         except PlatformError as error:
             if is_busy(error):
@@ -666,7 +667,7 @@ class ChatCall:
 
     # The end.
 
-    def _finish(self, verdict: Verdict | None, clock: Clock) -> Program[bool]:
+    async def _finish(self, api: Api, verdict: Verdict | None, clock: Clock) -> bool:
         """Return True for a run that is over, after reading lost records if that is possible; for
         any other verdict raise the error that the run ended with.
 
@@ -680,13 +681,13 @@ class ChatCall:
         if in_process:
             run.forget_messages()
         if in_process or run.may_lack_records:
-            was_read, failure = yield from self._read_thread(clock)
+            was_read, failure = await self._read_thread(api, clock)
             if in_process and not was_read:
                 self._check_limits(clock)
                 raise errors.answer_unconfirmed(run, failure) from failure
         return True
 
-    def _read_thread(self, clock: Clock) -> Program[tuple[bool, PlatformError | None]]:
+    async def _read_thread(self, api: Api, clock: Clock) -> tuple[bool, PlatformError | None]:
         """Read a thread whose run is over, for records that were lost or not complete. Returns
         whether the thread sent all that it holds, and the error of the last reading.
 
@@ -700,7 +701,7 @@ class ChatCall:
         left = CONFIRMING_READINGS if in_process else READINGS
         while not limits.interrupted() and clock() < limits.deadline:
             try:
-                verdict, failure = yield from self._follow_up(clock)
+                verdict, failure = await self._follow_up(api, clock)
             except PlatformError as error:
                 return False, error
             if failure is None and not run.reported_streaming and verdict is not Verdict.BROKEN:
@@ -709,7 +710,7 @@ class ChatCall:
             left -= not waits
             if not left or not (in_process or run.may_lack_records):
                 break
-            yield from self._pause_for_poll(clock)
+            await self._pause_for_poll(api, clock)
         return False, failure
 
     # Pauses and limits.
@@ -721,21 +722,21 @@ class ChatCall:
         if clock() >= self.limits.deadline:
             raise errors.deadline_passed(self.run)
 
-    def _pause(self, seconds: float, clock: Clock) -> Program[None]:
-        yield Sleep(max(0.0, min(seconds, self.limits.deadline - clock())))
+    async def _pause(self, api: Api, seconds: float, clock: Clock) -> None:
+        await api.sleep(max(0.0, min(seconds, self.limits.deadline - clock())))
 
-    def _pause_for_poll(self, clock: Clock) -> Program[None]:
-        yield from poll_pause(self.limits.poll_interval, self.limits.deadline - clock())
+    async def _pause_for_poll(self, api: Api, clock: Clock) -> None:
+        await poll_pause(api, self.limits.poll_interval, self.limits.deadline - clock())
 
-    def _pause_after_failure(
-        self, failure: PlatformError | None, failures: int, clock: Clock
-    ) -> Program[None]:
+    async def _pause_after_failure(
+        self, api: Api, failure: PlatformError | None, failures: int, clock: Clock
+    ) -> None:
         """Pause before the next request, after so many failures in a row. Raises the failure if the
         service asks to wait beyond the deadline: waiting would gain nothing."""
         asked = _asked_pause(failure)
         if failure is not None and asked is not None and clock() + asked >= self.limits.deadline:
             raise failure
-        yield from self._pause(pause_after(failure, failures), clock)
+        await self._pause(api, pause_after(failure, failures), clock)
 
 
 def _asked_pause(failure: PlatformError | None) -> float | None:

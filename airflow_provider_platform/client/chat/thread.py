@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat.busy_thread import is_busy, says_busy
 from airflow_provider_platform.client.chat.framing import RecordReader, is_error, is_rpc_error
@@ -47,17 +47,11 @@ from airflow_provider_platform.client.formats.json_text import db_safe, replace_
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, rpc_error
 from airflow_provider_platform.client.http.retry import is_transient, pause_after
-from airflow_provider_platform.client.operations.program import (
-    Clock,
-    CloseStream,
-    OpenStream,
-    Program,
-    ReadStream,
-    ReloadCredentials,
-    SendChat,
-    Sleep,
-)
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 LIVE_SECONDS = 1.0
 """Seconds that the records of a streaming thread are read after its cutoff record: they may never
@@ -69,13 +63,14 @@ USAGE_SECONDS = 0.5
 # Requests about a thread that do not read its turns.
 
 
-def abort(
+async def abort(
+    api: Api,
     chat_id: str,
     settings: SessionSettings | None,
     *,
     timeout: float | None = None,
     agent_id: int | str | None = None,
-) -> Program[None]:
+) -> None:
     """Stop the run that streams in the thread. Returns when the service has confirmed it (204).
     Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for a thread of
     another owner, ChatRpcError for a refused credential.
@@ -84,21 +79,22 @@ def abort(
     if settings is not None:
         body["sessionSettings"] = settings.identity
     try:
-        yield SendChat("/abort", body, timeout, agent_id)
+        await api.send_chat("/abort", body, timeout=timeout, agent_id=agent_id)
     except (ChatRpcError, PlatformAuthenticationError):
-        if not (yield ReloadCredentials()):
+        if not await api.reload_credentials():
             raise
-        yield SendChat("/abort", body, timeout, agent_id)
+        await api.send_chat("/abort", body, timeout=timeout, agent_id=agent_id)
 
 
-def thread_is_streaming(
+async def thread_is_streaming(
+    api: Api,
     chat_id: str,
     settings: SessionSettings | None,
     clock: Clock,
     *,
     timeout: float,
     agent_id: int | str | None = None,
-) -> Program[bool]:
+) -> bool:
     """Return whether a thread is streaming. Starts nothing; takes at most `timeout` seconds.
 
     Raises PlatformNotFoundError for an unknown thread, ChatRpcError for a refused credential,
@@ -109,9 +105,9 @@ def thread_is_streaming(
         body["sessionSettings"] = settings.to_json()
     for attempt in range(2):
         try:
-            return (yield from _ask_state(chat_id, body, clock, timeout, agent_id))
+            return await _ask_state(api, chat_id, body, clock, timeout, agent_id)
         except (ChatRpcError, PlatformAuthenticationError):
-            if attempt or not (yield ReloadCredentials()):
+            if attempt or not await api.reload_credentials():
                 raise
         except PlatformApiError as error:
             if is_busy(error):
@@ -120,10 +116,16 @@ def thread_is_streaming(
     raise AssertionError("the second attempt returns or raises")
 
 
-def _ask_state(
-    chat_id: str, body: dict[str, Any], clock: Clock, timeout: float, agent_id: int | str | None
-) -> Program[bool]:
-    record, _ = yield from first_record(
+async def _ask_state(
+    api: Api,
+    chat_id: str,
+    body: dict[str, Any],
+    clock: Clock,
+    timeout: float,
+    agent_id: int | str | None,
+) -> bool:
+    record, _ = await first_record(
+        api,
         body,
         lambda record: read_streaming(chat_id, record) is not None,
         clock,
@@ -140,28 +142,29 @@ def _ask_state(
     return streaming
 
 
-def first_record(
+async def first_record(
+    api: Api,
     body: dict[str, Any],
     wanted: Callable[[Any], bool],
     clock: Clock,
     *,
     seconds: float,
     agent_id: int | str | None = None,
-) -> Program[tuple[Any, bool]]:
+) -> tuple[Any, bool]:
     """Send a request without `input` and read its records. Return (the first wanted record or None,
     whether the response came to its clean end)."""
     until = clock() + seconds
-    yield OpenStream(body, timeout=seconds, repeatable=True, agent_id=agent_id)
+    await api.open_stream(body, timeout=seconds, repeatable=True, agent_id=agent_id)
     reader = RecordReader(CHAT_STREAM.where)
     while True:
         wait = until - clock()
-        data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+        data: bytes | None = await api.read_stream(wait) if wait > 0 else None
         for record in reader.feed(data) if data else (reader.rest(),):
             if wanted(record):
-                yield CloseStream()
+                await api.close_stream()
                 return record, False
         if not data:
-            yield CloseStream()
+            await api.close_stream()
             return None, data is not None
 
 
@@ -370,7 +373,8 @@ def _turns_of(messages: ThreadMessages | None, max_rows: int) -> Iterable[Thread
         )
 
 
-def read_thread(
+async def read_thread(
+    api: Api,
     chat_id: str | None,
     settings: SessionSettings | None,
     clock: Clock,
@@ -379,7 +383,7 @@ def read_thread(
     max_rows: int,
     max_attempts: int,
     agent_id: int | str | None = None,
-) -> Program[ChatThread]:
+) -> ChatThread:
     """Read a thread, within so many seconds. An answer that breaks off is requested again.
 
     Raises PlatformInputError for a bad `chat_id` or `max_rows`, PlatformNotFoundError for an
@@ -403,9 +407,9 @@ def read_thread(
         failure: PlatformError | None = None
         reader = ThreadReader(chat_id, max_rows=max_rows)
         try:
-            yield from _read(reader, body, clock, until, agent_id)
+            await _read(api, reader, body, clock, until, agent_id)
         except (ChatRpcError, PlatformAuthenticationError):
-            if reloaded or not (yield ReloadCredentials()):
+            if reloaded or not await api.reload_credentials():
                 raise
             reloaded = True
             continue
@@ -420,23 +424,24 @@ def read_thread(
         pause = pause_after(failure, attempt)
         if attempt >= max_attempts or clock() + pause >= until:
             raise failure or _unread(chat_id)
-        yield Sleep(pause)
+        await api.sleep(pause)
 
 
-def _read(
+async def _read(
+    api: Api,
     reader: ThreadReader,
     body: dict[str, Any],
     clock: Clock,
     until: float,
     agent_id: int | str | None,
-) -> Program[None]:
+) -> None:
     """Read the thread once, as long as a useful record may follow."""
     timeout = max(until - clock(), LIVE_SECONDS)
-    yield OpenStream(body, timeout=timeout, repeatable=True, agent_id=agent_id)
+    await api.open_stream(body, timeout=timeout, repeatable=True, agent_id=agent_id)
     is_live = has_ended = clean = False
     while not reader.usage_received:
         wait = until - clock()
-        data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+        data: bytes | None = await api.read_stream(wait) if wait > 0 else None
         if not data:
             clean = data is not None
             reader.finish()
@@ -448,7 +453,7 @@ def _read(
         elif reader.streaming and not is_live:
             is_live = True
             until = min(until, clock() + LIVE_SECONDS)
-    yield CloseStream(complete=clean or reader.usage_received)
+    await api.close_stream(complete=clean or reader.usage_received)
 
 
 def _unread(chat_id: str) -> PlatformTransportError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -13,7 +14,10 @@ from airflow_provider_platform.client.management.deployments.deployments import 
     create_deployment_token,
     get_deployment,
 )
-from airflow_provider_platform.client.operations.program import Clock, Program, call
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 TOKEN_SECONDS = 3600
 """How long a data token lives beyond the deadline of its request: the answer is read after that."""
@@ -27,13 +31,13 @@ def address_below(data_api_url: str, path: str) -> str:
     return f"{base if has_path else base + DATA_PATH}/v1/{path}"
 
 
-def find_deployment_address(
-    deployment_id: int, config: PlatformConfig, *, deadline: float | None, where: object
-) -> Program[str]:
+async def find_deployment_address(
+    api: Api, deployment_id: int, config: PlatformConfig, *, deadline: float | None, where: object
+) -> str:
     """The data API address of a deployment's production, by the management API. `where` ends the
     message of errors. Raises PlatformError."""
     operation = get_deployment(deployment_id=deployment_id)
-    deployment = yield from call(operation, deadline=deadline)
+    deployment = await api.call(operation, deadline=deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
             "The service did not return the deployment's data API address. Set Data API address "
@@ -46,11 +50,11 @@ def find_deployment_address(
     return f"{base}{DATA_PATH}"
 
 
-def mint_token(deployment_id: int, *, deadline: float, clock: Clock) -> Program[SecretStr]:
+async def mint_token(api: Api, deployment_id: int, *, deadline: float, clock: Clock) -> SecretStr:
     """A data token of our own, for as long as a request may last; asking for another one does no
     harm."""
     seconds = TOKEN_SECONDS + max(0, math.ceil(deadline - clock()))
     body = {"expiresIn": min(seconds, LONGEST_TOKEN_SECONDS)}
     operation = create_deployment_token(deployment_id=deployment_id, body=body)
-    answer = yield from call(operation, deadline=deadline)
+    answer = await api.call(operation, deadline=deadline)
     return answer.cube_api_token

@@ -25,11 +25,12 @@ numbers, and by code points for strings, dates and times.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from operator import lt
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sqlglot import Token, TokenType, exp
 
@@ -44,13 +45,10 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.operations.program import (
-    Clock,
-    Notify,
-    Program,
-    Sleep,
-    with_events,
-)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 LEAST_PAGE = 2
 """The least rows of a page: the last row of the page before, and a new row."""
@@ -549,9 +547,9 @@ def _refuse(reason: str, field: str = "page_by") -> NoReturn:
     raise PlatformInputError(f"Nothing was sent: page_by cannot be used: {reason}.", field=field)
 
 
-def run_pages(
-    query: SqlQuery, pages: PagedQuery, config: PlatformConfig, clock: Clock
-) -> Program[None]:
+async def run_pages(
+    api: Api, query: SqlQuery, pages: PagedQuery, config: PlatformConfig, clock: Clock
+) -> None:
     """Run a query page by page. Notifies as `run_sql` does for one result: of the columns once, of
     new rows only, and of SqlOpenEnd if the last page did not mark its end.
 
@@ -567,19 +565,19 @@ def run_pages(
         body = query.body.model_copy(update={"query": reader.next_page()})
         asked = replace(query, body=body, deadline=clock() + patience)
         try:
-            yield from with_events(run_sql(asked, config, clock), page.take)
+            await run_sql(api.hearing(partial(page.hear, api)), asked, config, clock)
         except PlatformError as error:
             broken += 1
             goes_on = reader.has_new_rows and may_repeat(error, repeatable=True)
             if not goes_on or broken >= config.max_attempts:
                 raise
-            yield Sleep(pause_after(error, broken))
+            await api.sleep(pause_after(error, broken))
             continue
         broken = 0
         reader.finish_page()
         if reader.ended:
             if page.open_ended:
-                yield Notify(SqlOpenEnd())
+                await api.notify(SqlOpenEnd())
             return
 
 
@@ -590,14 +588,16 @@ class _Page:
         self._reader = reader
         self.open_ended = False
 
-    def take(self, event: object) -> Iterable[object]:
-        if isinstance(event, SqlColumns):
-            return [event] if self._reader.take_columns(event.columns) else []
+    async def hear(self, api: Api, event: object) -> None:
+        if isinstance(event, SqlColumns) and not self._reader.take_columns(event.columns):
+            return
         if isinstance(event, SqlOpenEnd):
             # If rows are missing at the end of this page, the next page requests them again.
             self.open_ended = True
-            return []
+            return
         if isinstance(event, SqlChunk):
             rows = self._reader.take_rows(event.rows)
-            return [SqlChunk(rows)] if rows else []
-        return [event]
+            if not rows:
+                return
+            event = SqlChunk(rows)
+        await api.notify(event)

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -64,21 +64,18 @@ from airflow_provider_platform.client.formats.input_values import check_timezone
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.formats.timeout_errors import says_time_out
 from airflow_provider_platform.client.http.api_errors import SCOPE_MISSING
+from airflow_provider_platform.client.http.responses import DataRefusal
 from airflow_provider_platform.client.http.retry import (
     may_have_been_processed,
     may_repeat,
     pause_after,
 )
 from airflow_provider_platform.client.operations.models import InputModel
-from airflow_provider_platform.client.operations.program import (
-    CallData,
-    Clock,
-    DataRefusal,
-    Notify,
-    Program,
-    Sleep,
-)
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 JOBS_PATH = "pre-aggregations/jobs"
 START_SECONDS = 600.0
@@ -138,20 +135,19 @@ class JobsAccess:
         return f"builds of pre-aggregations, deployment {self.deployment_id}"
 
 
-def open_access(
-    deployment_id: int, config: PlatformConfig, clock: Clock, *, deadline: float
-) -> Program[JobsAccess]:
+async def open_access(
+    api: Api, deployment_id: int, config: PlatformConfig, clock: Clock, *, deadline: float
+) -> JobsAccess:
     """Find the data API of the deployment's production and get a token. Raises PlatformError."""
-    address = config.data_api_url or (
-        yield from find_deployment_address(
-            deployment_id, config, deadline=deadline, where=f"deployment {deployment_id}"
-        )
+    address = config.data_api_url or await find_deployment_address(
+        api, deployment_id, config, deadline=deadline, where=f"deployment {deployment_id}"
     )
-    token = yield from mint_token(deployment_id, deadline=deadline, clock=clock)
+    token = await mint_token(api, deployment_id, deadline=deadline, clock=clock)
     return JobsAccess(deployment_id, address_below(address, JOBS_PATH), token)
 
 
-def start_builds(
+async def start_builds(
+    api: Api,
     access: JobsAccess,
     selector: BuildSelector,
     config: PlatformConfig,
@@ -159,7 +155,7 @@ def start_builds(
     *,
     deadline: float,
     repeat_lost: bool = False,
-) -> Program[list[str]]:
+) -> list[str]:
     """Start the builds once; the token of each table.
 
     A start that the service is still preparing is sent again until the deadline (Unix time):
@@ -183,7 +179,7 @@ def start_builds(
         pause, seconds = REPEAT_PAUSE, min(START_SECONDS, max(config.request_timeout, left))
         requests += 1
         try:
-            answer = yield CallData(_START, access.url, access.token, body, seconds)
+            answer = await api.call_data(_START, access.url, access.token, body, timeout=seconds)
         except PlatformError as error:
             failures += 1
             pause = pause_after(error, failures)
@@ -196,7 +192,7 @@ def start_builds(
             tokens = _read_start(access, answer, repeat_lost=repeat_lost)
             if tokens is not None:
                 return tokens
-        yield Sleep(pause)
+        await api.sleep(pause)
 
 
 def _lost_start(access: JobsAccess, cause: PlatformError, *, repeat: bool) -> PlatformError:
@@ -290,9 +286,9 @@ class JobReport:
         return quote_service(self.table or f"token {self.token}")
 
 
-def poll_jobs(
-    access: JobsAccess, tokens: Sequence[str], config: PlatformConfig, clock: Clock
-) -> Program[list[JobReport]]:
+async def poll_jobs(
+    api: Api, access: JobsAccess, tokens: Sequence[str], config: PlatformConfig, clock: Clock
+) -> list[JobReport]:
     """What the service says of these tokens, in their order; of a token that the answer leaves out,
     that it is not found. A refused token of ours is replaced once. Raises PlatformError."""
     reports: list[JobReport] = []
@@ -300,21 +296,21 @@ def poll_jobs(
         some = tokens[start : start + TOKENS_PER_REQUEST]
         body = {"action": "get", "tokens": list(some)}
         try:
-            answer = yield _poll(access, body, config)
+            answer = await _poll(api, access, body, config)
         except (PlatformAuthenticationError, PlatformPermissionError) as error:
             if error.code == SCOPE_MISSING:
                 raise
-            access.token = yield from mint_token(
-                access.deployment_id, deadline=clock() + config.request_timeout, clock=clock
+            access.token = await mint_token(
+                api, access.deployment_id, deadline=clock() + config.request_timeout, clock=clock
             )
-            answer = yield _poll(access, body, config)
+            answer = await _poll(api, access, body, config)
         reports += _read_reports(access, answer, some)
     return reports
 
 
-def _poll(access: JobsAccess, body: dict[str, Any], config: PlatformConfig) -> CallData:
-    return CallData(
-        _STATUS, access.url, access.token, body, config.request_timeout, repeatable=True
+async def _poll(api: Api, access: JobsAccess, body: dict[str, Any], config: PlatformConfig) -> Any:
+    return await api.call_data(
+        _STATUS, access.url, access.token, body, timeout=config.request_timeout, repeatable=True
     )
 
 
@@ -506,24 +502,25 @@ class BuildProgress:
             yield BuildStage(counts, len(self.tokens))
 
 
-def wait_for_builds(
+async def wait_for_builds(
+    api: Api,
     access: JobsAccess,
     progress: BuildProgress,
     config: PlatformConfig,
     limits: PollLimits,
     clock: Clock,
-) -> Program[BuildOutcome]:
+) -> BuildOutcome:
     """Wait until all builds are over.
 
     Notifies of BuildStage, TableFailed and PollFailed. Raises as `BuildProgress.outcome`,
     PlatformDeadlineError, or the sixth transient failure in a row.
     """
 
-    def read_once() -> Program[BuildOutcome | None]:
-        return (yield from poll_builds(access, progress, config, clock))
+    async def read_once(api: Api) -> BuildOutcome | None:
+        return await poll_builds(api, access, progress, config, clock)
 
-    outcome: BuildOutcome | None = yield from poll_until_over(
-        read_once, limits, clock, notify_failures=True
+    outcome: BuildOutcome | None = await poll_until_over(
+        api, read_once, limits, clock, notify_failures=True
     )
     if outcome is None:
         left = progress.open_tables()
@@ -537,18 +534,19 @@ def wait_for_builds(
     return outcome
 
 
-def poll_builds(
-    access: JobsAccess, progress: BuildProgress, config: PlatformConfig, clock: Clock
-) -> Program[BuildOutcome | None]:
+async def poll_builds(
+    api: Api, access: JobsAccess, progress: BuildProgress, config: PlatformConfig, clock: Clock
+) -> BuildOutcome | None:
     """One poll of what has no end yet; the outcome if all builds are over. Raises as
     `BuildProgress.outcome`."""
-    reports = yield from poll_jobs(access, progress.open_tokens, config, clock)
+    reports = await poll_jobs(api, access, progress.open_tokens, config, clock)
     for event in progress.take(reports, clock()):
-        yield Notify(event)
+        await api.notify(event)
     return progress.outcome(clock(), access.where)
 
 
-def wait_for_rows(
+async def wait_for_rows(
+    api: Api,
     sql: str,
     access: JobsAccess,
     config: PlatformConfig,
@@ -556,15 +554,15 @@ def wait_for_rows(
     *,
     until: float,
     poll_interval: float,
-) -> Program[None]:
+) -> None:
     """Run the query that verifies the tables, again until it brings a value, at last at `until`
     (Unix time). Raises ResultEmptyError, and what queries raise."""
 
-    def read_once() -> Program[bool | None]:
-        return (yield from rows_are_there(sql, access, config, clock, until=until)) or None
+    async def read_once(api: Api) -> bool | None:
+        return await rows_are_there(api, sql, access, config, clock, until=until) or None
 
     limits = PollLimits(until, poll_interval)
-    rows_exist = yield from poll_until_over(read_once, limits, clock, notify_failures=True)
+    rows_exist = await poll_until_over(api, read_once, limits, clock, notify_failures=True)
     if rows_exist is None:
         raise ResultEmptyError(
             "The builds are done, but the result of verify_sql is empty or has only null, 0, false "
@@ -574,9 +572,9 @@ def wait_for_rows(
         )
 
 
-def rows_are_there(
-    sql: str, access: JobsAccess, config: PlatformConfig, clock: Clock, *, until: float
-) -> Program[bool]:
+async def rows_are_there(
+    api: Api, sql: str, access: JobsAccess, config: PlatformConfig, clock: Clock, *, until: float
+) -> bool:
     """Whether a query brings a value that is neither null nor 0, false or an empty text: an
     aggregate over an empty table has one row, of such values. Raises what queries raise."""
     query = SqlQuery.build(
@@ -587,26 +585,16 @@ def rows_are_there(
         cache="must-revalidate",
     )
     has_value = False
-    program = run_sql(query, config, clock)
-    try:
-        effect = next(program)
-        while True:
-            if isinstance(effect, Notify) and isinstance(effect.event, SqlChunk):
-                rows = effect.event.rows
-                has_value = has_value or any(
-                    _says_something(value) for row in rows for value in row
-                )
-            try:
-                # Rows are the query's business, and not for those who wait for the builds.
-                outcome = None if isinstance(effect, Notify) else (yield effect)
-            except PlatformError as error:
-                effect = program.throw(error)
-            else:
-                effect = program.send(outcome)
-    except StopIteration:
-        return has_value
-    finally:
-        program.close()
+
+    async def look(event: object) -> None:
+        nonlocal has_value
+        if isinstance(event, SqlChunk):
+            has_value = has_value or any(
+                _says_something(value) for row in event.rows for value in row
+            )
+
+    await run_sql(api.hearing(look), query, config, clock)
+    return has_value
 
 
 def _says_something(value: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, SecretStr
 
@@ -36,16 +36,11 @@ from airflow_provider_platform.client.management.data_model.open_and_close impor
     find_branch_address,
 )
 from airflow_provider_platform.client.operations.models import InputModel
-from airflow_provider_platform.client.operations.program import (
-    Clock,
-    CloseStream,
-    Notify,
-    OpenDataStream,
-    Program,
-    ReadStream,
-    Sleep,
-)
 from airflow_provider_platform.client.polling.poll_until import deadline_after
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +114,7 @@ class SqlQuery:
         )
 
 
-def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[None]:
+async def run_sql(api: Api, query: SqlQuery, config: PlatformConfig, clock: Clock) -> None:
     """Run a query. Notifies of SqlColumns, once, then of SqlChunk, and of SqlOpenEnd after the last
     row where the answer had no end of its own.
 
@@ -128,9 +123,9 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
     line. Raises DataQueryError, PlatformDeadlineError and what requests raise.
     """
     try:
-        url = yield from find_address(query, config)
-        token = query.token or (
-            yield from mint_token(query.deployment, deadline=query.deadline, clock=clock)
+        url = await find_address(api, query, config)
+        token = query.token or await mint_token(
+            api, query.deployment, deadline=query.deadline, clock=clock
         )
     except PlatformTransportError as error:
         if clock() < query.deadline:
@@ -142,7 +137,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
         pause = REPEAT_PAUSE
         failure: PlatformError | None = None
         try:
-            yield from _read(url, token, response, query, config, clock)
+            await _read(api, url, token, response, query, config, clock)
         except PlatformError as error:
             failures += 1
             _raise_for_branch(query, error)
@@ -160,7 +155,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
                 return
         if clock() + pause >= query.deadline:
             raise _too_late(query) if failure is None else deadline_after(failure)
-        yield Sleep(pause)
+        await api.sleep(pause)
 
 
 def _raise_for_branch(query: SqlQuery, error: PlatformError) -> None:
@@ -183,14 +178,15 @@ def _too_late(query: SqlQuery) -> PlatformDeadlineError:
     )
 
 
-def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
+async def find_address(api: Api, query: SqlQuery, config: PlatformConfig) -> str:
     """Where the query goes: the connection's data API, else the deployment's own; for a branch, the
     branch's address (`find_branch_address`), and without the management API the one beside the
     connection's data API."""
     if query.branch_name is not None:
         if config.management_url is None and config.data_api_url is not None:
             return sql_address(branch_address_beside(config.data_api_url, query.branch_name))
-        address = yield from find_branch_address(
+        address = await find_branch_address(
+            api,
             query.deployment,
             query.branch_name,
             allow_http=config.allow_http,
@@ -200,8 +196,8 @@ def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
         return sql_address(address)
     if config.data_api_url is not None:
         return sql_address(config.data_api_url)
-    address = yield from find_deployment_address(
-        query.deployment, config, deadline=query.deadline, where=query.where
+    address = await find_deployment_address(
+        api, query.deployment, config, deadline=query.deadline, where=query.where
     )
     return sql_address(address)
 
@@ -211,37 +207,38 @@ def sql_address(data_api_url: str) -> str:
     return address_below(data_api_url, "cubesql")
 
 
-def _read(
+async def _read(
+    api: Api,
     url: str,
     token: SecretStr,
     response: SqlResponse,
     query: SqlQuery,
     config: PlatformConfig,
     clock: Clock,
-) -> Program[None]:
+) -> None:
     """One request, read to its end."""
     idle_timeout = config.stream_idle_timeout
     left = query.deadline - clock()
     if left <= 0:
         raise _too_late(query)
-    open_ended: bool = yield OpenDataStream(
+    open_ended: bool = await api.open_data_stream(
         url, token, query.body.to_json(), timeout=min(idle_timeout, left)
     )
     while not response.still_runs:
         wait = idle_timeout if response.begun else min(idle_timeout, query.deadline - clock())
-        data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+        data: bytes | None = await api.read_stream(wait) if wait > 0 else None
         if data is None:
             raise PlatformTransportError(
                 f"The data API sent nothing for {idle_timeout:g} seconds.", where=query.where
             )
         for event in response.feed(data) if data else response.finish():
-            yield Notify(event)
-            yield Sleep(0)  # a long line is many events: other tasks of an event loop go on
+            await api.notify(event)
+            await api.sleep(0)  # a long line is many events: other tasks of an event loop go on
         if not data:
             if open_ended and response.columns is not None:
-                yield Notify(SqlOpenEnd())
+                await api.notify(SqlOpenEnd())
             break
-    yield CloseStream()
+    await api.close_stream()
 
 
 class FailedSqlLog:

@@ -109,10 +109,10 @@ class SqlRows:
     """
 
     def __init__(
-        self, begin: Callable[[], Events], why_cut: WhyCut, on_failure: OnFailure | None = None
+        self, begin: Callable[[], Events[Any]], why_cut: WhyCut, on_failure: OnFailure | None = None
     ) -> None:
         self._begin = begin
-        self._events: Events | None = None
+        self._events: Events[Any] | None = None
         self._received = _Received(why_cut, on_failure)
 
     @property

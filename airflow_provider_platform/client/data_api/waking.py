@@ -8,6 +8,7 @@ such request, so whoever waits for a branch sends one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.access import address_below, mint_token
@@ -22,13 +23,10 @@ from airflow_provider_platform.client.management.data_model.build_status import 
 from airflow_provider_platform.client.management.data_model.open_and_close import (
     find_branch_address,
 )
-from airflow_provider_platform.client.operations.program import (
-    Clock,
-    CloseStream,
-    Notify,
-    OpenDataStream,
-    Program,
-)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 WAKE_SECONDS = 15.0
 """What one request that wakes a branch may take."""
@@ -44,35 +42,36 @@ class Waking:
         return f"Branch {quote_service(self.branch_name)} sleeps. Sending it a request to wake it."
 
 
-def poll_awake(
-    wanted: BuildWanted, config: PlatformConfig, clock: Clock
-) -> Program[Build | BuildSeen]:
+async def poll_awake(
+    api: Api, wanted: BuildWanted, config: PlatformConfig, clock: Clock
+) -> Build | BuildSeen:
     """`poll_build`, which wakes a sleeping branch. Notifies of Waking. Raises what `poll_build`
     raises; a BranchNotServedError after the request, because the next poll may find the branch
     awake."""
     try:
-        return (yield from poll_build(wanted, clock))
+        return await poll_build(api, wanted, clock)
     except BranchNotServedError as error:
         if error.details.get("mode") == "production":
             raise
-        yield Notify(Waking(wanted.branch_name))
-        yield from _wake(wanted, config, clock)
+        await api.notify(Waking(wanted.branch_name))
+        await _wake(api, wanted, config, clock)
         raise
 
 
-def _wake(wanted: BuildWanted, config: PlatformConfig, clock: Clock) -> Program[None]:
+async def _wake(api: Api, wanted: BuildWanted, config: PlatformConfig, clock: Clock) -> None:
     deadline = clock() + WAKE_SECONDS
     try:
-        address = yield from find_branch_address(
+        address = await find_branch_address(
+            api,
             wanted.deployment_id,
             wanted.branch_name,
             allow_http=config.allow_http,
             data_api_url=config.data_api_url,
             deadline=deadline,
         )
-        token = yield from mint_token(wanted.deployment_id, deadline=deadline, clock=clock)
+        token = await mint_token(api, wanted.deployment_id, deadline=deadline, clock=clock)
         url = address_below(address, "cubesql")
-        yield OpenDataStream(url, token, {"query": "SELECT 1"}, timeout=WAKE_SECONDS)
-        yield CloseStream()
+        await api.open_data_stream(url, token, {"query": "SELECT 1"}, timeout=WAKE_SECONDS)
+        await api.close_stream()
     except PlatformError:
         return  # the request that wakes a branch can fail; the next poll shows the branch's state

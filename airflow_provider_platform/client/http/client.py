@@ -1,8 +1,8 @@
 """The two clients: `PlatformClient` for synchronous code, `AsyncPlatformClient` for event loops.
 
-Both run operations and programs. The only driver of programs runs on an event loop, so the
-synchronous client has an event loop in its own thread. The caller's thread receives only the events
-of a program. The program waits until the caller asks for the next event.
+Both run operations, and functions that get an `Api`. These run on an event loop, so the synchronous
+client has an event loop in its own thread. The caller's thread receives only the events of the
+work. The work waits until the caller asks for the next event.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, Self, TypeVar
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
+    PlatformError,
 )
-from airflow_provider_platform.client.http.driver import drive, keeping
-from airflow_provider_platform.client.http.events import Events, RunningProgram
+from airflow_provider_platform.client.http.api import Api, Work, work_of
+from airflow_provider_platform.client.http.events import END, Events, RunningWork, Steps
 from airflow_provider_platform.client.http.loop_thread import LoopThread
-from airflow_provider_platform.client.http.transport import Transport
+from airflow_provider_platform.client.http.transport import Clock, Transport
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations import paging
 from airflow_provider_platform.client.operations.operation import Operation, prepared
-from airflow_provider_platform.client.operations.program import Clock, Program
 
 T = TypeVar("T")
 OnEvent = Callable[[Any], None]
@@ -44,6 +44,44 @@ async def run_sync(function: Callable[..., T], *args: Any) -> T:
 
 async def _in_thread(mask: Callable[[list[str]], None], secrets: list[str]) -> None:
     await run_sync(mask, secrets)
+
+
+class _ListenerFailed(BaseException):
+    """What `on_event` raised. The work must not take it for a failure of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _never() -> bool:
+    return False
+
+
+async def run_here(
+    work: Operation[T] | Work[T],
+    transport: Transport,
+    on_event: OnEvent,
+    interrupted: Callable[[], bool] = _never,
+) -> T:
+    """Run an operation or other work on the running loop; `on_event` hears what it notifies of."""
+
+    async def hear(event: object) -> None:
+        try:
+            on_event(event)
+        except Exception as error:
+            raise _ListenerFailed(error) from error
+
+    api = Api(transport, hear, interrupted)
+    try:
+        return await work_of(work)(api)
+    except _ListenerFailed as failed:
+        raise failed.error from None
+    except PlatformError as error:
+        transport.secrets.hide_in(error)
+        raise
+    finally:
+        await api.aclose()
 
 
 class _Client:
@@ -99,13 +137,9 @@ class AsyncPlatformClient(_Client):
     def _transport(self) -> Transport:
         return self._own_transport
 
-    async def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
-        """Run an operation or a program to its end; `on_event` hears what it notifies of."""
-        results: list[T] = []
-        async with aclosing(self.events(keeping(work, results))) as events:
-            async for event in events:
-                on_event(event)
-        return results[0]
+    async def run(self, work: Operation[T] | Work[T], on_event: OnEvent = _ignore) -> T:
+        """Run an operation or other work to its end; `on_event` hears what it notifies of."""
+        return await run_here(work, self._own_transport, on_event)
 
     async def call(
         self,
@@ -130,9 +164,14 @@ class AsyncPlatformClient(_Client):
         """Yield the items of a list, as `PlatformHook.iterate`."""
         return paging.aiterate(paging.listing(operation, query=query, **ids), self.run)
 
-    def events(self, program: Program[Any]) -> AsyncGenerator[Any]:
-        """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
-        return drive(program, self._own_transport)
+    async def events(self, work: Work[Any]) -> AsyncGenerator[Any]:
+        """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
+        steps = Steps(work, self._own_transport)
+        try:
+            while (event := await steps.step()) is not END:
+                yield event
+        finally:
+            await steps.aclose()
 
     @property
     def closed(self) -> bool:
@@ -175,8 +214,8 @@ class PlatformClient(_Client):
             mask=partial(_in_thread, mask) if mask else None,
         )
         self._thread: LoopThread | None = None
-        self._running: weakref.WeakSet[RunningProgram] = weakref.WeakSet()
-        self._interrupted = False
+        self._running: weakref.WeakSet[RunningWork[Any]] = weakref.WeakSet()
+        self._interrupted = threading.Event()  # work that runs must not refer to this client
         self._closed = False
 
     @property
@@ -188,13 +227,13 @@ class PlatformClient(_Client):
         """Whether `close` was called."""
         return self._closed
 
-    def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
-        """Run an operation or a program to its end; `on_event` hears what it notifies of."""
-        results: list[T] = []
-        with closing(self.events(keeping(work, results))) as events:
+    def run(self, work: Operation[T] | Work[T], on_event: OnEvent = _ignore) -> T:
+        """Run an operation or other work to its end; `on_event` hears what it notifies of, in the
+        caller's thread."""
+        with closing(self._events(work_of(work), silent=on_event is _ignore)) as events:
             for event in events:
                 on_event(event)
-        return results[0]
+            return events.result
 
     def call(
         self,
@@ -219,27 +258,26 @@ class PlatformClient(_Client):
         """Yield the items of a list, as `PlatformHook.iterate`."""
         return paging.iterate(paging.listing(operation, query=query, **ids), self.run)
 
-    def events(self, program: Program[Any]) -> Events:
-        """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
+    def events(self, work: Work[T]) -> Events[T]:
+        """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
+        return self._events(work, silent=False)
 
-        def begin() -> RunningProgram:
+    def _events(self, work: Work[T], *, silent: bool) -> Events[T]:
+        def begin() -> RunningWork[T]:
             thread = self._loop_thread()
-            steps = drive(program, self._own_transport, self._is_interrupted)
-            running = RunningProgram(thread, steps, self._is_interrupted)
+            steps = Steps(work, self._own_transport, self._interrupted.is_set, silent=silent)
+            running = RunningWork(thread, steps)
             self._running.add(running)
             return running
 
-        return Events(begin, program)
+        return Events(begin)
 
     def interrupt(self) -> None:
-        """End all programs of this client: their current effect and each later effect raise
+        """End all work of this client: its current request and each later one raise
         PlatformInterruptedError. For signal handlers and other threads."""
-        self._interrupted = True
+        self._interrupted.set()
         for running in list(self._running):
             running.interrupt()
-
-    def _is_interrupted(self) -> bool:
-        return self._interrupted
 
     def close(self) -> None:
         """Close every connection and end the loop's thread."""

@@ -7,6 +7,7 @@ Pure functions over status, headers and body. The platform's web host answers un
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -37,9 +38,18 @@ from airflow_provider_platform.client.http.api_errors import (
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page
-from airflow_provider_platform.client.operations.program import DataRefusal
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataRefusal:
+    """The deployment's own answer that a request failed: its status (which can be 200), and its
+    reason in one line."""
+
+    status: int
+    reason: str
+
 
 ADDRESSES = frozenset({"deploymentUrl", "apiUrl"})
 """Fields that later calls use as their address. A password may be a word of a host's name."""

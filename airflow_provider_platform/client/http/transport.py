@@ -1,4 +1,4 @@
-"""Carries out effects over HTTP: management calls, streams and the abort request.
+"""Sends over HTTP what an `Api` is asked for: management calls, streams and the abort request.
 
 A management call is repeated under the retry policy of `retry`. No redirect is followed, and each
 credential goes to its own address only.
@@ -7,11 +7,13 @@ credential goes to its own address only.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from pydantic import SecretStr
 from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client.config import PlatformConfig
@@ -25,15 +27,6 @@ from airflow_provider_platform.client.http.api_errors import CHAT_ABORT, CHAT_ST
 from airflow_provider_platform.client.http.retry import tenacity_policy
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.program import (
-    Call,
-    CallData,
-    DataRefusal,
-    OpenDataStream,
-    OpenStream,
-    SendChat,
-    steady_clock,
-)
 from airflow_provider_platform.client.operations.secret_names import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.wire import (
     Connections,
@@ -47,6 +40,17 @@ from airflow_provider_platform.client.wire import (
 
 T = TypeVar("T")
 
+Clock = Callable[[], float]
+"""Returns Unix time in seconds. A jump of the wall clock does not change it while the process
+runs."""
+
+
+def steady_clock() -> Clock:
+    """Return a clock that starts at the wall clock's time."""
+    offset = time.time() - time.monotonic()
+    return lambda: offset + time.monotonic()
+
+
 Reload = Callable[[], Awaitable[PlatformConfig]]
 """Reads the configuration again from its source."""
 Mask = Callable[[list[str]], Awaitable[None]]
@@ -59,14 +63,14 @@ LARGE_BYTES = 256 * 1024
 
 
 class Transport:
-    """Performs effects for one configuration; create and use it on one event loop."""
+    """Sends requests for one configuration; create and use it on one event loop."""
 
     def __init__(
         self,
         config: PlatformConfig,
         *,
         reload: Reload | None = None,
-        clock: Callable[[], float] | None = None,
+        clock: Clock | None = None,
         mask: Mask | None = None,
     ) -> None:
         self.config = config
@@ -86,22 +90,22 @@ class Transport:
         """Close every connection."""
         await self.connections.aclose()
 
-    async def call(self, effect: Call[T]) -> T:
+    async def call(self, operation: Operation[T], *, once: bool, deadline: float | None) -> T:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
-        operation = effect.operation.in_deployment(self.config.resolve_deployment_id)
+        operation = operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
-        if effect.once:
-            return await self._attempt(operation, effect.deadline)
+        if once:
+            return await self._attempt(operation, deadline)
         policy = tenacity_policy(
             repeatable=operation.repeatable,
             max_attempts=self.config.max_attempts,
-            deadline=effect.deadline,
+            deadline=deadline,
             clock=self.clock,
         )
         async for attempt in AsyncRetrying(**policy):
             with attempt:
                 number = attempt.retry_state.attempt_number
-                return await self._attempt(operation, effect.deadline, number)
+                return await self._attempt(operation, deadline, number)
         raise AssertionError("tenacity re-raises the last error")
 
     async def _attempt(self, operation: Operation[T], deadline: float | None, number: int = 1) -> T:
@@ -132,65 +136,90 @@ class Transport:
             self.secrets.learn(fresh.secrets)
             return True
 
-    async def send_chat(self, effect: SendChat) -> None:
+    async def send_chat(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None,
+        agent_id: int | str | None,
+    ) -> None:
         """Send an abort request, and return if the service confirms it. Raises PlatformError."""
-        await self._learn(secrets_in(effect.body))
-        url = f"{self.config.require_chat_url(effect.agent_id)}{effect.path}"
+        await self._learn(secrets_in(body))
+        url = f"{self.config.require_chat_url(agent_id)}{path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
         answered = await self._request(
             "POST",
             url,
             headers=headers,
-            body=effect.body,
+            body=body,
             limit=responses.MAX_ERROR_BYTES,
             name=CHAT_ABORT,
-            seconds=effect.timeout,
+            seconds=timeout,
         )
         responses.read_abort(answered.status, answered.headers, answered.body, now=self.clock())
 
-    async def open_stream(self, effect: OpenStream) -> Stream:
+    async def open_stream(
+        self,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool,
+        agent_id: int | str | None = None,
+    ) -> Stream:
         """Send a chat request and check the head of its response. The caller reads the body."""
-        await self._learn(secrets_in(effect.body))
+        await self._learn(secrets_in(body))
         return await self._open(
             CHAT_STREAM,
-            f"{self.config.require_chat_url(effect.agent_id)}/stream-chat-state",
+            f"{self.config.require_chat_url(agent_id)}/stream-chat-state",
             headers=self._chat_headers(),
-            body=effect.body,
-            seconds=effect.timeout,
+            body=body,
+            seconds=timeout,
             check=responses.check_stream_start,
-            repeatable=effect.repeatable,
+            repeatable=repeatable,
         )
 
-    async def open_data_stream(self, effect: OpenDataStream) -> Stream:
+    async def open_data_stream(
+        self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
+    ) -> Stream:
         """Send a query to the data API. The header has only the token, without a scheme."""
-        await self._learn([effect.token.get_secret_value()])
+        await self._learn([token.get_secret_value()])
         return await self._open(
             DATA_QUERY,
-            effect.url,
-            headers={"Authorization": effect.token.get_secret_value()},
-            body=effect.body,
-            seconds=effect.timeout,
+            url,
+            headers={"Authorization": token.get_secret_value()},
+            body=body,
+            seconds=timeout,
             check=responses.check_data_start,
         )
 
-    async def call_data(self, effect: CallData) -> Any | DataRefusal:
+    async def call_data(
+        self,
+        name: RequestName,
+        url: str,
+        token: SecretStr,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool,
+    ) -> Any:
         """Send a request to the data API and return the document of its response."""
-        await self._learn([effect.token.get_secret_value()])
+        await self._learn([token.get_secret_value()])
         answered = await self._request(
             "POST",
-            effect.url,
+            url,
             headers={
-                "Authorization": effect.token.get_secret_value(),
+                "Authorization": token.get_secret_value(),
                 "Accept": "application/json",
             },
-            body=effect.body,
+            body=body,
             limit=responses.MAX_LIST_BYTES,
-            name=effect.name,
-            seconds=effect.timeout,
-            repeatable=effect.repeatable,
+            name=name,
+            seconds=timeout,
+            repeatable=repeatable,
         )
         return responses.read_data_document(
-            effect.name, answered.status, answered.headers, answered.body, now=self.clock()
+            name, answered.status, answered.headers, answered.body, now=self.clock()
         )
 
     async def _open(

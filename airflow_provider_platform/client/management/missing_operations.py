@@ -7,6 +7,8 @@ release has.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformApiError,
@@ -14,7 +16,9 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.management.reports.reports import list_reports
-from airflow_provider_platform.client.operations.program import Program, call
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
 
 _MISSING = frozenset({404, 405})
 
@@ -26,14 +30,14 @@ def may_be_missing(error: PlatformError) -> bool:
     return isinstance(error, PlatformAddressError)
 
 
-def check_tenant(
-    deployment_id: int, missing: PlatformError, deadline: float | None
-) -> Program[None]:
+async def check_tenant(
+    api: Api, deployment_id: int, missing: PlatformError, deadline: float | None
+) -> None:
     """Raise `missing` where the address is not the platform's, or the deployment does not exist.
     Every release can list its reports."""
     query = {"first": 1}
     try:
-        yield from call(list_reports(deployment_id=deployment_id, query=query), deadline=deadline)
+        await api.call(list_reports(deployment_id=deployment_id, query=query), deadline=deadline)
     except (PlatformAddressError, PlatformNotFoundError):
         raise missing from None
     except PlatformError:

@@ -1,1 +1,1 @@
-"""Calls as data: declarations, models, paging, and programs of effects."""
+"""Calls as data: declarations, models and paging."""

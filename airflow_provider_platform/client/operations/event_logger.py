@@ -1,4 +1,4 @@
-"""Logs the events of a program: the text of an event is its line in the log."""
+"""Logs the events of a run: the text of an event is its line in the log."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Generic, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, cast
 
 from pydantic import (
     ModelWrapValidatorHandler,
@@ -35,8 +35,10 @@ from airflow_provider_platform.client.operations.operation import (
     described,
     prepared,
 )
-from airflow_provider_platform.client.operations.program import Program, call
 from airflow_provider_platform.client.operations.rules import refuse
+
+if TYPE_CHECKING:
+    pass
 
 T = TypeVar("T")
 
@@ -409,15 +411,18 @@ class Collected(Generic[T]):
     left_out: int = 0
 
 
-def collect(
-    operation: Operation[Page[T]], *, max_items: int | None = None
-) -> Program[Collected[T]]:
-    """Read a list to its end, or until it has `max_items`."""
+async def collect(
+    call: Callable[[Operation[Page[T]]], Awaitable[Page[T]]],
+    operation: Operation[Page[T]],
+    *,
+    max_items: int | None = None,
+) -> Collected[T]:
+    """Read a list to its end, or until it has `max_items`. `call` gets a page."""
     walk = PageWalk(operation)
     items: list[T] = []
     left_out = 0
     while walk.operation is not None:
-        page = yield from call(walk.operation)
+        page = await call(walk.operation)
         items += walk.add_page(page)
         left_out += page.left_out
         if max_items is not None and len(items) >= max_items:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from airflow_provider_platform.client.operations.program import Program, Sleep
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+
 
 POLL_SPREAD = 0.5
 """The fraction by which a pause between polls is randomly shorter or longer, so that polls which
@@ -32,15 +35,15 @@ class PollInterval:
         return jittered if self.max_wait is None else min(jittered, self.max_wait)
 
 
-def poll_pause(seconds: float, left: float) -> Program[None]:
-    """Return the pause before the next poll, which ends at the latest after the `left` seconds."""
+async def poll_pause(api: Api, seconds: float, left: float) -> None:
+    """Pause before the next poll, until at the latest after the `left` seconds."""
     if seconds * (1 + POLL_SPREAD) <= left:
-        yield Sleep(seconds, spread=POLL_SPREAD)
+        await api.sleep(seconds, spread=POLL_SPREAD)
     else:
-        yield Sleep(max(0.0, min(seconds, left)))
+        await api.sleep(max(0.0, min(seconds, left)))
 
 
-def first_pause(interval: float, left: float) -> Program[None]:
-    """Return a random pause up to the interval, before the first poll of a wait: many waits may
+async def first_pause(api: Api, interval: float, left: float) -> None:
+    """Pause at random up to the interval, before the first poll of a wait: many waits may
     begin at the same time."""
-    yield Sleep(max(0.0, min(interval, left) / 2), spread=1.0)
+    await api.sleep(max(0.0, min(interval, left) / 2), spread=1.0)

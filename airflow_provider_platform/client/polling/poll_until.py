@@ -1,15 +1,15 @@
 """Waits until a condition at the service is true: poll, pause, poll again.
 
-A condition is a program that returns plain JSON once the wait is over, and None until then.
+A condition is an async function that returns plain JSON once the wait is over, and None until then.
 `client.sensor_conditions` has the conditions of sensors, and `poll_interval` the pauses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
@@ -17,13 +17,16 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.poll_interval import (
     PollInterval,
     first_pause,
     poll_pause,
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,9 @@ class PollFailed:
         return f"A status check failed and is repeated: {self.error.message}"
 
 
-def poll_until(
-    condition: Callable[[], Program[Any]],
+async def poll_until(
+    api: Api,
+    condition: Callable[[Api], Awaitable[Any]],
     interval: PollInterval,
     budget: FailureBudget,
     *,
@@ -69,7 +73,7 @@ def poll_until(
     grace: bool = False,
     begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
     notify_failures: bool = True,
-) -> Program[Any]:
+) -> Any:
     """Poll until the condition is true, for the last time at the deadline (Unix time). Return its
     value, or None after the deadline.
 
@@ -78,14 +82,14 @@ def poll_until(
     with `notify_failures`, of PollFailed. Raises the condition's errors if they are not tolerated.
     """
     if begins == "within the interval":
-        yield from first_pause(interval.interval, deadline - clock())
+        await first_pause(api, interval.interval, deadline - clock())
     failure: PlatformError | None = None
     for polls in count(1):
         if polls > 1 or begins == "after a pause":
             pause = budget.pause(interval.pause(polls), failure)
-            yield from poll_pause(pause, deadline - clock())
-        outcome, failure = yield from poll_once(
-            condition, budget, clock, grace=grace, notify_failures=notify_failures
+            await poll_pause(api, pause, deadline - clock())
+        outcome, failure = await poll_once(
+            api, condition, budget, clock, grace=grace, notify_failures=notify_failures
         )
         if outcome is not None:
             return outcome
@@ -94,29 +98,31 @@ def poll_until(
     raise AssertionError("polls are counted without end")
 
 
-def poll_until_over(
-    read_once: Callable[[], Program[Any]],
+async def poll_until_over(
+    api: Api,
+    read_once: Callable[[Api], Awaitable[Any]],
     limits: PollLimits,
     clock: Clock,
     *,
     grace: bool = False,
     notify_failures: bool = False,
-) -> Program[Any]:
+) -> Any:
     """`poll_until` within the limits, for a run: its outcome, or None if it is not over at the
     deadline. Raises PlatformDeadlineError if the last poll before the deadline failed."""
     failure: PlatformError | None = None
 
-    def read_and_note() -> Program[Any]:
+    async def read_and_note(api: Api) -> Any:
         nonlocal failure
         try:
-            outcome = yield from read_once()
+            outcome = await read_once(api)
         except PlatformError as error:
             failure = error
             raise
         failure = None
         return outcome
 
-    outcome = yield from poll_until(
+    outcome = await poll_until(
+        api,
         read_and_note,
         PollInterval(limits.poll_interval),
         FailureBudget(),
@@ -144,23 +150,24 @@ def deadline_after(failure: PlatformError) -> PlatformDeadlineError:
     return error
 
 
-def poll_once(
-    condition: Callable[[], Program[Any]],
+async def poll_once(
+    api: Api,
+    condition: Callable[[Api], Awaitable[Any]],
     budget: FailureBudget,
     clock: Clock,
     *,
     grace: bool = False,
     notify_failures: bool = True,
-) -> Program[tuple[Any, PlatformError | None]]:
+) -> tuple[Any, PlatformError | None]:
     """Poll once. Return the value, and the failure if one was tolerated instead. With `grace`, a
     404 is tolerated for a minute."""
     try:
-        outcome = yield from condition()
+        outcome = await condition(api)
     except PlatformError as error:
         if not budget.tolerates(error, clock(), grace=grace):
             raise
         if notify_failures:
-            yield Notify(PollFailed(error))
+            await api.notify(PollFailed(error))
         return None, error
     budget.clear()
     return outcome, None

@@ -198,12 +198,13 @@ class AnswerOutput:
             branch_name=branch_name,
             token=self._reading_token(client.config),
         )
-        program = run_sql(query, client.config, client.clock)
         limits = known_limits(client.config)
         failed = FailedSqlLog(sql)
         failed.redact = client.secrets.redact_text
         return SqlRows(
-            lambda: client.events(program), lambda row_count: limits.why_cut(sql, row_count), failed
+            lambda: client.events(lambda api: run_sql(api, query, client.config, client.clock)),
+            lambda row_count: limits.why_cut(sql, row_count),
+            failed,
         )
 
     def _reading_token(self, config: PlatformConfig) -> SecretStr | None:

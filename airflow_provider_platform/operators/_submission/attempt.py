@@ -44,7 +44,7 @@ class Attempt:
 
     @cached_property
     def event_log(self) -> EventLog:
-        """Logs what the programs of this attempt report."""
+        """Logs what the work of this attempt reports."""
         return EventLog(self.log, self.client.secrets)
 
     @property

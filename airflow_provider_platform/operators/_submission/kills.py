@@ -80,7 +80,7 @@ class RunKill:
             return
         client = attempt.client
         with self._stop_logged(attempt) as report:
-            report(client.run(attempt.kind.stop(client.config, client.clock, ids)))
+            report(client.run(lambda api: attempt.kind.stop(api, client.config, client.clock, ids)))
 
     def _end(self, attempt: Attempt, until: float) -> None:
         """Decide and carry out what a kill means for the run; `until` by the monotonic clock."""
@@ -185,6 +185,8 @@ def _stop_in_time(attempt: Attempt, ids: Ids, seconds: float) -> bool:
 
     async def stop() -> bool:
         async with AsyncPlatformClient(quick) as client:
-            return await client.run(attempt.kind.stop(quick, client.clock, ids, seconds=seconds))
+            return await client.run(
+                lambda api: attempt.kind.stop(api, quick, client.clock, ids, seconds=seconds)
+            )
 
     return run_within(seconds, lambda: asyncio.run(stop()))

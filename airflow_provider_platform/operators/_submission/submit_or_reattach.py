@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
@@ -55,10 +55,13 @@ from airflow_provider_platform.runs.run_kind import (
     Traced,
 )
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
+    from airflow_provider_platform.client.http.api import Work
     from airflow_provider_platform.operators._base.operator import Checks
 
 
@@ -125,7 +128,7 @@ class RemoteRunOperator(PlatformOperator):
     def read(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
         """Return the result that the `RunKind` reads from the outcome."""
         env = self._environment(attempt, ids)
-        return attempt.client.run(attempt.kind.read(env, ids, outcome), self._listener(attempt))
+        return self._run(attempt, lambda api: attempt.kind.read(api, env, ids, outcome))
 
     def on_kill(self) -> None:
         """Stop the remote run of a task that is stopped, or leave the run to the retry."""
@@ -152,8 +155,9 @@ class RemoteRunOperator(PlatformOperator):
                 if event["status"] == "error":
                     raise from_payload(event["error"])
                 env = self._environment(attempt, ids)
-                outcome, ids = attempt.client.run(
-                    attempt.kind.read_event(env, ids, event), self._listener(attempt)
+                known = ids
+                outcome, ids = self._run(
+                    attempt, lambda api: attempt.kind.read_event(api, env, known, event)
                 )
                 attempt.ids = ids
             except PlatformError as error:
@@ -188,7 +192,7 @@ class RemoteRunOperator(PlatformOperator):
         return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
 
     def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
-        """Return what a program of the run needs: configuration, clock, secrets, deadline. The
+        """Return what the methods of the run need: configuration, clock, secrets, deadline. The
         deadline is that of the run with these ids, or of a run that is submitted now."""
         followed_since = attempt.now if ids is None else _followed_since(ids)
         return RunEnvironment(
@@ -201,11 +205,12 @@ class RemoteRunOperator(PlatformOperator):
             interrupted=lambda: self._kill.happened,
         )
 
-    def _listener(self, attempt: Attempt) -> Callable[[object], None]:
-        return partial(self._hear, attempt)
+    def _run(self, attempt: Attempt, work: Work[T]) -> T:
+        """Run the work with the attempt's client; its events go to `_hear`."""
+        return attempt.client.run(work, partial(self._hear, attempt))
 
     def _hear(self, attempt: Attempt, event: object) -> None:
-        """Update the record by an event of the run, and log its line. The program that reports the
+        """Update the record by an event of the run, and log its line. What reports the
         event waits until this method returns."""
         match event:
             case Intended(ids):
@@ -301,8 +306,7 @@ class RemoteRunOperator(PlatformOperator):
             self.log.info("The run already succeeded in an earlier try. Reading its result again.")
             attempt.ids = record.ids
             env = self._environment(attempt)  # a new deadline, however late this try begins
-            follow = attempt.kind.follow(env, record.ids)
-            outcome = attempt.client.run(follow, self._listener(attempt))
+            outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, record.ids))
             return self._finish(attempt, record.ids, outcome)
         return self._reattach(attempt, record.ids)
 
@@ -324,8 +328,8 @@ class RemoteRunOperator(PlatformOperator):
         try:
             env = self._environment(attempt, ids)
             env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
-            find = attempt.kind.find(env, ids)
-            processed, ids = attempt.client.run(find, self._listener(attempt))
+            known = ids
+            processed, ids = self._run(attempt, lambda api: attempt.kind.find(api, env, known))
         except PlatformError as error:
             if run_is_dead(error) and not self._kill.happened:
                 self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
@@ -348,14 +352,14 @@ class RemoteRunOperator(PlatformOperator):
         if not can_stop or attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
-                resume = attempt.kind.resume(self._environment(attempt, ids), ids)
-                ids = attempt.client.run(resume, self._listener(attempt))
+                env, known = self._environment(attempt, ids), ids
+                ids = self._run(attempt, lambda api: attempt.kind.resume(api, env, known))
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error)
             return self._wait(attempt, {**ids, "reattached": True})
         try:
-            poll = attempt.kind.poll_once(self._environment(attempt, ids), ids)
-            outcome = attempt.client.run(poll, self._listener(attempt))
+            env = self._environment(attempt, ids)
+            outcome = self._run(attempt, lambda api: attempt.kind.poll_once(api, env, ids))
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         if outcome is not None:
@@ -371,8 +375,10 @@ class RemoteRunOperator(PlatformOperator):
         try:
             self.check_before(attempt)
             env = self._environment(attempt)
-            submit = attempt.kind.submit(env, ids, until_end=not self.deferrable)
-            outcome = attempt.client.run(submit, self._listener(attempt))
+            until_end = not self.deferrable
+            outcome = self._run(
+                attempt, lambda api: attempt.kind.submit(api, env, ids, until_end=until_end)
+            )
         except PlatformError as error:
             self._give_up(attempt, error, submitted=attempt.ids is not None)
             if self.skips_after(error):
@@ -392,8 +398,8 @@ class RemoteRunOperator(PlatformOperator):
         if self.deferrable:
             self._defer(attempt, ids)
         try:
-            follow = attempt.kind.follow(self._environment(attempt, ids), ids)
-            outcome = attempt.client.run(follow, self._listener(attempt))
+            env = self._environment(attempt, ids)
+            outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, ids))
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         return self._finish(attempt, ids, outcome)

@@ -24,17 +24,11 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_token import token_warnings
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.http.client import PlatformClient
-from airflow_provider_platform.client.operations.program import (
-    Call,
-    CloseStream,
-    OpenStream,
-    ReadStream,
-    SendChat,
-)
+from tests.unit.client.fakes.effects import API, Call, CloseStream, OpenStream, ReadStream, SendChat
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.program import Effect
     from airflow_provider_platform.sandbox import Sandbox
+    from tests.unit.client.fakes.effects import Effect
 
 NOW = 1_800_000_000.0
 SECRET = "canary-secret"
@@ -53,9 +47,9 @@ class Service:
         self.now = NOW
 
     def check(self, **fields: Any) -> list[SideReport]:
-        program = check_connection(PlatformConfig.build(**fields), clock=lambda: self.now)
+        program = check_connection(API, PlatformConfig.build(**fields), clock=lambda: self.now)
         try:
-            effect = next(program)
+            effect = program.send(None)
             while True:
                 self.effects.append(effect)
                 outcome = self.outcome(effect)
@@ -341,7 +335,7 @@ class TestOverHttp:
         }
         config = PlatformConfig.build(**fields)
         with PlatformClient(config) as client:
-            ok, message = summary(client.run(check_connection(config)))
+            ok, message = summary(client.run(lambda api: check_connection(api, config)))
         for secret in config.secrets:
             assert secret not in message
         state = platform.control.state()
@@ -466,7 +460,7 @@ def test_address_as_the_admin_area_shows_it_reaches_the_agent(
         chat_service_token=platform_sandbox.control.service_token(externalId="nightly"),
     )
     with PlatformClient(config) as client:
-        ok, message = summary(client.run(check_connection(config)))
+        ok, message = summary(client.run(lambda api: check_connection(api, config)))
     assert ok, message
 
 
@@ -478,7 +472,7 @@ def test_address_of_a_deployment_refuses_an_api_key(platform_sandbox: Sandbox) -
         session_settings={"externalId": "nightly"},
     )
     with PlatformClient(config) as client:
-        ok, message = summary(client.run(check_connection(config)))
+        ok, message = summary(client.run(lambda api: check_connection(api, config)))
     assert not ok
     assert "agentId is required for Api-Key authentication" in message
     assert "or enter the agent's address" in message

@@ -105,7 +105,7 @@ def test_secret_is_hidden_in_the_error_of_a_chat_run(
     with PlatformClient(config) as client:
         call = ChatCall.prepare(config, "revenue by country", ChatLimits(client.clock() + 30))
         with pytest.raises(ChatRpcError) as caught:
-            client.run(call.ask(client.clock))
+            client.run(lambda api: call.ask(api, client.clock))
     check_hidden(config, caught.value)
 
 
@@ -153,7 +153,7 @@ def test_data_token_is_hidden_if_the_data_api_quotes_it(
     with PlatformClient(config) as client:
         query = SqlQuery.build("SELECT 1", deployment_id=1, deadline=client.clock() + 30)
         with pytest.raises(PlatformPermissionError) as caught:
-            client.run(run_sql(query, config, client.clock))
+            client.run(lambda api: run_sql(api, query, config, client.clock))
         minted = [secret for secret in client.secrets if secret not in config.secrets]
         assert len(minted) == 1
         check_no_trace(caught.value, *minted)

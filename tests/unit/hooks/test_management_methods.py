@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.http.client import PlatformClient
+from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.hooks.platform import PlatformHook
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Operation
+from tests.unit.client.fakes.effects import API, Call
 
 DEPLOYMENT = "/v1/deployments/7"
 
@@ -136,7 +135,11 @@ class Asked(Exception):
 class Recording:
     """Stops at the first operation instead of sending it."""
 
-    def run(self, work: Operation[Any]) -> Any:
+    def run(self, work: Any, on_event: Any = None) -> Any:
+        if not isinstance(work, Operation):
+            effect = work(API).send(None)
+            assert isinstance(effect, Call)
+            work = effect.operation
         raise Asked(work.in_deployment(lambda: 7))
 
     call = PlatformClient.call

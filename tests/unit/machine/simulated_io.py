@@ -15,23 +15,25 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.http import client as platform_client
-from airflow_provider_platform.client.http import driver, transport
+from airflow_provider_platform.client.http import transport
+from airflow_provider_platform.client.http.client import PlatformClient, run_here
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.operations.program import (
-    Call,
-    CallData,
-    CloseStream,
-    OpenStream,
-    ReadStream,
-    ReloadCredentials,
-    SendChat,
-    Sleep,
-)
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import Submission
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
+from tests.unit.client.fakes.effects import (
+    Call,
+    CallData,
+    CloseStream,
+    OpenStream,
+    PlayedApi,
+    ReadStream,
+    ReloadCredentials,
+    SendChat,
+    Sleep,
+)
 from tests.unit.client.fakes.played_service import Fault
 from tests.unit.machine.build_jobs import SimulatedJobs
 from tests.unit.machine.platform import Run, SimulatedPlatform
@@ -57,13 +59,13 @@ class _LibraryLog(logging.Handler):
             actor.log.keep(record.levelname.lower(), text)
 
 
-class _Session:
-    """Stands for `client.session.Session`: performs the effects of one running program."""
+class _SimulatedApi(PlayedApi):
+    """The `Api` of one run of work in the simulation."""
 
     simulation: Simulation
 
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
+    def __init__(self, transport: Any, *options: Any) -> None:
+        super().__init__(transport, *options)
         self._answer: Answer | None = None
         self._broken = False
 
@@ -71,11 +73,15 @@ class _Session:
         self._answer = None
 
     async def perform(self, effect: Any) -> Any:
+        with self._step():
+            return await self._carry_out(effect)
+
+    async def _carry_out(self, effect: Any) -> Any:
         match effect:
             case Call():
-                return await self._call(effect)
+                return await self._managed(effect)
             case CallData():
-                return self._call_data(effect)
+                return self._data(effect)
             case OpenStream(body=body):
                 await self.aclose()
                 self._broken = False
@@ -142,7 +148,7 @@ class _Session:
 
         return self._request(what, body, process)
 
-    async def _call(self, effect: Any) -> Any:
+    async def _managed(self, effect: Any) -> Any:
         """A management call and its repeats, as the transport makes them."""
         operation = effect.operation.in_deployment(self._transport.config.resolve_deployment_id)
         attempts = 1 if effect.once else self._transport.config.max_attempts
@@ -180,7 +186,7 @@ class _Session:
 
         return self._request(operation.operation_id, operation.body, process)
 
-    def _call_data(self, effect: CallData) -> Any:
+    def _data(self, effect: CallData) -> Any:
         """A request of the data API, which has a token of its own."""
         platform, ledger = self.simulation.platform, self.simulation.ledger
         assert isinstance(platform, SimulatedJobs)
@@ -227,28 +233,14 @@ def _addressed(platform: SimulatedPlatform, body: dict[str, Any], actor: Actor) 
     return (own or runs or [None])[-1]
 
 
-class _LoopThread:
-    """Stands for the thread of the synchronous client: what it is given never waits."""
-
-    here = True
-
-    def __init__(self, cleanup: Callable[..., Any]) -> None:
-        pass
-
-    def call(self, function: Callable[..., Any], begun: object = None) -> Any:
-        try:
-            function().send(None)
-        except StopIteration as end:
-            return end.value
-        raise AssertionError(f"{function} waits")
-
-    def call_soon(self, function: Callable[[], None]) -> None:
-        function()
-
-    def stop(self) -> None:
-        pass
-
-    abandon = stop
+def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) -> Any:
+    """Stands for `PlatformClient.run`: here no work ever waits, so it needs no loop."""
+    running = run_here(work, client._transport, on_event, client._interrupted.is_set)
+    try:
+        running.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError(f"{work} waits")
 
 
 async def _at_once(function: Callable[[], Any]) -> Any:
@@ -279,13 +271,13 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
 
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-    session = type("PlayedSession", (_Session,), {"simulation": simulation})
+    simulated_api = type("SimulatedApi", (_SimulatedApi,), {"simulation": simulation})
     library = logging.getLogger("airflow_provider_platform")
     handler, level = _LibraryLog(simulation), library.level
     replaced = [
-        patch.object(driver, "Session", session),
+        patch.object(platform_client, "Api", simulated_api),
         patch.object(platform_client, "run_sync", _at_once),
-        patch.object(platform_client, "LoopThread", _LoopThread),
+        patch.object(PlatformClient, "run", _run),
         patch.object(transport, "steady_clock", lambda: lambda: simulation.time.now),
         patch.object(chat_program, "new_message_id", simulation.new_message_id),
         patch.object(PlatformHook, "get_connection", simulation.connection),

@@ -166,9 +166,7 @@ def _merge_unchecked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(merges, "plan_merge", lambda *args, **_: plan(*args))
 
 
-def _answer(value: Any) -> Any:
-    """A program that returns this."""
-    yield from ()
+async def _answer(value: Any) -> Any:
     return value
 
 

@@ -21,9 +21,9 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.known_secrets import KnownSecrets
-from airflow_provider_platform.client.operations.program import OpenDataStream
 from airflow_provider_platform.runs.branches import BranchRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
+from tests.unit.client.fakes.effects import API, OpenDataStream
 from tests.unit.client.fakes.played_branches import PlayedBranches
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def test_waiting_task_wakes_a_branch_that_sleeps_in_any_history(
             deadline=tenant.now + 3600,
             in_triggerer=in_triggerer,
         )
-        ids = tenant.run(kind.resume(env, ids))
-        build = tenant.run(cut_off(kind.follow(env, ids), cut))
+        ids = tenant.run(kind.resume(API, env, ids))
+        build = tenant.run(cut_off(kind.follow(API, env, ids), cut))
         if build is not None:
             break
     assert build.status == "built"

@@ -24,11 +24,11 @@ from airflow_provider_platform.client.management.dbt_sync.start import start
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
     StartDbtSyncInput,
 )
-from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.client.polling.poll_until import PollLimits
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
+from tests.unit.client.fakes.effects import API, Call, Sleep
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -316,8 +316,10 @@ def test_a_lost_start_is_found_in_a_long_history(
 
 
 def test_start_with_an_unreadable_response_is_not_repeated() -> None:
-    program = start(1, StartDbtSyncInput.build(branch_name="b1"), ids_before=None, submitted_at=0.0)
-    effect = next(program)
+    program = start(
+        API, 1, StartDbtSyncInput.build(branch_name="b1"), ids_before=None, submitted_at=0.0
+    )
+    effect = program.send(None)
     assert isinstance(effect, Call)
     assert effect.operation.operation_id == "startDbtSync"
     with pytest.raises(PlatformOutcomeUnknownError):
@@ -330,8 +332,8 @@ def test_poll_of_a_deleted_sync_ends_without_a_busy_loop() -> None:
     def play() -> None:
         nonlocal now, calls
         patience = PollLimits(deadline=15.0, poll_interval=5.0)
-        program = wait(1, "gone", patience, lambda: now, poll_once=True)
-        effect = next(program)
+        program = wait(API, 1, "gone", patience, lambda: now, poll_once=True)
+        effect = program.send(None)
         while True:
             if isinstance(effect, Call):
                 calls += 1

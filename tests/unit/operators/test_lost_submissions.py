@@ -28,7 +28,6 @@ from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.program import Program
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 pytestmark = pytest.mark.one_case_in(2)
@@ -318,8 +317,7 @@ def test_run_with_known_thread_is_stopped_after_an_invalid_stream(
 def test_try_that_finds_its_lost_run_dead_asks_again(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def has_ended(*_: Any) -> Program[tuple[bool, dict[str, Any]]]:
-        yield from ()
+    async def has_ended(*_: Any) -> tuple[bool, dict[str, Any]]:
         raise ChatAbortedError("the run was stopped")
 
     monkeypatch.setattr(ChatRunKind, "find", has_ended)

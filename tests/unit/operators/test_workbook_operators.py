@@ -193,7 +193,7 @@ class TestPublish:
     def test_hook_reports_a_missing_saved_draft(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
         with pytest.raises(PlatformInputError, match="workbook 301 has no saved draft"):
-            PlatformHook().run(publish(301, {}))
+            PlatformHook().run(lambda api: publish(api, 301, {}))
 
     @pytest.mark.parametrize("workbook_id", [301, 303], ids=["again", "for the first time"])
     def test_lost_publication_is_recognized_by_the_version(

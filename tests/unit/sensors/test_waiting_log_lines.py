@@ -49,8 +49,9 @@ def test_waiting_sensor_logs_reason_before_ids(
 ) -> None:
     with PlatformHook() as hook:
         client = hook.open_client()
-        program = Condition(kind, subject).program(client.config, client.clock)
-        assert [str(event) for event in client.events(program)] == [line]
+        condition = Condition(kind, subject)
+        events = client.events(lambda api: condition.poll(api, client.config, client.clock))
+        assert [str(event) for event in events] == [line]
 
 
 def test_sensor_of_a_thread_logs_reason_before_id(platform_sandbox: Sandbox) -> None:
@@ -62,8 +63,9 @@ def test_sensor_of_a_thread_logs_reason_before_id(platform_sandbox: Sandbox) -> 
     subject = {"chat_id": held.chat_id, "session_settings": None}
     with PlatformHook() as hook:
         client = hook.open_client()
-        program = Condition("chat_thread", subject).program(client.config, client.clock)
-        said = [str(event) for event in client.events(program)]
+        condition = Condition("chat_thread", subject)
+        events = client.events(lambda api: condition.poll(api, client.config, client.clock))
+        said = [str(event) for event in events]
     control.release()
     asked.join()
     assert said == [f"The thread is still streaming (chat {held.chat_id})"]

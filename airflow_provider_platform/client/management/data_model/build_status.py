@@ -1,4 +1,4 @@
-"""The build of a branch: what its status means, and a program that waits for it.
+"""The build of a branch: what its status means, and the wait for it.
 
 A branch serves queries only after it is built. The service uses the same statuses for the
 production build and for the worker of a development or staging environment:
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import (
     BranchClosedError,
@@ -45,9 +45,14 @@ from airflow_provider_platform.client.management.deployments.deployments import 
     get_build_status,
 )
 from airflow_provider_platform.client.operations.operation import Operation, raw_operation
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 BUILT = "built"
 ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})
@@ -187,13 +192,14 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
     return seen
 
 
-def wait_for_build(
+async def wait_for_build(
+    api: Api,
     wanted: BuildWanted,
     limits: PollLimits,
     clock: Clock,
     *,
-    poll: Callable[[], Program[Build | BuildSeen]] | None = None,
-) -> Program[Build]:
+    poll: Callable[[Api], Awaitable[Build | BuildSeen]] | None = None,
+) -> Build:
     """Wait until the branch is built. `poll` asks once, in place of `poll_build`.
 
     Notifies of BuildSeen when it changes, and of BuildLogLine. Raises the errors of `judge`,
@@ -201,17 +207,17 @@ def wait_for_build(
     """
     last: BuildSeen | None = None
 
-    def read_once() -> Program[Build | None]:
+    async def read_once(api: Api) -> Build | None:
         nonlocal last
-        outcome = yield from (poll_build(wanted, clock) if poll is None else poll())
+        outcome = await (poll_build(api, wanted, clock) if poll is None else poll(api))
         if isinstance(outcome, Build):
             return outcome
         if outcome != last:
             last = outcome
-            yield Notify(outcome)
+            await api.notify(outcome)
         return None
 
-    build: Build | None = yield from poll_until_over(read_once, limits, clock)
+    build: Build | None = await poll_until_over(api, read_once, limits, clock)
     if build is None:
         seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
         raise PlatformDeadlineError(
@@ -222,23 +228,23 @@ def wait_for_build(
     return build
 
 
-def poll_build(wanted: BuildWanted, clock: Clock) -> Program[Build | BuildSeen]:
+async def poll_build(api: Api, wanted: BuildWanted, clock: Clock) -> Build | BuildSeen:
     """Read the build status once. Raises the errors of `judge`, with the end of the build's log in
     a BuildFailedError, and any failure of the call."""
-    answer = yield from call(wanted.operation, once=True)
-    return (yield from judge_with_log(answer, wanted, clock))
+    answer = await api.call(wanted.operation, once=True)
+    return await judge_with_log(api, answer, wanted, clock)
 
 
-def judge_with_log(
-    answer: BuildStatusResponse, wanted: BuildWanted, clock: Clock
-) -> Program[Build | BuildSeen]:
+async def judge_with_log(
+    api: Api, answer: BuildStatusResponse, wanted: BuildWanted, clock: Clock
+) -> Build | BuildSeen:
     """`judge`, with the end of the build's log in a BuildFailedError."""
     try:
         return judge(answer, wanted, clock())
     except BuildFailedError as error:
-        lines = yield from _log_lines(wanted.deployment_id, answer.mode)
+        lines = await _log_lines(api, wanted.deployment_id, answer.mode)
         for line in lines:
-            yield Notify(BuildLogLine(line))
+            await api.notify(BuildLogLine(line))
         if not lines:
             raise
         ending = quote_service(" | ".join(lines[-LOG_LINES_IN_ERROR:]))
@@ -266,7 +272,7 @@ def _quoted(said: str) -> str:
     return f"; the service says: {quote_service(said)}" if said else ""
 
 
-def _log_lines(deployment_id: int, mode: str | None) -> Program[list[str]]:
+async def _log_lines(api: Api, deployment_id: int, mode: str | None) -> list[str]:
     """Return the last lines of the log; none if the tenant does not return them. The answer's shape
     is not documented, so it is parsed leniently."""
     source = "production" if mode == "production" else "dev"
@@ -276,7 +282,7 @@ def _log_lines(deployment_id: int, mode: str | None) -> Program[list[str]]:
         query={"source": source, "container": LOG_CONTAINER},
     )
     try:
-        answer = yield from call(operation, once=True)
+        answer = await api.call(operation, once=True)
     except PlatformError:
         return []
     return list(_texts(answer))[-LOG_LINES:]

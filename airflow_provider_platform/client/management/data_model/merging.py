@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
@@ -75,8 +75,11 @@ from airflow_provider_platform.client.management.missing_operations import (
     may_be_missing,
 )
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.program import Clock, Program, Sleep, call
 from airflow_provider_platform.client.polling.poll_until import PollLimits
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 DEFAULT = "default"
 PARENT = "parent"
@@ -134,14 +137,15 @@ class Merge:
         return replace(self, merged=merged, branch_deleted=branch_deleted, merged_at=now)
 
 
-def plan_merge(
+async def plan_merge(
+    api: Api,
     deployment_id: int,
     branch_name: str,
     into: str,
     *,
     checked_hash: str | None = None,
     deadline: float | None = None,
-) -> Program[Merge]:
+) -> Merge:
     """Return the merge to send: read the deploy mode, the target and the commits. `into` is
     `default` (production) or `parent`. `checked_hash` is the commit that the branch must be at.
     `deadline` is in Unix time.
@@ -152,14 +156,14 @@ def plan_merge(
     requests.
     """
     where = name_branch(deployment_id, branch_name)
-    settings = yield from _settings(deployment_id, where, deadline)
+    settings = await _settings(api, deployment_id, where, deadline)
     production = settings.deploy_branch_name
     if not production:
         raise PlatformProtocolError(
             "Nothing was merged: the deployment's settings do not name its production branch.",
             where=where,
         )
-    branches = yield from _branches(deployment_id, deadline)
+    branches = await _branches(api, deployment_id, deadline)
     branch = branches.get(branch_name)
     if branch is None:
         raise BranchNotFoundError(
@@ -207,7 +211,8 @@ def plan_merge(
     )
 
 
-def send_merge(
+async def send_merge(
+    api: Api,
     merge: Merge,
     *,
     message: str,
@@ -215,7 +220,7 @@ def send_merge(
     clock: Clock,
     deadline: float | None = None,
     sent_before: bool = False,
-) -> Program[Merge]:
+) -> Merge:
     """Send the merge and return it with the answer. If the answer is lost, the commits show whether
     the merge was made; an `UNSURE` merge is sent once more. `sent_before` says that the service may
     have processed an earlier request for this merge.
@@ -227,13 +232,13 @@ def send_merge(
     """
     operation = _operation(merge, message, delete_branch)
     try:
-        answer = yield from call(operation, deadline=deadline)
+        answer = await api.call(operation, deadline=deadline)
     except PlatformError as error:
         if not may_have_been_processed(error):
-            yield from _refuse(merge, error)
+            await _refuse(api, merge, error)
             raise
         try:
-            lost, gone = yield from find_merge(merge, deadline=deadline)
+            lost, gone = await find_merge(api, merge, deadline=deadline)
         except (BranchNotFoundError, PlatformOutcomeUnknownError):
             raise
         except PlatformError:
@@ -241,30 +246,29 @@ def send_merge(
         if lost == MADE:
             return merge.answered(clock(), merged=True, branch_deleted=gone)
         if lost == UNSURE and not sent_before:
-            return (
-                yield from send_merge(
-                    merge,
-                    message=message,
-                    delete_branch=delete_branch,
-                    clock=clock,
-                    deadline=deadline,
-                    sent_before=True,
-                )
+            return await send_merge(
+                api,
+                merge,
+                message=message,
+                delete_branch=delete_branch,
+                clock=clock,
+                deadline=deadline,
+                sent_before=True,
             )
         raise _in_doubt(merge, error) from error
     if answer.merged:
         return merge.answered(clock(), merged=True, branch_deleted=bool(answer.branch_deleted))
-    return (yield from _merged_nothing(merge, sent_before, clock, deadline))
+    return await _merged_nothing(api, merge, sent_before, clock, deadline)
 
 
-def find_merge(merge: Merge, *, deadline: float | None = None) -> Program[tuple[Lost, bool]]:
+async def find_merge(api: Api, merge: Merge, *, deadline: float | None = None) -> tuple[Lost, bool]:
     """Return whether a merge was made whose answer was lost, and whether the branch is gone. Reads
     the commits of the branches.
 
     Raises PlatformOutcomeUnknownError if the commits do not show it, BranchNotFoundError if the
     branch was deleted before it was merged, and the errors of requests.
     """
-    branches = yield from _branches(merge.deployment_id, deadline)
+    branches = await _branches(api, merge.deployment_id, deadline)
     return judge_lost(merge, branches), merge.branch_name not in branches
 
 
@@ -300,7 +304,7 @@ def judge_lost(merge: Merge, branches: dict[str, BranchResponse]) -> Lost:
     )
 
 
-def wait_for_merged_build(merge: Merge, limits: PollLimits, clock: Clock) -> Program[Build]:
+async def wait_for_merged_build(api: Api, merge: Merge, limits: PollLimits, clock: Clock) -> Build:
     """Wait until production is built from a commit that contains the merge.
 
     Notifies of BuildSeen and BuildLogLine. Raises MergedBuildFailedError, PlatformDeadlineError,
@@ -308,11 +312,11 @@ def wait_for_merged_build(merge: Merge, limits: PollLimits, clock: Clock) -> Pro
     """
     holding = {merge.source_hash, merge.target_hash if merge.merged is False else None}
 
-    def poll() -> Program[Build | BuildSeen]:
-        return (yield from poll_merged_build(merge, holding, clock))
+    async def poll(api: Api) -> Build | BuildSeen:
+        return await poll_merged_build(api, merge, holding, clock)
 
     try:
-        return (yield from wait_for_build(_wanted(merge), limits, clock, poll=poll))
+        return await wait_for_build(api, _wanted(merge), limits, clock, poll=poll)
     except PlatformDeadlineError as error:
         raise PlatformDeadlineError(
             "The branch is merged, but production still uses the previous data model. "
@@ -321,18 +325,18 @@ def wait_for_merged_build(merge: Merge, limits: PollLimits, clock: Clock) -> Pro
         ) from error
 
 
-def poll_merged_build(
-    merge: Merge, holding: set[str | None], clock: Clock
-) -> Program[Build | BuildSeen]:
+async def poll_merged_build(
+    api: Api, merge: Merge, holding: set[str | None], clock: Clock
+) -> Build | BuildSeen:
     """Ask once for the build of the target. `holding` are the commits that contain the merge; the
     target's commit is added. Raises MergedBuildFailedError, and what `judge` raises."""
     wanted = _wanted(merge)
-    answer: BuildStatusResponse = yield from call(wanted.operation, once=True)
+    answer: BuildStatusResponse = await api.call(wanted.operation, once=True)
     built = answer.last_hash
     if built and merge.target_hash is not None and built not in holding:
         # Some merges make no commit: the target stays at its commit. The list may also be late.
         late = clock() - merge.merged_at <= ACTIVATION_GRACE
-        branches = yield from _branches(merge.deployment_id, None)
+        branches = await _branches(api, merge.deployment_id, None)
         now_at = _commit_of(branches, merge.target)
         if now_at is None:
             holding.add(built)  # the service does not name the target's commit
@@ -342,7 +346,7 @@ def poll_merged_build(
             said = answer.words("error_text") or ""
             return BuildSeen(merge.target, answer.status, said, built)
     try:
-        return (yield from judge_with_log(answer, wanted, clock))
+        return await judge_with_log(api, answer, wanted, clock)
     except BuildFailedError as error:
         raise MergedBuildFailedError(
             f"The branch is merged into {merge.target}, but production still uses the previous "
@@ -376,16 +380,16 @@ def _operation(merge: Merge, message: str, delete_branch: bool) -> Operation[Mer
     return merge_to_parent(deployment_id=merge.deployment_id, body=to_parent)
 
 
-def _merged_nothing(
-    merge: Merge, sent_before: bool, clock: Clock, deadline: float | None
-) -> Program[Merge]:
+async def _merged_nothing(
+    api: Api, merge: Merge, sent_before: bool, clock: Clock, deadline: float | None
+) -> Merge:
     """Return the merge that the answer `merged: false` stands for, if the target has the branch.
     Raises BranchNotMergedError, or PlatformOutcomeUnknownError if an earlier request may have been
     processed."""
-    branches = yield from _branches(merge.deployment_id, deadline)
+    branches = await _branches(api, merge.deployment_id, deadline)
     branch, now_at = branches.get(merge.branch_name), _commit_of(branches, merge.target)
     if now_at is not None and (
-        now_at == merge.source_hash or (yield from _same_files(merge, now_at, clock, deadline))
+        now_at == merge.source_hash or await _same_files(api, merge, now_at, clock, deadline)
     ):
         held = merge if sent_before else replace(merge, target_hash=now_at)
         return held.answered(clock(), merged=sent_before)
@@ -407,9 +411,9 @@ def _merged_nothing(
     )
 
 
-def _same_files(
-    merge: Merge, target_commit: str, clock: Clock, deadline: float | None
-) -> Program[bool]:
+async def _same_files(
+    api: Api, merge: Merge, target_commit: str, clock: Clock, deadline: float | None
+) -> bool:
     """Return whether the target and the branch, each at this commit, have the same files. The build
     status names a new commit only after a while, so this asks for up to `ACTIVATION_GRACE`."""
     until = min(clock() + ACTIVATION_GRACE, deadline or math.inf)
@@ -418,7 +422,7 @@ def _same_files(
         files = []
         for name, commit in expected.items():
             wanted = BuildWanted(merge.deployment_id, name)
-            answer: BuildStatusResponse = yield from call(wanted.operation, deadline=deadline)
+            answer: BuildStatusResponse = await api.call(wanted.operation, deadline=deadline)
             if NOT_ACTIVE in (answer.words("error_text") or ""):
                 return False  # of a closed branch the service names no files
             if answer.last_hash == commit and answer.files_hash:
@@ -427,7 +431,7 @@ def _same_files(
             return files[0] == files[1]
         if clock() >= until:
             return False
-        yield Sleep(FILES_PAUSE)
+        await api.sleep(FILES_PAUSE)
 
 
 def _look_at_history(merge: Merge) -> str:
@@ -437,7 +441,7 @@ def _look_at_history(merge: Merge) -> str:
     )
 
 
-def _refuse(merge: Merge, error: PlatformError) -> Program[None]:
+async def _refuse(api: Api, merge: Merge, error: PlatformError) -> None:
     """Raise a more specific error for a refused merge: a conflict, a deleted branch, a setting.
     Return if no such error fits."""
     if isinstance(error, PlatformConflictError):
@@ -448,7 +452,7 @@ def _refuse(merge: Merge, error: PlatformError) -> Program[None]:
             where=merge.where,
         ) from error
     if isinstance(error, PlatformNotFoundError):
-        branches = yield from _branches(merge.deployment_id, None)
+        branches = await _branches(api, merge.deployment_id, None)
         if merge.branch_name not in branches:
             raise BranchNotFoundError(
                 "Nothing was merged: somebody deleted the branch a moment ago.", where=merge.where
@@ -477,20 +481,20 @@ def _not_allowed(merge: Merge) -> str:
     )
 
 
-def _settings(
-    deployment_id: int, where: str, deadline: float | None
-) -> Program[DeploymentSettings]:
+async def _settings(
+    api: Api, deployment_id: int, where: str, deadline: float | None
+) -> DeploymentSettings:
     """Return the deployment's settings. Raises BranchUnsupportedError if the tenant's release lacks
     the operation."""
     try:
-        return (
-            yield from call(get_deployment_settings(deployment_id=deployment_id), deadline=deadline)
+        return await api.call(
+            get_deployment_settings(deployment_id=deployment_id), deadline=deadline
         )
     except (PlatformAddressError, PlatformApiError) as error:
         if not may_be_missing(error):
             raise
         missing = error
-    yield from check_tenant(deployment_id, missing, deadline)
+    await check_tenant(api, deployment_id, missing, deadline)
     raise BranchUnsupportedError(
         f"Nothing was merged: this tenant runs a release before {SETTINGS_SINCE}. Such a release "
         "does not report the deploy mode, so the task does not know whether a merge builds "
@@ -499,9 +503,11 @@ def _settings(
     ) from missing
 
 
-def _branches(deployment_id: int, deadline: float | None) -> Program[dict[str, BranchResponse]]:
+async def _branches(
+    api: Api, deployment_id: int, deadline: float | None
+) -> dict[str, BranchResponse]:
     """Return the branches by name."""
-    rows = yield from all_rows(list_branches(deployment_id=deployment_id), deadline)
+    rows = await all_rows(api, list_branches(deployment_id=deployment_id), deadline)
     return {branch.name: branch for branch in rows if branch.name}
 
 

@@ -11,7 +11,7 @@ with 404 too, so the list of branches decides which of the two it was.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow_provider_platform.client.config import PlatformConfig
@@ -45,7 +45,9 @@ from airflow_provider_platform.client.management.missing_operations import (
 )
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page, PageWalk
-from airflow_provider_platform.client.operations.program import Program, call
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
 
 STAGING_SINCE = "v0.4.0 (August 2026)"
 
@@ -58,20 +60,20 @@ class NotDeleted:
     exists: bool
 
 
-def is_open(
-    deployment_id: int, branch_name: str, *, deadline: float | None = None
-) -> Program[bool]:
+async def is_open(
+    api: Api, deployment_id: int, branch_name: str, *, deadline: float | None = None
+) -> bool:
     """Return whether the staging environment of a branch is on. `deadline` in Unix time.
 
     Raises BranchNotWrittenError, BranchUnsupportedError, and the errors of requests.
     """
-    branch = yield from _find_branch(deployment_id, branch_name, deadline)
+    branch = await _find_branch(api, deployment_id, branch_name, deadline)
     return bool(branch.is_staging_environment_enabled)
 
 
-def open_branch(
-    deployment_id: int, branch_name: str, *, deadline: float | None = None
-) -> Program[str | None]:
+async def open_branch(
+    api: Api, deployment_id: int, branch_name: str, *, deadline: float | None = None
+) -> str | None:
     """Switch the staging environment of a branch on. Returns the branch's commit, None if the
     service does not say it. Switching it on again changes nothing.
 
@@ -80,42 +82,47 @@ def open_branch(
     body = {"branchName": branch_name, "enabled": True}
     operation = set_branch_staging_environment(deployment_id=deployment_id, body=body)
     try:
-        answer = yield from call(operation, deadline=deadline)
+        answer = await api.call(operation, deadline=deadline)
     except (PlatformAddressError, PlatformApiError) as error:
         if not may_be_missing(error):
             raise
         missing = error
     else:
         return (answer.data or BranchResponse()).last_hash
-    yield from _find_branch(deployment_id, branch_name, deadline)
+    await _find_branch(api, deployment_id, branch_name, deadline)
     raise _unsupported(deployment_id, branch_name) from missing
 
 
-def close_branch(deployment_id: int, branch_name: str) -> Program[str | None]:
+async def close_branch(api: Api, deployment_id: int, branch_name: str) -> str | None:
     """Switch the staging environment of a branch off. Returns why there was nothing to switch off;
     None if the branch was closed. Raises the errors of requests, also for a wrong address and an
     unknown deployment, because the branch would stay open."""
     body = {"branchName": branch_name, "enabled": False}
     operation = set_branch_staging_environment(deployment_id=deployment_id, body=body)
     try:
-        yield from call(operation)
+        await api.call(operation)
     except (PlatformAddressError, PlatformApiError) as error:
         if not may_be_missing(error):
             raise
-        yield from check_tenant(deployment_id, error, None)
+        await check_tenant(api, deployment_id, error, None)
         return "the branch no longer exists, or the tenant has no staging environments"
     return None
 
 
-def delete_branch(
-    deployment_id: int, branch_name: str, *, remove_on_upstream: bool, commit: str | None = None
-) -> Program[NotDeleted | None]:
+async def delete_branch(
+    api: Api,
+    deployment_id: int,
+    branch_name: str,
+    *,
+    remove_on_upstream: bool,
+    commit: str | None = None,
+) -> NotDeleted | None:
     """Delete a branch; with `commit` only if the branch is at this commit. Returns why it was not
     deleted; None if it was deleted. Raises the errors of requests; PlatformBadRequestError for the
     production branch."""
     try:
         if commit is not None:
-            branch = yield from _find_branch(deployment_id, branch_name, None)
+            branch = await _find_branch(api, deployment_id, branch_name, None)
             if branch.last_hash != commit:
                 return NotDeleted(
                     f"it is at commit {quote_service(branch.last_hash or 'unknown')}, and only "
@@ -124,13 +131,13 @@ def delete_branch(
                 )
         query = {"branchName": branch_name, "removeOnUpstream": remove_on_upstream}
         try:
-            yield from call(remove_branch(deployment_id=deployment_id, query=query))
+            await api.call(remove_branch(deployment_id=deployment_id, query=query))
         except (PlatformAddressError, PlatformApiError) as error:
             if not may_be_missing(error):
                 raise
         else:
             return None
-        yield from _find_branch(deployment_id, branch_name, None)
+        await _find_branch(api, deployment_id, branch_name, None)
     except BranchNotWrittenError:
         return NotDeleted("the branch no longer exists", exists=False)
     except BranchUnsupportedError:
@@ -138,14 +145,15 @@ def delete_branch(
     return NotDeleted("this tenant has no operation that deletes branches", exists=True)
 
 
-def find_branch_address(
+async def find_branch_address(
+    api: Api,
     deployment_id: int,
     branch_name: str,
     *,
     allow_http: bool,
     data_api_url: str | None = None,
     deadline: float | None = None,
-) -> Program[str]:
+) -> str:
     """Return the data API address of a branch, in the form of the connection's `data_api_url`.
 
     The address comes from the service's list of staging environments. If the branch is not in the
@@ -154,13 +162,13 @@ def find_branch_address(
     derived, because `data_api_url` has its own path.
     """
     check_branch_name(branch_name)
-    listed = yield from _listed_address(deployment_id, branch_name, deadline)
+    listed = await _listed_address(api, deployment_id, branch_name, deadline)
     if listed is not None:
         address = data_address(listed, field="api_credentials.url", allow_http=allow_http)
         return address.removesuffix("/v1")
     if data_api_url is not None:
         return branch_address_beside(data_api_url, branch_name)
-    deployment = yield from call(get_deployment(deployment_id=deployment_id), deadline=deadline)
+    deployment = await api.call(get_deployment(deployment_id=deployment_id), deadline=deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
             "The service did not return the deployment's data API address. Set Data API address "
@@ -189,19 +197,18 @@ def branch_address_beside(data_api_url: str, branch_name: str) -> str:
     return _branch_address(root, branch_name)
 
 
-def find_opened_address(
-    deployment_id: int, branch_name: str, config: PlatformConfig
-) -> Program[str | None]:
+async def find_opened_address(
+    api: Api, deployment_id: int, branch_name: str, config: PlatformConfig
+) -> str | None:
     """Return the data API address of an opened branch; None if the tenant does not report it, and
     none can be derived from the connection's `data_api_url`."""
     try:
-        return (
-            yield from find_branch_address(
-                deployment_id,
-                branch_name,
-                allow_http=config.allow_http,
-                data_api_url=config.data_api_url,
-            )
+        return await find_branch_address(
+            api,
+            deployment_id,
+            branch_name,
+            allow_http=config.allow_http,
+            data_api_url=config.data_api_url,
         )
     except PlatformApiError as error:
         if error.retryable:
@@ -211,17 +218,17 @@ def find_opened_address(
     return None
 
 
-def _find_branch(
-    deployment_id: int, branch_name: str, deadline: float | None
-) -> Program[BranchResponse]:
+async def _find_branch(
+    api: Api, deployment_id: int, branch_name: str, deadline: float | None
+) -> BranchResponse:
     """Return a branch by its name. Raises BranchNotWrittenError, BranchUnsupportedError if the
     tenant has no list of branches, and the errors of requests."""
     try:
-        branches = yield from all_rows(list_branches(deployment_id=deployment_id), deadline)
+        branches = await all_rows(api, list_branches(deployment_id=deployment_id), deadline)
     except (PlatformAddressError, PlatformApiError) as error:
         if not may_be_missing(error):
             raise
-        yield from check_tenant(deployment_id, error, deadline)
+        await check_tenant(api, deployment_id, error, deadline)
         raise _unsupported(deployment_id, branch_name) from error
     for branch in branches:
         if branch.name == branch_name:
@@ -242,14 +249,14 @@ def _unsupported(deployment_id: int, branch_name: str) -> BranchUnsupportedError
     )
 
 
-def _listed_address(
-    deployment_id: int, branch_name: str, deadline: float | None
-) -> Program[str | None]:
+async def _listed_address(
+    api: Api, deployment_id: int, branch_name: str, deadline: float | None
+) -> str | None:
     """Return the address in the list of staging environments; None if the branch is not in the
     list, or if the tenant or the credential has no such list."""
     operation = list_environments(deployment_id=deployment_id, query={"type": "staging"})
     try:
-        environments = yield from all_rows(operation, deadline)
+        environments = await all_rows(api, operation, deadline)
     except (PlatformAddressError, PlatformPermissionError):
         return None
     except PlatformApiError as error:
@@ -269,12 +276,12 @@ def _rest_address(environment: DeploymentEnvironment) -> str | None:
     return None
 
 
-def all_rows(operation: Operation[Page[Any]], deadline: float | None) -> Program[list[Any]]:
+async def all_rows(api: Api, operation: Operation[Page[Any]], deadline: float | None) -> list[Any]:
     """Return all rows of a list; `deadline` in Unix time."""
     walk = PageWalk(operation)
     rows: list[Any] = []
     while walk.operation is not None:
-        page = yield from call(walk.operation, deadline=deadline)
+        page = await api.call(walk.operation, deadline=deadline)
         rows += walk.add_page(page)
     return rows
 

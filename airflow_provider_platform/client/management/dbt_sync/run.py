@@ -5,7 +5,7 @@ history shows a cancelled sync.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import (
     DbtSyncCancelledError,
@@ -29,8 +29,11 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     get_dbt_sync_result,
     get_dbt_sync_status,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 HISTORY_INTERVAL = 30.0
 UNKNOWN_READS = 3
@@ -63,14 +66,15 @@ class DbtSyncOutcome:
     result: dict[str, Any] | None
 
 
-def wait(
+async def wait(
+    api: Api,
     deployment_id: int,
     sync_job_id: str,
     limits: PollLimits,
     clock: Clock,
     *,
     poll_once: bool = False,
-) -> Program[DbtSyncOutcome | None]:
+) -> DbtSyncOutcome | None:
     """Wait until the sync ends. With `poll_once`, return None if it has not ended yet.
 
     Notifies of DbtSyncStage. Raises DbtSyncFailedError, DbtSyncCancelledError,
@@ -80,13 +84,13 @@ def wait(
     due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
     failure: PlatformError | None = None
 
-    def read_once() -> Program[tuple[DbtSyncOutcome | None] | None]:
+    async def read_once(api: Api) -> tuple[DbtSyncOutcome | None] | None:
         """Return the outcome of a sync that has ended; with `poll_once`, also None if it has not
         ended."""
         nonlocal due, failure
         moved, failure = False, None
         try:
-            moved = yield from sync.read_status(limits.deadline)
+            moved = await sync.read_status(api, limits.deadline)
         except PlatformError as error:
             if not (is_transient(error) or isinstance(error, PlatformNotFoundError)):
                 raise
@@ -95,16 +99,16 @@ def wait(
             due = clock() + HISTORY_INTERVAL
         elif clock() >= due and not sync.ended:
             due = clock() + HISTORY_INTERVAL
-            yield from sync.read_history()
+            await sync.read_history(api)
         if sync.ended:
-            return ((yield from sync.outcome(clock)),)
+            return (await sync.outcome(api, clock),)
         if failure is not None:
             raise failure
         return (None,) if poll_once else None
 
     try:
-        outcome: tuple[DbtSyncOutcome | None] | None = yield from poll_until_over(
-            read_once, limits, clock, grace=True
+        outcome: tuple[DbtSyncOutcome | None] | None = await poll_until_over(
+            api, read_once, limits, clock, grace=True
         )
     except PlatformDeadlineError:
         if poll_once and failure is not None:
@@ -119,15 +123,17 @@ def wait(
     )
 
 
-def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:
+async def poll(
+    api: Api, deployment_id: int, sync_job_id: str, clock: Clock
+) -> DbtSyncOutcome | None:
     """Read the status of a sync and the history once. Return None if the sync has not ended.
     Notifies of DbtSyncStage. Raises the errors of `wait`, and any failure of the requests.
     """
     sync = _KnownSync(deployment_id, sync_job_id)
     try:
-        yield from sync.read_status()
+        await sync.read_status(api)
     except (PlatformAddressError, PlatformApiError) as error:
-        if is_transient(error) or (yield from read_history(deployment_id, once=True)) is not None:
+        if is_transient(error) or await read_history(api, deployment_id, once=True) is not None:
             raise
         raise PlatformError(
             "This tenant has no operation that reports the status of a dbt sync, so a task cannot "
@@ -135,11 +141,11 @@ def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncO
             where=sync,
         ) from error
     if not sync.ended:
-        yield from sync.read_history()
+        await sync.read_history(api)
     while sync.outcome_is_unknown:
-        yield Sleep(UNKNOWN_PAUSE)
-        yield from sync.read_history()
-    return (yield from sync.outcome(clock)) if sync.ended else None
+        await api.sleep(UNKNOWN_PAUSE)
+        await sync.read_history(api)
+    return await sync.outcome(api, clock) if sync.ended else None
 
 
 class _KnownSync:
@@ -167,9 +173,9 @@ class _KnownSync:
         """Return whether the history said at the last read that it does not know the outcome."""
         return self._unknown_reads > 0
 
-    def read_status(self, deadline: float | None = None) -> Program[bool]:
+    async def read_status(self, api: Api, deadline: float | None = None) -> bool:
         """Read the status, and return whether it changed."""
-        answer = yield from call(self._get_status, once=True, deadline=deadline)
+        answer = await api.call(self._get_status, once=True, deadline=deadline)
         moved = answer.status != self.status
         if moved:
             self._unknown_reads = 0
@@ -178,14 +184,14 @@ class _KnownSync:
         message = (answer.progress.message if answer.progress else None) or ""
         if self._told != (answer.status, message):
             self._told = (answer.status, message)
-            yield Notify(DbtSyncStage(self._sync_job_id, answer.status or "", message))
+            await api.notify(DbtSyncStage(self._sync_job_id, answer.status or "", message))
         return moved
 
-    def read_history(self) -> Program[None]:
+    async def read_history(self, api: Api) -> None:
         """Read the history for an end that the status does not show. A failed read is ignored.
         Raises PlatformOutcomeUnknownError if the history has lost the outcome."""
         try:
-            runs = yield from read_history(self._deployment_id, once=True)
+            runs = await read_history(api, self._deployment_id, once=True)
         except PlatformError as error:
             if not is_transient(error) and not isinstance(error, PlatformProtocolError):
                 raise
@@ -208,7 +214,7 @@ class _KnownSync:
                 where=self,
             )
 
-    def outcome(self, clock: Clock) -> Program[DbtSyncOutcome]:
+    async def outcome(self, api: Api, clock: Clock) -> DbtSyncOutcome:
         """Return the result of a sync that has ended, or raise its error."""
         said = quote_service(self._error or "no reason given").removesuffix(".")
         if self.status == FAILED:
@@ -222,16 +228,16 @@ class _KnownSync:
             raise DbtSyncCancelledError(
                 "The dbt sync was cancelled, for example by a user or by another task.", where=self
             )
-        result = yield from self._read_result(clock)
+        result = await self._read_result(api, clock)
         return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
 
-    def _read_result(self, clock: Clock) -> Program[dict[str, Any] | None]:
+    async def _read_result(self, api: Api, clock: Clock) -> dict[str, Any] | None:
         """Read the result, which can come some time after the end. Without a result the sync has
         still succeeded."""
         until = clock() + RESULT_BUDGET
         while True:
             try:
-                answer = yield from call(
+                answer = await api.call(
                     get_dbt_sync_result(
                         deployment_id=self._deployment_id, sync_job_id=self._sync_job_id
                     ),
@@ -244,4 +250,4 @@ class _KnownSync:
                     return None
             if clock() >= until:
                 return None
-            yield Sleep(2.0)
+            await api.sleep(2.0)

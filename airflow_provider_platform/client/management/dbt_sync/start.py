@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_platform.client.errors import (
     DbtSyncInputDroppedError,
@@ -45,8 +45,11 @@ from airflow_provider_platform.client.management.missing_operations import may_b
 from airflow_provider_platform.client.management.shared.lost_start import find_lost_start
 from airflow_provider_platform.client.operations.models import Timestamp
 from airflow_provider_platform.client.operations.paging import PageWalk
-from airflow_provider_platform.client.operations.program import Clock, Program, Sleep, call
 from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 HISTORY_PAGE = 50
 NEAR_SECONDS = 120.0
@@ -74,14 +77,14 @@ class SyncsBefore:
     running: list[DbtSyncRun] = field(default_factory=list)
 
 
-def read_syncs_before(
-    deployment_id: int, *, required: bool, deadline: float | None = None
-) -> Program[SyncsBefore]:
+async def read_syncs_before(
+    api: Api, deployment_id: int, *, required: bool, deadline: float | None = None
+) -> SyncsBefore:
     """Read the history before a start. If the history itself fails (400, 500, a broken response),
     this raises only if the history is `required`. A refused token, a busy service and a broken
     connection are errors in any case, as they are for the start."""
     try:
-        history = yield from _read_newest(deployment_id, deadline=deadline)
+        history = await _read_newest(api, deployment_id, deadline=deadline)
     except PlatformAddressError:
         return SyncsBefore("none")
     except PlatformError as error:
@@ -109,9 +112,9 @@ class _History:
     left_out: int
 
 
-def _read_newest(
-    deployment_id: int, *, once: bool = False, deadline: float | None = None
-) -> Program[_History]:
+async def _read_newest(
+    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> _History:
     """Return the first page, or all pages if the list begins with the oldest sync: the order of the
     history is not documented."""
     query = {"first": HISTORY_PAGE}
@@ -119,7 +122,7 @@ def _read_newest(
     runs: list[DbtSyncRun] = []
     left_out = 0
     while walk.operation is not None:
-        page = yield from call(walk.operation, once=once, deadline=deadline)
+        page = await api.call(walk.operation, once=once, deadline=deadline)
         runs += walk.add_page(page)
         left_out += page.left_out
         if not _begins_with_oldest(runs):
@@ -132,20 +135,20 @@ def _begins_with_oldest(runs: list[DbtSyncRun]) -> bool:
     return len(began) > 1 and began[0] < began[-1]
 
 
-def read_history(
-    deployment_id: int, *, once: bool = False, deadline: float | None = None
-) -> Program[list[DbtSyncRun] | None]:
+async def read_history(
+    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> list[DbtSyncRun] | None:
     """Return the newest syncs, or None if the service has no operation for the history, and so none
     for the status."""
-    history = yield from _read_newest_or_none(deployment_id, once=once, deadline=deadline)
+    history = await _read_newest_or_none(api, deployment_id, once=once, deadline=deadline)
     return None if history is None else history.runs
 
 
-def _read_newest_or_none(
-    deployment_id: int, *, once: bool = False, deadline: float | None = None
-) -> Program[_History | None]:
+async def _read_newest_or_none(
+    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> _History | None:
     try:
-        return (yield from _read_newest(deployment_id, once=once, deadline=deadline))
+        return await _read_newest(api, deployment_id, once=once, deadline=deadline)
     except PlatformAddressError:
         return None
     except PlatformApiError as error:
@@ -154,14 +157,15 @@ def _read_newest_or_none(
         raise
 
 
-def can_be_followed(
+async def can_be_followed(
+    api: Api,
     deployment_id: int,
     sync_job_id: str,
     clock: Clock,
     *,
     poll_interval: float,
     deadline: float | None = None,
-) -> Program[bool]:
+) -> bool:
     """Return whether the status of a sync that was just started can be read within a minute. Used
     if the history did not show whether the tenant reports it. Raises
     PlatformAuthenticationError."""
@@ -169,7 +173,7 @@ def can_be_followed(
     operation = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
     while True:
         try:
-            yield from call(operation, once=True, deadline=deadline)
+            await api.call(operation, once=True, deadline=deadline)
             return True
         except PlatformAuthenticationError:
             raise
@@ -178,10 +182,11 @@ def can_be_followed(
                 return False
         if clock() >= until:
             return False
-        yield Sleep(poll_interval)
+        await api.sleep(poll_interval)
 
 
-def start(
+async def start(
+    api: Api,
     deployment_id: int,
     body: StartDbtSyncInput,
     *,
@@ -189,7 +194,7 @@ def start(
     submitted_at: float,
     listed: bool = True,
     deadline: float | None = None,
-) -> Program[DbtSyncResponse]:
+) -> DbtSyncResponse:
     """Start one sync. `ids_before` are the ids in the history before the start, None if there is no
     history; `listed` is False if the history was not read. `submitted_at` is the intent's Unix
     time. Neither a refused start nor a request for the history is repeated beyond the deadline
@@ -200,12 +205,13 @@ def start(
     """
     try:
         operation = start_dbt_sync(deployment_id=deployment_id, body=body)
-        return (yield from call(operation, deadline=deadline))
+        return await api.call(operation, deadline=deadline)
     except PlatformError as error:
         if not may_have_been_processed(error):
             raise
         cause = error
     find = find_started(
+        api,
         deployment_id,
         body,
         ids_before=ids_before,
@@ -213,10 +219,11 @@ def start(
         listed=listed,
         deadline=deadline,
     )
-    return (yield from find_lost_start(cause, find, noun="sync", listing="history"))
+    return await find_lost_start(cause, find, noun="sync", listing="history")
 
 
-def find_started(
+async def find_started(
+    api: Api,
     deployment_id: int,
     body: StartDbtSyncInput,
     *,
@@ -224,7 +231,7 @@ def find_started(
     submitted_at: float,
     listed: bool = True,
     deadline: float | None = None,
-) -> Program[DbtSyncResponse | None]:
+) -> DbtSyncResponse | None:
     """Return the sync that a start with a lost response began, or None if it began none (see the
     module; arguments as for `start`). A request for the history is not repeated beyond the deadline
     (Unix time).
@@ -237,7 +244,7 @@ def find_started(
     for poll in range(2):
         history = None
         if ids_before is not None:
-            history = yield from _read_newest_or_none(deployment_id, deadline=deadline)
+            history = await _read_newest_or_none(api, deployment_id, deadline=deadline)
         if history is None or ids_before is None:
             raise PlatformOutcomeUnknownError(
                 f"{lost}the task could not read the history of syncs. The tenant may have no "
@@ -264,7 +271,7 @@ def find_started(
                 {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
             )
         if poll == 0:
-            yield Sleep(2.0)
+            await api.sleep(2.0)
     unclear = [sync_job_id for sync_job_id, is_own in own.items() if is_own is None]
     if unclear or left_out:
         problem = (
@@ -355,9 +362,13 @@ def _usable(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]", "", text)
 
 
-def refuse_dropped(
-    deployment_id: int, body: StartDbtSyncInput, started: DbtSyncResponse, history: HistoryState
-) -> Program[str | None]:
+async def refuse_dropped(
+    api: Api,
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    started: DbtSyncResponse,
+    history: HistoryState,
+) -> str | None:
     """Raise DbtSyncInputDroppedError if the started sync is not the requested one. Returns the name
     of an argument for which the history does not show it, or None."""
     where = f"dbt sync {quote_service(started.sync_job_id)}, deployment {deployment_id}"
@@ -375,7 +386,7 @@ def refuse_dropped(
     for poll in range(2):
         if history != "listed":
             break
-        rows = yield from read_history(deployment_id)
+        rows = await read_history(api, deployment_id)
         run = next((row for row in rows or [] if row.sync_job_id == started.sync_job_id), None)
         if run is not None and run.source != "manifest":
             raise DbtSyncInputDroppedError(
@@ -387,18 +398,18 @@ def refuse_dropped(
         if run is not None:
             return None
         if poll == 0:
-            yield Sleep(2.0)
+            await api.sleep(2.0)
     return "source"
 
 
-def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
+async def refuse_dropped_files(api: Api, deployment_id: int, sync_job_id: str) -> None:
     """Raise DbtSyncInputDroppedError if a sync with `output` `files` that was just completed has no
     files: then it wrote a branch. Other errors of the request are ignored."""
     files = list_dbt_sync_files(
         deployment_id=deployment_id, sync_job_id=sync_job_id, query={"first": 1}
     )
     try:
-        yield from call(files)
+        await api.call(files)
     except PlatformError as error:
         if not may_be_missing(error):
             return

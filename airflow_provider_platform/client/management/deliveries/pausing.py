@@ -5,7 +5,7 @@ All raise FeatureNotActivatedError if the tenant has no deliveries, and what req
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformAddressError, PlatformApiError
 from airflow_provider_platform.client.management.deliveries.deliveries import (
@@ -20,34 +20,38 @@ from airflow_provider_platform.client.management.deliveries.run import (
 )
 from airflow_provider_platform.client.operations.models import EmptiableResponse
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.program import Program, call
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
 
 T = TypeVar("T")
 
 
-def read_delivery(deployment_id: int, delivery_id: int | str) -> Program[ReportDelivery]:
+async def read_delivery(api: Api, deployment_id: int, delivery_id: int | str) -> ReportDelivery:
     """Return the delivery."""
     delivery = Delivery(deployment_id, delivery_id)
-    return (yield from _explained(delivery, get_report_delivery(**delivery.ids)))
+    return await _explained(api, delivery, get_report_delivery(**delivery.ids))
 
 
-def pause_delivery(deployment_id: int, delivery_id: int | str) -> Program[EmptiableResponse]:
+async def pause_delivery(api: Api, deployment_id: int, delivery_id: int | str) -> EmptiableResponse:
     """Pause a delivery, and return what the service answers."""
     delivery = Delivery(deployment_id, delivery_id)
-    return (yield from _explained(delivery, pause_report_delivery(**delivery.ids)))
+    return await _explained(api, delivery, pause_report_delivery(**delivery.ids))
 
 
-def resume_delivery(deployment_id: int, delivery_id: int | str) -> Program[EmptiableResponse]:
+async def resume_delivery(
+    api: Api, deployment_id: int, delivery_id: int | str
+) -> EmptiableResponse:
     """Resume a delivery, and return what the service answers."""
     delivery = Delivery(deployment_id, delivery_id)
-    return (yield from _explained(delivery, resume_report_delivery(**delivery.ids)))
+    return await _explained(api, delivery, resume_report_delivery(**delivery.ids))
 
 
-def _explained(delivery: Delivery, operation: Operation[T]) -> Program[T]:
+async def _explained(api: Api, delivery: Delivery, operation: Operation[T]) -> T:
     try:
-        return (yield from call(operation))
+        return await api.call(operation)
     except (PlatformAddressError, PlatformApiError) as error:
-        explained = yield from explain_missing_delivery(delivery, error, None)
+        explained = await explain_missing_delivery(api, delivery, error, None)
         if explained is error:
             raise
         raise explained from error

@@ -24,7 +24,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.client.errors import (
@@ -58,8 +58,11 @@ from airflow_provider_platform.client.management.missing_operations import (
 )
 from airflow_provider_platform.client.management.shared.lost_start import find_lost_start
 from airflow_provider_platform.client.operations.models import Timestamp
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 MAX_ATTEMPTS = 3
 """How often a start is sent that is refused because of another run, and how often the list is read
@@ -139,32 +142,34 @@ class Delivery:
         """The arguments that name the delivery in operations."""
         return {"id": self.delivery_id, "deployment_id": self.deployment_id}
 
-    def read(self, *, once: bool = False, deadline: float | None = None) -> Program[ReportDelivery]:
+    async def read(
+        self, api: Api, *, once: bool = False, deadline: float | None = None
+    ) -> ReportDelivery:
         """Return the delivery."""
-        return (yield from call(get_report_delivery(**self.ids), once=once, deadline=deadline))
+        return await api.call(get_report_delivery(**self.ids), once=once, deadline=deadline)
 
-    def newest_runs(self, deadline: float | None = None) -> Program[list[DeliveryRun]]:
+    async def newest_runs(self, api: Api, deadline: float | None = None) -> list[DeliveryRun]:
         """Return the newest runs."""
-        return (yield from call(list_report_delivery_runs(**self.ids), deadline=deadline)).rows
+        return (await api.call(list_report_delivery_runs(**self.ids), deadline=deadline)).rows
 
-    def active_run(self, deadline: float | None = None) -> Program[DeliveryRun | None]:
+    async def active_run(self, api: Api, deadline: float | None = None) -> DeliveryRun | None:
         """Return a run that is going on, if there is one."""
-        runs = yield from self.newest_runs(deadline)
+        runs = await self.newest_runs(api, deadline)
         return next((run for run in runs if run.is_active), None)
 
 
-def list_runs_before(
-    delivery: Delivery, *, deadline: float | None = None
-) -> Program[tuple[RunsBefore, str | None]]:
+async def list_runs_before(
+    api: Api, delivery: Delivery, *, deadline: float | None = None
+) -> tuple[RunsBefore, str | None]:
     """Return the list of runs before a start, and when a run last succeeded. Raises
     FeatureNotActivatedError and the errors of requests; then nothing is started."""
     try:
-        runs = yield from delivery.newest_runs(deadline)
-        success = (yield from delivery.read(deadline=deadline)).decided("last_success_at")
+        runs = await delivery.newest_runs(api, deadline)
+        success = (await delivery.read(api, deadline=deadline)).decided("last_success_at")
     except (PlatformAddressError, PlatformApiError) as error:
         if is_transient(error):
             raise
-        explained = yield from explain_missing_delivery(delivery, error, deadline)
+        explained = await explain_missing_delivery(api, delivery, error, deadline)
         if explained is error:
             raise
         raise explained from error
@@ -174,13 +179,14 @@ def list_runs_before(
     return RunsBefore(ids, running), None if success is None else str(success)
 
 
-def start_once(
+async def start_once(
+    api: Api,
     delivery: Delivery,
     before: RunsBefore,
     if_running: IfRunning,
     *,
     deadline: float | None = None,
-) -> Program[FoundRun]:
+) -> FoundRun:
     """Start a run, or do what `if_running` says if a run is active.
 
     Raises AlreadyRunningError; PlatformOutcomeUnknownError if the response was lost and the list
@@ -188,19 +194,19 @@ def start_once(
     """
     for attempt in range(MAX_ATTEMPTS):
         if attempt:
-            yield Sleep(ATTEMPT_PAUSE)
+            await api.sleep(ATTEMPT_PAUSE)
         try:
-            answer = yield from call(run_report_delivery(**delivery.ids), deadline=deadline)
+            answer = await api.call(run_report_delivery(**delivery.ids), deadline=deadline)
         except PlatformConflictError as error:
             cause = error
         except PlatformError as error:
             if not may_have_been_processed(error):
                 raise
-            find = find_new(delivery, before.ids, deadline=deadline)
-            return (yield from find_lost_start(error, find, noun="run", listing="list of runs"))
+            find = find_new(api, delivery, before.ids, deadline=deadline)
+            return await find_lost_start(error, find, noun="run", listing="list of runs")
         else:
-            return (yield from _started(delivery, before, answer, deadline))
-        running = yield from delivery.active_run(deadline)
+            return await _started(api, delivery, before, answer, deadline)
+        running = await delivery.active_run(api, deadline)
         if running is not None:
             return already_running(delivery, running, if_running)
     raise AlreadyRunningError(
@@ -229,9 +235,13 @@ def already_running(delivery: Delivery, run: DeliveryRun, if_running: IfRunning)
     )
 
 
-def find_new(
-    delivery: Delivery, ids_before: Collection[str] | None, *, deadline: float | None = None
-) -> Program[FoundRun | None]:
+async def find_new(
+    api: Api,
+    delivery: Delivery,
+    ids_before: Collection[str] | None,
+    *,
+    deadline: float | None = None,
+) -> FoundRun | None:
     """Return the run that a start with a lost response began, or None if it began none: the run
     that is not in `ids_before` and that no schedule started.
 
@@ -244,8 +254,8 @@ def find_new(
     )
     for attempt in range(MAX_ATTEMPTS):
         if attempt:
-            yield Sleep(ATTEMPT_PAUSE)
-        runs = yield from delivery.newest_runs(deadline)
+            await api.sleep(ATTEMPT_PAUSE)
+        runs = await delivery.newest_runs(api, deadline)
         if ids_before is None or any(run.key is None for run in runs):
             raise PlatformOutcomeUnknownError(
                 f"{lost} the list of its runs has no ids, so the run cannot be found. {step}",
@@ -264,17 +274,22 @@ def find_new(
     return None
 
 
-def wait_for_run(
-    delivery: Delivery, run_id: str, success_before: str | None, limits: PollLimits, clock: Clock
-) -> Program[DeliveryOutcome]:
+async def wait_for_run(
+    api: Api,
+    delivery: Delivery,
+    run_id: str,
+    success_before: str | None,
+    limits: PollLimits,
+    clock: Clock,
+) -> DeliveryOutcome:
     """Wait until the run has succeeded.
 
     Notifies of DeliveryStage. Raises ReportDeliveryFailedError, PlatformDeadlineError, or the sixth
     transient failure in a row.
     """
     watch = _Watch(delivery, run_id, success_before, clock)
-    outcome: DeliveryOutcome | None = yield from poll_until_over(
-        watch.read_once, limits, clock, grace=True
+    outcome: DeliveryOutcome | None = await poll_until_over(
+        api, watch.read_once, limits, clock, grace=True
     )
     if outcome is None:
         raise PlatformDeadlineError(
@@ -299,17 +314,17 @@ class _Watch:
         self._ended_at: float | None = None
         self.status: str | None = None
 
-    def read_once(self) -> Program[DeliveryOutcome | None]:
+    async def read_once(self, api: Api) -> DeliveryOutcome | None:
         operation = get_report_delivery_run(run_id=self._run_id, **self._delivery.ids)
-        run = yield from call(operation, once=True)
+        run = await api.call(operation, once=True)
         if run.word != self.status:
             self.status = run.word
-            yield Notify(DeliveryStage(self._run_id, run.word or "none"))
+            await api.notify(DeliveryStage(self._run_id, run.word or "none"))
         if run.is_active or not run.word:
             return None
         if run.has_ended and (run.reason or run.says_failure):
             raise self._failure(run)
-        outcome = yield from self._success(run)
+        outcome = await self._success(api, run)
         if outcome is not None or not run.has_ended:
             return outcome
         if self._ended_at is None:
@@ -318,12 +333,12 @@ class _Watch:
             return None
         raise self._failure(run)
 
-    def _success(self, run: DeliveryRun) -> Program[DeliveryOutcome | None]:
+    async def _success(self, api: Api, run: DeliveryRun) -> DeliveryOutcome | None:
         """Return the outcome of a run if the service reports its success; None if not, or not yet.
         With an unknown status, only a run with a start time can be told from an earlier run."""
         if run.started_at is None and not run.has_ended:
             return None
-        delivery = yield from self._delivery.read(once=True)
+        delivery = await self._delivery.read(api, once=True)
         success: Timestamp | None = delivery.decided("last_success_at")
         if success is None or not _is_newer(success, self._success_before):
             return None
@@ -353,16 +368,16 @@ def as_result(run: DeliveryRun) -> dict[str, Any] | None:
     return plain if len(json.dumps(plain)) <= MAX_RUN_BYTES else None
 
 
-def explain_missing_delivery(
-    delivery: Delivery, error: PlatformError, deadline: float | None
-) -> Program[PlatformError]:
+async def explain_missing_delivery(
+    api: Api, delivery: Delivery, error: PlatformError, deadline: float | None
+) -> PlatformError:
     """Return what an error of a delivery means: deliveries are not activated, or this delivery does
     not exist. Every path answers 404 until the feature is activated."""
     if not may_be_missing(error):
         return error
     listing = list_report_deliveries(deployment_id=delivery.deployment_id)
     try:
-        yield from call(listing, deadline=deadline)
+        await api.call(listing, deadline=deadline)
     except PlatformError as failure:
         if not may_be_missing(failure):
             return error
@@ -373,7 +388,7 @@ def explain_missing_delivery(
             where=delivery,
             status=404,
         )
-    yield from check_tenant(delivery.deployment_id, error, deadline)
+    await check_tenant(api, delivery.deployment_id, error, deadline)
     return FeatureNotActivatedError(
         "Report deliveries are not activated on this tenant. They need release "
         f"{SINCE} or later, and the platform's support activates them for an account (preview).",
@@ -381,14 +396,18 @@ def explain_missing_delivery(
     )
 
 
-def _started(
-    delivery: Delivery, before: RunsBefore, answer: StartedDelivery, deadline: float | None
-) -> Program[FoundRun]:
+async def _started(
+    api: Api,
+    delivery: Delivery,
+    before: RunsBefore,
+    answer: StartedDelivery,
+    deadline: float | None,
+) -> FoundRun:
     """Return the run of a start that was accepted, from the response or else from the list."""
     if answer.key is not None:
         return FoundRun(answer.key, own=True)
     try:
-        new_run = yield from find_new(delivery, before.ids, deadline=deadline)
+        new_run = await find_new(api, delivery, before.ids, deadline=deadline)
     except PlatformError:
         new_run = None
     return new_run or FoundRun(None, own=True)

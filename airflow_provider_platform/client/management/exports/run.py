@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
 from airflow_provider_platform.client.errors import (
@@ -18,8 +19,11 @@ from airflow_provider_platform.client.management.exports.exports import (
     download_dashboard_export,
     get_dashboard_export,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until_over
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
 
 _MARKS = {"pdf": b"%PDF-", "png": b"\x89PNG\r\n\x1a\n"}
 """What a file of each format has among its first bytes."""
@@ -44,9 +48,9 @@ class ExportOutcome:
     content_type: str | None = None
 
 
-def wait(
-    deployment_id: int, job_id: str, limits: PollLimits, clock: Clock
-) -> Program[ExportOutcome]:
+async def wait(
+    api: Api, deployment_id: int, job_id: str, limits: PollLimits, clock: Clock
+) -> ExportOutcome:
     """Wait until the export is complete.
 
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
@@ -54,15 +58,15 @@ def wait(
     """
     last_status: str | None = None
 
-    def read_once() -> Program[ExportOutcome | None]:
+    async def read_once(api: Api) -> ExportOutcome | None:
         nonlocal last_status
-        status, outcome = yield from poll(deployment_id, job_id)
+        status, outcome = await poll(api, deployment_id, job_id)
         if status != last_status:
             last_status = status
-            yield Notify(ExportStage(job_id, status))
+            await api.notify(ExportStage(job_id, status))
         return outcome
 
-    outcome: ExportOutcome | None = yield from poll_until_over(read_once, limits, clock)
+    outcome: ExportOutcome | None = await poll_until_over(api, read_once, limits, clock)
     if outcome is None:
         raise PlatformDeadlineError(
             "The dashboard export did not end before its deadline. Its last status was "
@@ -72,12 +76,12 @@ def wait(
     return outcome
 
 
-def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | None]]:
+async def poll(api: Api, deployment_id: int, job_id: str) -> tuple[str, ExportOutcome | None]:
     """The status now, and the outcome of an export that is complete. Raises
     DashboardExportFailedError where it failed or is gone."""
     operation = get_dashboard_export(deployment_id=deployment_id, job_id=job_id)
     try:
-        answer = yield from call(operation, once=True)
+        answer = await api.call(operation, once=True)
     except PlatformNotFoundError as error:
         raise _gone(deployment_id, job_id) from error
     if answer.status == FAILED:
@@ -89,13 +93,11 @@ def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | 
     return answer.status, ExportOutcome(answer.content_type) if done else None
 
 
-def download(deployment_id: int, job_id: str, file_format: str) -> Program[bytes]:
+async def download(api: Api, deployment_id: int, job_id: str, file_format: str) -> bytes:
     """The file of a completed export, pdf or png. Raises DashboardExportFailedError where it is
     gone, or where what comes is no such file: an error under 200, or nothing."""
     try:
-        data = yield from call(
-            download_dashboard_export(deployment_id=deployment_id, job_id=job_id)
-        )
+        data = await api.call(download_dashboard_export(deployment_id=deployment_id, job_id=job_id))
     except PlatformApiError as error:
         if error.status == 404:
             raise _gone(deployment_id, job_id) from error

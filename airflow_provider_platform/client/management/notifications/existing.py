@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformOutcomeUnknownError
 from airflow_provider_platform.client.management.notifications.notifications import (
@@ -12,7 +13,9 @@ from airflow_provider_platform.client.management.notifications.notifications imp
     list_notifications,
 )
 from airflow_provider_platform.client.operations.paging import collect
-from airflow_provider_platform.client.operations.program import Program, Sleep
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
 
 SECOND_POLL_AFTER = 2.0
 """Seconds. A schedule whose response was lost may be in the list only a moment later."""
@@ -29,13 +32,14 @@ class Matches:
     unreadable: int = 0
 
 
-def find_matching(
+async def find_matching(
+    api: Api,
     deployment_id: int,
     body: CreateNotificationInput,
     *,
     own_id: int | None = None,
     by_time: bool = False,
-) -> Program[Matches]:
+) -> Matches:
     """Return the schedules of the same dashboard that are the requested one: the one with `own_id`,
     else those with the same format, filters, time grains and member switchers. If some of them have
     the same times too, only these are returned; with `by_time`, no others are.
@@ -50,7 +54,7 @@ def find_matching(
             "dashboardPublicId": body.dashboard_public_id,
         },
     )
-    listed = yield from collect(listing)
+    listed = await collect(api.call, listing)
     dashboards = {row.dashboard_id for row in listed.items} - {None}
     if body.dashboard_id is None and len(dashboards) > 1:
         raise PlatformInputError(
@@ -73,9 +77,9 @@ def find_matching(
     )
 
 
-def find_created(
-    deployment_id: int, body: CreateNotificationInput, *, ids_before: Collection[int]
-) -> Program[list[Notification]]:
+async def find_created(
+    api: Api, deployment_id: int, body: CreateNotificationInput, *, ids_before: Collection[int]
+) -> list[Notification]:
     """Return the matching schedules that are not in `ids_before`: a call with a lost response may
     have created them.
 
@@ -83,8 +87,8 @@ def find_created(
     """
     for poll in range(2):
         if poll:
-            yield Sleep(SECOND_POLL_AFTER)
-        matches = yield from find_matching(deployment_id, body, by_time=True)
+            await api.sleep(SECOND_POLL_AFTER)
+        matches = await find_matching(api, deployment_id, body, by_time=True)
         created = [row for row in matches.same if row.id not in ids_before]
         if created:
             return created

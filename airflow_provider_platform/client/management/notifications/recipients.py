@@ -6,7 +6,7 @@ Adding and removing somebody twice changes nothing, so that long lists can be se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -19,7 +19,9 @@ from airflow_provider_platform.client.operations.models import (
 )
 from airflow_provider_platform.client.operations.operation import typed
 from airflow_provider_platform.client.operations.paging import Page, collect
-from airflow_provider_platform.client.operations.program import Program, call
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
 
 BATCH = 1000
 """Recipients in one request, at most."""
@@ -142,9 +144,9 @@ def to_remove(recipients: Sequence[Any]) -> list[RecipientToRemove]:
     return _Removed.build(recipients=list(recipients)).recipients
 
 
-def add_recipients(
-    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
-) -> Program[NotificationRecipientsMutationResponse]:
+async def add_recipients(
+    api: Api, deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> NotificationRecipientsMutationResponse:
     """Add recipients, given as inputs or as their fields, in batches; the answers are joined.
 
     Every recipient is checked before the first request. Raises PlatformInputError naming the
@@ -159,7 +161,7 @@ def add_recipients(
         operation = add_notification_recipients(
             deployment_id=deployment_id, id=notification_id, body={"recipients": batch}
         )
-        answer = yield from call(operation)
+        answer = await api.call(operation)
         for name in NotificationRecipientsMutationResponse.model_fields:
             getattr(joined, name).extend(getattr(answer, name) or [])
         _join_unknown(joined, answer)
@@ -180,9 +182,9 @@ def _join_unknown(joined: ResponseModel, answer: ResponseModel) -> None:
             known[name] = value
 
 
-def remove_recipients(
-    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
-) -> Program[None]:
+async def remove_recipients(
+    api: Api, deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> None:
     """Remove recipients, given as `RecipientToRemove` or as its fields, in batches. The service
     takes ids, so the list is read for those that are named otherwise; who is not in it is none
     already.
@@ -193,19 +195,19 @@ def remove_recipients(
     checked = to_remove(recipients)
     listed: list[NotificationRecipient] = []
     if any(recipient.known_id is None for recipient in checked):
-        listed = yield from _listed(deployment_id, notification_id)
+        listed = await _listed(api, deployment_id, notification_id)
     found: list[tuple[str, int | str | None, str | None]] = []
     for recipient in checked:
         ids = [recipient.known_id]
         if recipient.known_id is None:
             ids = [_id_of(row) for row in listed if recipient.is_listed_as(row)]
         found += [(recipient.type, known, recipient.embed_tenant_name) for known in ids]
-    yield from _remove(deployment_id, notification_id, found)
+    await _remove(api, deployment_id, notification_id, found)
 
 
-def set_recipients(
-    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
-) -> Program[tuple[NotificationRecipientsMutationResponse, int]]:
+async def set_recipients(
+    api: Api, deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> tuple[NotificationRecipientsMutationResponse, int]:
     """Add the recipients as `add_recipients` does, and remove all other users. Channels stay, since
     they cannot be added. Returns the answer to adding, and how many were removed.
 
@@ -215,7 +217,7 @@ def set_recipients(
     added = NotificationRecipientsMutationResponse()
     given = to_add(recipients) if recipients else []
     if given:
-        added = yield from add_recipients(deployment_id, notification_id, given)
+        added = await add_recipients(api, deployment_id, notification_id, given)
     wanted = {
         (row.type, _id_of(row))
         for name in NotificationRecipientsMutationResponse.model_fields
@@ -230,19 +232,21 @@ def set_recipients(
             "The recipients were added, but the service did not report the id of each, so the "
             "task does not know whom to remove. Nobody was removed. Use add and remove instead."
         )
-    listed = yield from _listed(deployment_id, notification_id)
+    listed = await _listed(api, deployment_id, notification_id)
     others = [
         (row.type, _id_of(row), row.embed_tenant_name)
         for row in listed
         if row.type in get_args(NewRecipientType) and (row.type, _id_of(row)) not in wanted
     ]
-    yield from _remove(deployment_id, notification_id, others)
+    await _remove(api, deployment_id, notification_id, others)
     return added, len(others)
 
 
-def _listed(deployment_id: int, notification_id: int | str) -> Program[list[NotificationRecipient]]:
+async def _listed(
+    api: Api, deployment_id: int, notification_id: int | str
+) -> list[NotificationRecipient]:
     listing = list_notification_recipients(deployment_id=deployment_id, id=notification_id)
-    return (yield from collect(listing)).items
+    return (await collect(api.call, listing)).items
 
 
 def _id_of(recipient: NotificationRecipient) -> int | None:
@@ -253,11 +257,12 @@ def _folded(email: str | None) -> str:
     return (email or "").casefold()
 
 
-def _remove(
+async def _remove(
+    api: Api,
     deployment_id: int,
     notification_id: int | str,
     recipients: Sequence[tuple[str | None, int | str | None, str | None]],
-) -> Program[None]:
+) -> None:
     """Remove recipients by type, id and tenant, in batches."""
     fields = ("type", "id", "embedTenantName")
     for start in range(0, len(recipients), BATCH):
@@ -265,7 +270,7 @@ def _remove(
             {name: value for name, value in zip(fields, one, strict=True) if value is not None}
             for one in recipients[start : start + BATCH]
         ]
-        yield from call(
+        await api.call(
             remove_notification_recipients(
                 deployment_id=deployment_id, id=notification_id, body={"recipients": batch}
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_platform.client.errors import (
     PlatformError,
@@ -10,14 +11,16 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.operations.program import Program
+
+if TYPE_CHECKING:
+    pass
 
 T = TypeVar("T")
 
 
-def find_lost_start(
-    cause: PlatformError, find: Program[T | None], *, noun: str, listing: str
-) -> Program[T]:
+async def find_lost_start(
+    cause: PlatformError, find: Awaitable[T | None], *, noun: str, listing: str
+) -> T:
     """Return the run that `find` finds. `cause` is the error of the start, `noun` is what was
     started, and `listing` is where `find` looks, both as errors name them.
 
@@ -25,7 +28,7 @@ def find_lost_start(
     PlatformOutcomeUnknownError if the listing does not show it.
     """
     try:
-        found = yield from find
+        found = await find
     except PlatformOutcomeUnknownError as error:
         if isinstance(cause, PlatformProtocolError):  # the service answered: say what
             raise PlatformOutcomeUnknownError(

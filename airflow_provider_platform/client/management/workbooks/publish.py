@@ -1,14 +1,14 @@
 """Publishes a workbook's dashboard on tenants of every release.
 
 Since v0.16.0 a tenant publishes the saved draft where it is sent no `config`; an older one needs
-the `config`. The program asks for the first and, where that is refused, sends the saved draft
+the `config`. `publish` asks for the first and, where that is refused, sends the saved draft
 itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_platform.client.errors import (
     DashboardReviewRequiredError,
@@ -22,14 +22,20 @@ from airflow_provider_platform.client.management.workbooks.workbooks import (
     publish_workbook,
 )
 from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
-from airflow_provider_platform.client.operations.program import Program, call
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
 
 _DRAFT = "dashboardDraft"
 
 
-def publish(
-    workbook_id: int | str, body: dict[str, Any], *, deployment_id: DeploymentId = None
-) -> Program[Dashboard]:
+async def publish(
+    api: Api,
+    workbook_id: int | str,
+    body: dict[str, Any],
+    *,
+    deployment_id: DeploymentId = None,
+) -> Dashboard:
     """Publish the body's `config` or, without one, the workbook's saved draft.
 
     Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError for
@@ -38,18 +44,18 @@ def publish(
     ids: dict[str, Any] = {"workbook_id": workbook_id, "deployment_id": deployment_id}
     operation = publish_workbook(body=body, rendered=True, **ids)
     try:
-        return (yield from call(operation))
+        return await api.call(operation)
     except (PlatformBadRequestError, PlatformUnprocessableError) as error:
         if body.get("config") is not None or isinstance(error, DashboardReviewRequiredError):
             raise
         refusal = error
     # As plain JSON: the draft goes back to the service as it came.
     reading = cast("Operation[Any]", replace(get_workbook(**ids), answer=cast("type[Any]", Any)))
-    workbook = yield from call(reading)
+    workbook = await api.call(reading)
     saved = workbook.get("dashboardDraft") if isinstance(workbook, dict) else None
     if saved is None:
         raise no_saved_draft(workbook_id) from refusal
-    return (yield from call(replace(operation, body={**operation.body, "config": saved})))
+    return await api.call(replace(operation, body={**operation.body, "config": saved}))
 
 
 def no_saved_draft(workbook_id: int | str) -> PlatformInputError:

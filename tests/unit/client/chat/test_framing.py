@@ -22,6 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
 )
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import PlayedService, drive
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -131,7 +132,7 @@ def test_a_busy_thread_is_recognised_under_every_status_and_content_type(
 @pytest.mark.parametrize("last", ["", "\n"])
 def test_poll_recognizes_a_busy_thread(body: str, last: str) -> None:
     service = PlayedService(scripted=[[(body + last).encode()]])
-    program = thread_is_streaming(CHAT_ID, None, service.clock, timeout=9.0)
+    program = thread_is_streaming(API, CHAT_ID, None, service.clock, timeout=9.0)
     assert drive(program, service) is True
 
 
@@ -166,7 +167,7 @@ def test_poll_raises_an_error_or_page_sent_instead_of_the_thread(
 ) -> None:
     service = PlayedService(scripted=[[body.encode()]])
     with pytest.raises(error):
-        drive(thread_is_streaming(CHAT_ID, None, service.clock, timeout=9.0), service)
+        drive(thread_is_streaming(API, CHAT_ID, None, service.clock, timeout=9.0), service)
 
 
 def test_only_the_first_bytes_can_be_a_web_page() -> None:
@@ -174,7 +175,7 @@ def test_only_the_first_bytes_can_be_a_web_page() -> None:
         feed(new_run(), cutoff(), b"<html>\n")
     service = PlayedService(scripted=[[cutoff(), b"<html>\n"]])
     with pytest.raises(PlatformProtocolError, match="Line 2"):
-        drive(first_record({}, lambda _: False, service.clock, seconds=9.0), service)
+        drive(first_record(API, {}, lambda _: False, service.clock, seconds=9.0), service)
 
 
 @pytest.mark.parametrize("indent", [None, 0, 2])
@@ -190,7 +191,7 @@ def test_an_error_object_after_a_byte_order_mark_is_read(
     assert feed(new_run(), *cut_up(encode(*begun) + body, [1, 2])) is Verdict.REFUSED
     service = PlayedService(scripted=[[body]])
     with pytest.raises(ChatRpcError):
-        drive(thread_is_streaming(CHAT_ID, None, service.clock, timeout=9.0), service)
+        drive(thread_is_streaming(API, CHAT_ID, None, service.clock, timeout=9.0), service)
 
 
 @pytest.mark.parametrize("body", BUSY_BODIES)

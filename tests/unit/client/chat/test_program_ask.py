@@ -32,6 +32,7 @@ from tests.unit.client.fakes.chat_calls import (
     accepted_call,
     new_call,
 )
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.unit.client.fakes.streams import (
     CHAT_ID,
@@ -132,7 +133,7 @@ def test_outcome_is_unknown_if_a_question_sent_twice_is_not_in_its_thread(
         earlier=(EARLIER,), faults=[Fault("refuse", status=500), Fault("none")] * 9
     )
     call = new_call(service, thread=True, max_attempts=5)
-    program = call.chat.submit(service.clock, repeats=repeats)
+    program = call.chat.submit(API, service.clock, repeats=repeats)
     with pytest.raises(PlatformOutcomeUnknownError, match=r"sent twice.*Try later"):
         drive(program, service)
     assert len(service.prompts) == (1 if repeats else 2)

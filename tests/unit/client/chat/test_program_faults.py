@@ -20,6 +20,7 @@ from airflow_provider_platform.client.errors import (
 )
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.chat_calls import EARLIER, Call, new_call
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.unit.client.fakes.streams import EXPECTED, LATE, Turn, cutoff, encode
 
@@ -146,7 +147,7 @@ def test_a_suspended_run_continues(service: PlayedService, thread: bool) -> None
         assert call.ask() is True
     except ChatSuspendedError:
         assert service.resume == "input"
-        program = call.chat.follow_or_resume(service.clock)
+        program = call.chat.follow_or_resume(API, service.clock)
         assert drive(program, service) is True
     except (PlatformTransportError, PlatformServerError):
         assert unseen(service, call)

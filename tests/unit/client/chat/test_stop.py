@@ -19,16 +19,12 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.operations.program import (
-    OpenStream,
-    ReloadCredentials,
-    SendChat,
-)
 from airflow_provider_platform.client.settings.session_settings import (
     SessionSettings,
     session_settings,
 )
 from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call
+from tests.unit.client.fakes.effects import API, OpenStream, ReloadCredentials, SendChat
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.unit.client.fakes.streams import (
     CHAT_ID,
@@ -55,7 +51,7 @@ RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unaut
 def stop(service: PlayedService, run: ChatRun, settings: SessionSettings | None = None) -> bool:
     request = ChatRequest.build(message_id=MESSAGE_ID, session_settings=settings)
     call = ChatCall(run, request, ChatLimits(deadline=NOON))
-    return drive(call.stop(service.clock, seconds=SECONDS), service)
+    return drive(call.stop(API, service.clock, seconds=SECONDS), service)
 
 
 def given_thread() -> ChatRun:
@@ -90,7 +86,7 @@ def test_new_thread_is_read_before_the_abort() -> None:
     assert service.bodies == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
     assert service.aborts == [{"chatId": CHAT_ID}]
     with pytest.raises(ChatAbortedError):
-        drive(call.chat.poll_final_state(service.clock), service)
+        drive(call.chat.poll_final_state(API, service.clock), service)
 
 
 def own_thread() -> ChatRun:
@@ -167,7 +163,7 @@ def test_abort_sends_the_identity_of_the_session(
     service = PlayedService()
     checked = session_settings(settings)
     stop(service, new_run(chat_id=CHAT_ID), checked)
-    drive(abort("other", checked), service)
+    drive(abort(API, "other", checked), service)
     assert service.aborts == [
         {"chatId": CHAT_ID, "sessionSettings": identity},
         {"chatId": "other", "sessionSettings": identity},
@@ -267,10 +263,10 @@ def test_a_refused_abort_is_sent_again_with_other_credentials() -> None:
             program.send(None)
         return effects
 
-    first, reload, second = refuse_once(abort(CHAT_ID, None))
+    first, reload, second = refuse_once(abort(API, CHAT_ID, None))
     assert reload == ReloadCredentials()
     assert first == second == SendChat("/abort", {"chatId": CHAT_ID})
-    refused = abort(CHAT_ID, None)
+    refused = abort(API, CHAT_ID, None)
     refused.send(None)
     refused.throw(ChatRpcError("Unauthorized"))
     with pytest.raises(ChatRpcError):

@@ -10,6 +10,7 @@ from airflow_provider_platform.client.chat import records as chat_records
 from airflow_provider_platform.client.chat.thread import ThreadReader
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from tests.unit.client.fakes.chat_calls import new_call
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import PlayedService, drive
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -95,5 +96,5 @@ def test_run_beyond_the_text_limit_is_stopped() -> None:
     service = PlayedService(records=[echo(), *map(delta, range(2000))], pace=0.001)
     call = new_call(service).chat
     with pytest.raises(PlatformProtocolError, match="MB of text"):
-        drive(call.ask_or_stop(service.clock), service)
+        drive(call.ask_or_stop(API, service.clock), service)
     assert [body["chatId"] for body in service.aborts] == [service.chat_id]

@@ -24,6 +24,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from tests.unit.client.fakes.chat_calls import EARLIER
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import BUSY, NOON, Fault, PlayedService, drive
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -56,7 +57,7 @@ SECONDS = 30.0
 
 def read(service: PlayedService, **options: Any) -> ChatThread:
     given = {"seconds": SECONDS, "max_rows": 100, "max_attempts": 5, **options}
-    return drive(read_thread(CHAT_ID, None, service.clock, **given), service)
+    return drive(read_thread(API, CHAT_ID, None, service.clock, **given), service)
 
 
 def thread_of(*records: Any, **options: Any) -> ChatThread:

@@ -41,21 +41,21 @@ from airflow_provider_platform.client.errors import (
     RequestName,
     ResultEmptyError,
 )
-from airflow_provider_platform.client.http.responses import read_data_document
+from airflow_provider_platform.client.http.responses import DataRefusal, read_data_document
 from airflow_provider_platform.client.known_secrets import KnownSecrets
-from airflow_provider_platform.client.operations.program import (
+from airflow_provider_platform.client.polling.poll_until import PollLimits
+from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
+from airflow_provider_platform.runs.run_kind import RunEnvironment
+from tests.unit.client.fakes.effects import (
+    API,
     Call,
     CallData,
-    DataRefusal,
     Notify,
     OpenDataStream,
     Program,
     ReadStream,
     Sleep,
 )
-from airflow_provider_platform.client.polling.poll_until import PollLimits
-from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
-from airflow_provider_platform.runs.run_kind import RunEnvironment
 
 T = TypeVar("T")
 NAME = RequestName("The start", "POST /v1/pre-aggregations/jobs")
@@ -113,6 +113,7 @@ class PlayedDeployment:
 def start(*answers: Any, repeat_lost: bool = False, seconds: float = 600.0) -> PlayedDeployment:
     played = PlayedDeployment(list(answers))
     program = start_builds(
+        API,
         access(),
         SELECTOR,
         CONFIG,
@@ -132,7 +133,9 @@ def wait(*answers: Any, grace: float = 60.0, seconds: float = 600.0) -> Any:
     played = PlayedDeployment(list(answers))
     progress = BuildProgress(("a", "b"), NOON, grace)
     return played.run(
-        wait_for_builds(access(), progress, CONFIG, PollLimits(NOON + seconds, 10), played.clock)
+        wait_for_builds(
+            API, access(), progress, CONFIG, PollLimits(NOON + seconds, 10), played.clock
+        )
     )
 
 
@@ -213,7 +216,7 @@ def test_a_start_that_was_not_processed_is_sent_again(refusal: PlatformError) ->
 
 def test_a_start_whose_answer_is_lost_is_not_sent_again() -> None:
     played = PlayedDeployment([LOST, ["a"]])
-    program = start_builds(access(), SELECTOR, CONFIG, played.clock, deadline=NOON + 600)
+    program = start_builds(API, access(), SELECTOR, CONFIG, played.clock, deadline=NOON + 600)
     with pytest.raises(
         PlatformOutcomeUnknownError, match="Clear the task to start the builds again"
     ):
@@ -312,7 +315,9 @@ def test_builds_that_are_done_end_the_wait() -> None:
 def test_finished_builds_are_not_polled_again() -> None:
     played = PlayedDeployment([jobs(a="done", b="processing"), jobs(b="done")])
     progress = BuildProgress(("a", "b"), NOON)
-    played.run(wait_for_builds(access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock))
+    played.run(
+        wait_for_builds(API, access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock)
+    )
     assert [one.body["tokens"] for one in played.sent] == [["a", "b"], ["b"]]
 
 
@@ -325,7 +330,7 @@ def test_many_tokens_are_polled_in_several_requests() -> None:
     played = PlayedDeployment(answers)
     progress = BuildProgress(tokens, NOON)
     outcome = played.run(
-        wait_for_builds(access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock)
+        wait_for_builds(API, access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock)
     )
     assert (outcome.table_count, len(outcome.tables)) == (1100, 100)
 
@@ -481,7 +486,7 @@ def data(*rows: list[Any]) -> list[bytes]:
 
 def says_rows(*rows: list[Any]) -> bool:
     played = PlayedDeployment([False, *data(*rows)])
-    return played.run(rows_are_there("SELECT 1", access(), CONFIG, played.clock, until=NOON))
+    return played.run(rows_are_there(API, "SELECT 1", access(), CONFIG, played.clock, until=NOON))
 
 
 @pytest.mark.parametrize("value", [None, "0", "0.00", False, "false", ""])
@@ -503,7 +508,7 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
         played = PlayedDeployment(list(answers))
         played.run(
             wait_for_rows(
-                "SELECT 1", access(), CONFIG, played.clock, until=NOON + 60, poll_interval=10
+                API, "SELECT 1", access(), CONFIG, played.clock, until=NOON + 60, poll_interval=10
             )
         )
 
@@ -521,5 +526,5 @@ def test_rows_are_waited_for_no_longer_than_the_grace_time() -> None:
     kind = PreAggregationsRunKind(verify_sql="SELECT 1", missing_grace=5.0)
     ids = {"deployment_id": 1, "submitted_at": NOON, "tokens": ["a"], "waits": True}
     with pytest.raises(ResultEmptyError):
-        played.run(kind.follow(env, ids))
+        played.run(kind.follow(API, env, ids))
     assert played.now <= NOON + 6

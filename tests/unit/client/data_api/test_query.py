@@ -28,7 +28,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.http.api_errors import DATA_QUERY
 from airflow_provider_platform.client.http.responses import check_data_start
-from airflow_provider_platform.client.operations.program import Call
+from tests.unit.client.fakes.effects import API, Call
 from tests.unit.client.fakes.played_branches import PlayedBranches
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def config(**fields: Any) -> PlatformConfig:
 
 
 def found_address(deployment_url: str | None, query: SqlQuery = QUERY, **fields: Any) -> str:
-    program = find_address(query, config(**fields))
-    effect = next(program)
+    program = find_address(API, query, config(**fields))
+    effect = program.send(None)
     assert isinstance(effect, Call)
     operation: Operation[Any] = effect.operation
     try:
@@ -117,7 +117,7 @@ def test_data_api_address_in_a_response_is_checked_like_a_setting() -> None:
 )
 def test_a_branch_has_an_address_of_its_own(fields: dict[str, Any], root: str) -> None:
     query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0, branch_name="dbt-sync/main")
-    found = PlayedBranches().run(find_address(query, config(**fields)))
+    found = PlayedBranches().run(find_address(API, query, config(**fields)))
     assert found == f"{root}/dev-mode/dbt-sync%2Fmain/cubejs-api/v1/cubesql"
 
 
@@ -127,7 +127,7 @@ def test_a_branch_has_an_address_of_its_own(fields: dict[str, Any], root: str) -
 def test_the_token_outlives_the_wait_for_the_first_row(seconds: float, life: int) -> None:
     query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=1000.0 + seconds)
     known = config(data_api_url="https://data.example.com")
-    mint = next(run_sql(query, known, lambda: 1000.0))
+    mint = run_sql(API, query, known, lambda: 1000.0).send(None)
     assert isinstance(mint, Call)
     assert mint.operation.body == {"expiresIn": life}
 

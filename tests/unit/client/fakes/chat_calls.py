@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.request import ChatRequest
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import NOON, PlayedService, drive
 from tests.unit.client.fakes.streams import (
     CHAT_ID,
@@ -45,10 +46,10 @@ class Call:
         return ChatCall(self.run, self.request, self.limits)
 
     def ask(self, *, until_end: bool = True) -> bool:
-        return drive(self.chat.submit(self.service.clock, until_end=until_end), self.service)
+        return drive(self.chat.submit(API, self.service.clock, until_end=until_end), self.service)
 
     def follow(self) -> bool:
-        return drive(self.chat.follow(self.service.clock), self.service)
+        return drive(self.chat.follow(API, self.service.clock), self.service)
 
     def result(self) -> dict[str, Any]:
         return self.run.result().to_json()

@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.operations.program import OpenDataStream
+from tests.unit.client.fakes.effects import OpenDataStream
 from tests.unit.client.fakes.played_tenant import PlayedTenant
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
-from airflow_provider_platform.client.operations.program import (
+from tests.unit.client.fakes.effects import (
     CloseStream,
     Notify,
     OpenStream,
@@ -336,7 +336,7 @@ class Answer:
 def drive(program: Program[T], service: PlayedService, *, limit: int = 200_000) -> T:
     """Run a program to its end, with the service answering its effects."""
     try:
-        effect = next(program)
+        effect = program.send(None)
         for _ in range(limit):
             try:
                 outcome = service.perform(effect)

@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.management.dbt_sync.syncs import TERMINAL_STATUSES
-from airflow_provider_platform.client.operations.program import Call, Notify, Program, Sleep
+from tests.unit.client.fakes.effects import Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
@@ -64,7 +64,7 @@ class PlayedTenant:
     def run(self, program: Program[T]) -> T:
         """Run a program against this tenant."""
         try:
-            effect = next(program)
+            effect = program.send(None)
             while True:
                 outcome: Any = None
                 try:

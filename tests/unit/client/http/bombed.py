@@ -22,11 +22,10 @@ from airflow_provider_platform.client.management.exports.exports import (
     get_dashboard_export,
 )
 from airflow_provider_platform.client.management.reports.reports import list_reports
-from airflow_provider_platform.client.operations.program import CloseStream, OpenStream, ReadStream
 from tests.unit.client.http.calls import GET, config_for
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.http.api import Api
 
 OPERATIONS: dict[str, Any] = {
     "poll": get_dashboard_export(deployment_id=7, job_id="j"),
@@ -40,13 +39,13 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def stream() -> Program[int]:
+async def stream(api: Api) -> int:
     """Read the chat's stream to its end; its size."""
-    yield OpenStream({}, timeout=60.0)
+    await api.open_stream({}, timeout=60.0)
     size = 0
-    while data := (yield ReadStream(60.0)):
+    while data := await api.read_stream(60.0):
         size += len(data)
-    yield CloseStream()
+    await api.close_stream()
     return size
 
 
@@ -57,7 +56,7 @@ async def rows(client: AsyncPlatformClient) -> int:
         deadline=client.clock() + 60.0,
         token=SecretStr("canary-data"),
     )
-    events = client.events(run_sql(query, client.config, client.clock))
+    events = client.events(lambda api: run_sql(api, query, client.config, client.clock))
     return sum([len(event.rows) async for event in events if isinstance(event, SqlChunk)])
 
 
@@ -70,7 +69,7 @@ async def read(kind: str, url: str) -> dict[str, Any]:
             if kind == "rows":
                 outcome: Any = await rows(client)
             else:
-                outcome = await client.run(stream() if kind == "stream" else OPERATIONS[kind])
+                outcome = await client.run(stream if kind == "stream" else OPERATIONS[kind])
             outcome = outcome if isinstance(outcome, int) else type(outcome).__name__
         except PlatformError as error:
             outcome = f"{type(error).__name__}: {error}"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.operations.operation import raw_operation
-from airflow_provider_platform.client.operations.program import CloseStream, OpenStream, ReadStream
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.http.api import Api, Work
     from tests.unit.client.http.http_server import Server
 
 Run = Callable[..., Any]
@@ -50,11 +49,15 @@ def run_async(config: PlatformConfig, work: Any, **options: Any) -> Any:
     return asyncio.run(run())
 
 
-def reading(body: Any, *, timeout: float = 20.0) -> Program[list[bytes | None]]:
+def reading(body: Any, *, timeout: float = 20.0) -> Work[list[bytes | None]]:
     """Open the chat stream and read it to its end, or to a silence."""
-    yield OpenStream(body, timeout=timeout)
-    pieces: list[bytes | None] = []
-    while not pieces or pieces[-1]:
-        pieces.append((yield ReadStream(timeout)))
-    yield CloseStream()
-    return pieces
+
+    async def read(api: Api) -> list[bytes | None]:
+        await api.open_stream(body, timeout=timeout)
+        pieces: list[bytes | None] = []
+        while not pieces or pieces[-1]:
+            pieces.append(await api.read_stream(timeout))
+        await api.close_stream()
+        return pieces
+
+    return read

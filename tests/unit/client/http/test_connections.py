@@ -21,14 +21,6 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.management.dbt_sync.run import wait
-from airflow_provider_platform.client.operations.program import (
-    Call,
-    CloseStream,
-    OpenStream,
-    ReadStream,
-    Sleep,
-    call,
-)
 from airflow_provider_platform.client.polling.poll_until import PollLimits
 from tests.unit.client.http.calls import DELETE, GET, POST, Run, config_for
 from tests.unit.client.http.keep_alive_server import Connection, keeping
@@ -39,7 +31,8 @@ if TYPE_CHECKING:
 
     import trustme
 
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.http.api import Api
+
 
 __all__ = ["authority", "bundle"]
 
@@ -59,12 +52,12 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Any:
     return advance
 
 
-def calls(*operations: Any, pause: Any = lambda: None) -> Program[list[Any]]:
+async def calls(api: Api, *operations: Any, pause: Any = lambda: None) -> list[Any]:
     outcomes = []
     for number, operation in enumerate(operations):
         if number:
             pause()
-        outcomes.append((yield Call(operation, once=True)))
+        outcomes.append(await api.call(operation, once=True))
     return outcomes
 
 
@@ -73,7 +66,10 @@ def test_polls_within_a_minute_share_one_connection(
     run: Run, idle: Any, seconds: float, connections: int
 ) -> None:
     with keeping() as server:
-        polls = calls(*[GET] * 6, pause=lambda: idle(seconds))
+
+        async def polls(api: Api) -> list[Any]:
+            return await calls(api, *[GET] * 6, pause=lambda: idle(seconds))
+
         assert run(config_for(server), polls) == [[1]] * 6
     assert len(server.connections) == connections
 
@@ -83,7 +79,7 @@ def test_polls_share_one_handshake(
 ) -> None:
     with keeping(tls=certified(authority)) as server:
         config = config_for(server, ca_bundle=str(bundle))
-        run(config, calls(*[GET] * 4, pause=lambda: idle(55.0)))
+        run(config, lambda api: calls(api, *[GET] * 4, pause=lambda: idle(55.0)))
     assert len(server.connections) == 1
 
 
@@ -98,14 +94,14 @@ def test_polls_of_a_wait_share_one_connection(run: Run, idle: Any) -> None:
         idle(55.0)
         return head % len(body) + body
 
-    def start_and_wait() -> Program[Any]:
-        yield Call(POST)
+    async def start_and_wait(api: Api) -> Any:
+        await api.call(POST)
         clock = time.time
         limits = PollLimits(deadline=clock() + 60, poll_interval=0.01)
-        return (yield from wait(1, "job", limits, clock))
+        return await wait(api, 1, "job", limits, clock)
 
     with keeping(status) as server:
-        assert run(config_for(server), start_and_wait()).sync_job_id == "job"
+        assert run(config_for(server), start_and_wait).sync_job_id == "job"
     assert [one.requests[0][:4] for one in server.connections] == ["POST", "GET "]
 
 
@@ -121,8 +117,8 @@ def test_cookies_are_sent_only_to_the_service_that_set_them(run: Run) -> None:
         return head + b"Content-Length: 3\r\n\r\n[1]"
 
     with keeping(reply) as server:
-        run(config_for(server), calls(GET, GET, POST))
-        run(config_for(server), calls(GET))
+        run(config_for(server), lambda api: calls(api, GET, GET, POST))
+        run(config_for(server), lambda api: calls(api, GET))
     assert seen == [[], [b"Cookie: at=seven"], [b"Cookie: at=seven"], []]
 
 
@@ -142,7 +138,7 @@ def test_log_of_the_http_library_shows_no_header_that_may_contain_a_secret(
 ) -> None:
     caplog.set_level("DEBUG")
     with keeping(setting_cookies(f"connect.sid={SESSION}")) as server:
-        run(config_for(server), calls(GET))
+        run(config_for(server), lambda api: calls(api, GET))
     assert "(b'Set-Cookie', '***')" in caplog.text
     assert "(b'Content-Type', b'application/json')" in caplog.text
     assert SESSION[5:] not in caplog.text
@@ -155,12 +151,12 @@ def test_value_of_a_cookie_is_not_a_secret(run: Run, cookie: str) -> None:
         keeping(setting_cookies(cookie, body=body, status="400 Bad Request")) as server,
         pytest.raises(PlatformBadRequestError, match=r"no report for Germany"),
     ):
-        run(config_for(server), calls(GET))
+        run(config_for(server), lambda api: calls(api, GET))
 
 
 def test_properly_closed_connection_is_replaced(run: Run) -> None:
     with keeping() as server:
-        run(config_for(server), calls(GET, POST, GET, pause=server.close_all))
+        run(config_for(server), lambda api: calls(api, GET, POST, GET, pause=server.close_all))
         assert server.requests == ["GET /api/v1/x", "POST /api/v1/x", "GET /api/v1/x"]
     assert len(server.connections) == 3
 
@@ -171,32 +167,33 @@ def test_repeatable_call_survives_a_connection_that_closes_at_reuse(
 ) -> None:
     """Not even the one attempt that it has."""
     with keeping(vanish=[1]) as server:
-        assert run(config_for(server), calls(operation, operation)) == [[1]] * 2
+        assert run(config_for(server), lambda api: calls(api, operation, operation)) == [[1]] * 2
     assert [len(one.requests) for one in server.connections] == [2, 1]
 
 
 def test_parallel_calls_survive_connections_that_close_at_reuse(run: Run) -> None:
     with keeping(vanish=[1, 1, 1]) as server:
-        outcomes = run(config_for(server), calls(*[GET] * 4))
+        outcomes = run(config_for(server), lambda api: calls(api, *[GET] * 4))
     assert outcomes == [[1]] * 4
 
 
 def test_new_connection_that_breaks_is_a_failure(run: Run) -> None:
     with keeping(vanish=[0] * 9) as server, pytest.raises(PlatformTransportError):
-        run(config_for(server), calls(GET))
+        run(config_for(server), lambda api: calls(api, GET))
     assert len(server.requests) == 1
 
 
 def test_unrepeatable_call_is_sent_once(run: Run) -> None:
     with keeping(vanish=[1, 0]) as server, pytest.raises(PlatformTransportError) as caught:
-        run(config_for(server), calls(GET, POST))
+        run(config_for(server), lambda api: calls(api, GET, POST))
     assert caught.value.processed is None
     assert server.requests.count("POST /api/v1/x") == 1
 
 
 def test_unrepeatable_calls_never_use_a_connection_that_was_used_before(run: Run) -> None:
     with keeping(vanish=[1, 1, 1, 1]) as server:
-        assert run(config_for(server), calls(GET, POST, POST, POST)) == [[1]] * 4
+        posted = run(config_for(server), lambda api: calls(api, GET, POST, POST, POST))
+        assert posted == [[1]] * 4
         assert all(one.ended.wait(WAIT) for one in server.connections[1:])
     assert [one.requests for one in server.connections] == [
         ["GET /api/v1/x"],
@@ -209,23 +206,23 @@ STREAMED = (
 )
 
 
-def look(*, repeatable: bool) -> Program[bytes]:
-    yield OpenStream({}, timeout=20.0, repeatable=repeatable)
+async def look(api: Api, *, repeatable: bool) -> bytes:
+    await api.open_stream({}, timeout=20.0, repeatable=repeatable)
     data = b""
-    while piece := (yield ReadStream(20.0)):
+    while piece := await api.read_stream(20.0):
         data += piece
-    yield CloseStream()
+    await api.close_stream()
     return data
 
 
 def test_polls_of_a_thread_share_one_connection(run: Run, idle: Any) -> None:
-    def looks() -> Program[None]:
+    async def looks(api: Api) -> None:
         for _ in range(3):
-            assert (yield from look(repeatable=True)) == b"{}\n"
+            assert await look(api, repeatable=True) == b"{}\n"
             idle(30.0)
 
     with keeping(lambda *_: STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n") as server:
-        run(config_for(server), looks())
+        run(config_for(server), looks)
     assert len(server.connections) == 1
 
 
@@ -233,18 +230,18 @@ def test_polls_of_a_thread_share_one_connection(run: Run, idle: Any) -> None:
 def test_stream_does_not_fail_if_a_connection_closes_at_reuse(run: Run, repeatable: bool) -> None:
     """A repeatable request is sent again; any other does not use that connection."""
 
-    def looks() -> Program[bytes]:
-        yield from look(repeatable=True)
-        return (yield from look(repeatable=repeatable))
+    async def looks(api: Api) -> bytes:
+        await look(api, repeatable=True)
+        return await look(api, repeatable=repeatable)
 
     with keeping(lambda *_: STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n", vanish=[1]) as server:
-        assert run(config_for(server), looks()) == b"{}\n"
+        assert run(config_for(server), looks) == b"{}\n"
     assert len(server.requests) == (3 if repeatable else 2)
 
 
 def test_unrepeatable_stream_is_sent_once(run: Run) -> None:
     with keeping(vanish=[0]) as server, pytest.raises(PlatformTransportError):
-        run(config_for(server), look(repeatable=False))
+        run(config_for(server), lambda api: look(api, repeatable=False))
     assert len(server.requests) == 1
 
 
@@ -290,19 +287,19 @@ def test_closed_stream_is_not_reported_as_complete(run: Run) -> None:
     async def on_a_loop(config: Any) -> None:
         client = AsyncPlatformClient(config)
 
-        def program() -> Program[None]:
-            yield OpenStream({}, timeout=20.0)
-            seen.append((yield ReadStream(20.0)))
-            yield Sleep(0.0)
+        async def program(api: Api) -> None:
+            await api.open_stream({}, timeout=20.0)
+            seen.append(await api.read_stream(20.0))
+            await api.sleep(0.0)
             asyncio.get_running_loop().create_task(client.aclose())
             try:
-                seen.append((yield ReadStream(20.0)))
+                seen.append(await api.read_stream(20.0))
             except PlatformClosedError:
                 seen.append("closed")
                 raise
 
         with pytest.raises(PlatformClosedError):
-            await client.run(program())
+            await client.run(program)
 
     with keeping(endless) as server:
         asyncio.run(on_a_loop(config_for(server)))
@@ -310,8 +307,8 @@ def test_closed_stream_is_not_reported_as_complete(run: Run) -> None:
 
 
 def test_program_returns_its_typed_result(run: Run) -> None:
-    def program() -> Program[Any]:
-        return (yield from call(GET))
+    async def program(api: Api) -> Any:
+        return await api.call(GET)
 
     with keeping() as server:
-        assert run(config_for(server), program()) == [1]
+        assert run(config_for(server), program) == [1]

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.http import driver
-from airflow_provider_platform.client.http.driver import Session
+from airflow_provider_platform.client.http import api as client_api
+from airflow_provider_platform.client.http.api import Api
 from airflow_provider_platform.client.http.fair_scheduling import yield_turn
 from airflow_provider_platform.client.http.transport import Transport
 from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
 from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
-from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.client.polling.poll_interval import first_pause, poll_pause
 from airflow_provider_platform.client.polling.poll_until import PollLimits
+from tests.unit.client.fakes.effects import API, Call, Sleep
 from tests.unit.client.http.calls import config_for
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.program import Program
+    from tests.unit.client.fakes.effects import Program
 
 INTERVAL = 5.0
 MANY = 2000
@@ -37,22 +37,24 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(delay: float) -> None:
         seconds.append(delay)
 
-    monkeypatch.setattr(driver, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(client_api, "asyncio", SimpleNamespace(sleep=sleep))
     random.seed(7)
     return seconds
 
 
 def perform(effect: Sleep, times: int = MANY) -> None:
     async def run() -> None:
-        session = Session(Transport(config_for("http://127.0.0.1:9")))
+        api = Api(Transport(config_for("http://127.0.0.1:9")))
         for _ in range(times):
-            await session.perform(effect)
+            await api.sleep(effect.seconds, spread=effect.spread)
 
     asyncio.run(run())
 
 
 def only(program: Program[None]) -> Sleep:
-    (effect,) = list(program)
+    effect = program.send(None)
+    with pytest.raises(StopIteration):
+        program.send(None)
     assert isinstance(effect, Sleep)
     return effect
 
@@ -66,19 +68,19 @@ def in_tenths(seconds: list[float], start: float) -> list[int]:
 
 
 def test_polls_that_begin_together_are_spread_over_the_interval(slept: list[float]) -> None:
-    perform(only(poll_pause(INTERVAL, 3600.0)))
+    perform(only(poll_pause(API, INTERVAL, 3600.0)))
     assert sum(slept) / MANY == pytest.approx(INTERVAL, rel=0.02)
     assert all(0.6 < share * 10 / MANY < 1.4 for share in in_tenths(slept, INTERVAL / 2))
 
 
 def test_first_polls_cover_the_interval(slept: list[float]) -> None:
-    perform(only(first_pause(INTERVAL, 3600.0)))
+    perform(only(first_pause(API, INTERVAL, 3600.0)))
     assert all(0.6 < share * 10 / MANY < 1.4 for share in in_tenths(slept, 0.0))
 
 
 @given(st.floats(0.0, 1e4), st.floats(-10.0, 1e4))
 def test_spread_pauses_never_exceed_the_deadline(seconds: float, left: float) -> None:
-    for program in (poll_pause(seconds, left), first_pause(seconds, left)):
+    for program in (poll_pause(API, seconds, left), first_pause(API, seconds, left)):
         effect = only(program)
         longest = effect.seconds * (1 + effect.spread)
         assert effect.seconds >= 0
@@ -97,16 +99,16 @@ def waits(*, stagger_first_poll: bool) -> list[Program[Any]]:
     deadline = clock() + 3600
     limits = PollLimits(deadline, INTERVAL, stagger_first_poll)
     return [
-        wait_for_sync(1, "job", limits, clock),
-        wait_for_export(1, "job", limits, clock),
+        wait_for_sync(API, 1, "job", limits, clock),
+        wait_for_export(API, 1, "job", limits, clock),
     ]
 
 
 def test_first_poll_is_staggered_only_in_a_triggerer() -> None:
     """One of a worker looks at once; one of many in a triggerer somewhere in the first interval."""
-    assert all(isinstance(next(program), Call) for program in waits(stagger_first_poll=False))
+    assert all(isinstance(program.send(None), Call) for program in waits(stagger_first_poll=False))
     for program in waits(stagger_first_poll=True):
-        assert next(program) == Sleep(INTERVAL / 2, spread=1.0)
+        assert program.send(None) == Sleep(INTERVAL / 2, spread=1.0)
         assert isinstance(program.send(None), Call)
 
 

@@ -65,7 +65,7 @@ def read_rows(config: PlatformConfig) -> tuple[list[Any], SqlRows]:
         return list(rows), rows
 
 
-def begin(client: PlatformClient) -> Events:
+def begin(client: PlatformClient) -> Events[Any]:
     return client.events(program(client))
 
 
@@ -76,7 +76,7 @@ def program(client: PlatformClient) -> Any:
         deadline=client.clock() + 60.0,
         token=SecretStr("canary-data"),
     )
-    return run_sql(query, client.config, client.clock)
+    return lambda api: run_sql(api, query, client.config, client.clock)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def query(client):
         query = SqlQuery.build(
             "SELECT id FROM orders", deployment_id=1, deadline=client.clock() + 60
         )
-        return client.events(run_sql(query, config, client.clock))
+        return client.events(lambda api: run_sql(api, query, config, client.clock))
     return SqlRows(begin, lambda _: None)
 """
 
@@ -96,15 +96,14 @@ thread.join()
 """,
     "a daemon in the middle of a call": """
 from airflow_provider_platform.client.errors import PlatformClosedError
-from airflow_provider_platform.client.operations.program import Sleep
 begun = threading.Event()
-def forever():
+async def forever(api):
     begun.set()
-    yield Sleep(1000)
+    await api.sleep(1000)
 client = PlatformClient(config)
 def work():
     try:
-        client.run(forever())
+        client.run(forever)
     except PlatformClosedError:
         pass
 threading.Thread(target=work, daemon=True).start()

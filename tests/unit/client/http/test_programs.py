@@ -18,10 +18,10 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.http.events import RunningProgram
+from airflow_provider_platform.client.http.events import RunningWork, Steps
 from airflow_provider_platform.client.http.loop_thread import LoopThread
-from airflow_provider_platform.client.operations.program import Notify, Sleep
-from tests.unit.client.http.calls import GET, POST, config_for, reading, run_sync
+from airflow_provider_platform.client.http.transport import Transport
+from tests.unit.client.http.calls import GET, POST, config_for, reading
 from tests.unit.client.http.http_server import (
     STREAM_HEAD,
     Exchange,
@@ -32,29 +32,27 @@ from tests.unit.client.http.http_server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.http.api import Api
 
 
 def test_listener_gets_a_notice_before_the_program_continues() -> None:
     received: list[Any] = []
 
-    def program() -> Program[str]:
-        yield Notify("one")
+    async def program(api: Api) -> str:
+        await api.notify("one")
         received.append("between")
-        yield Sleep(-1.0)
-        yield Notify("two")
+        await api.sleep(-1.0)
+        await api.notify("two")
         return "done"
 
     config = config_for("http://127.0.0.1:9")
     with PlatformClient(config) as client:
-        assert client.run(program(), received.append) == "done"
+        assert client.run(program, received.append) == "done"
     assert received == ["one", "between", "two"]
 
     async def run() -> str:
         async with AsyncPlatformClient(config) as aclient:
-            return await aclient.run(program(), received.append)
+            return await aclient.run(program, received.append)
 
     assert asyncio.run(run()) == "done"
     assert received == ["one", "between", "two"] * 2
@@ -66,11 +64,11 @@ def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
     events: list[Any] = []
     closed: list[str] = []
 
-    def program() -> Program[None]:
+    async def program(api: Api) -> None:
         try:
             with suppress(PlatformError):
-                yield Notify("one")
-            yield Notify("two")
+                await api.notify("one")
+            await api.notify("two")
         finally:
             closed.append("closed")
 
@@ -78,34 +76,26 @@ def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
         events.append(event)
         raise failure
 
-    def again() -> Program[str]:
-        yield Sleep(0)
+    async def again(api: Api) -> str:
+        await api.sleep(0)
         return "usable"
 
     config = config_for("http://127.0.0.1:9")
     with PlatformClient(config) as client:
         with pytest.raises(type(failure)):
-            client.run(program(), listener)
+            client.run(program, listener)
         assert closed == ["closed"]
-        assert client.run(again()) == "usable"
+        assert client.run(again) == "usable"
 
     async def run() -> str:
         async with AsyncPlatformClient(config) as aclient:
             with pytest.raises(type(failure)):
-                await aclient.run(program(), listener)
+                await aclient.run(program, listener)
             assert closed == ["closed"] * 2
-            return await aclient.run(again())
+            return await aclient.run(again)
 
     assert asyncio.run(run()) == "usable"
     assert events == ["one"] * 2
-
-
-def test_program_that_yields_no_effect_raises_type_error() -> None:
-    def program() -> Program[None]:
-        yield "no effect"  # type: ignore[misc]
-
-    with pytest.raises(TypeError, match="not an effect"):
-        run_sync(config_for("http://127.0.0.1:9"), program())
 
 
 class Stopped(BaseException):
@@ -132,7 +122,7 @@ def test_signal_handler_that_raises_cancels_the_running_call(work: Any) -> None:
         answers = [received, answer(body=b"[1]")]
         with serving(*answers) as server, PlatformClient(config_for(server)) as client:
             with pytest.raises(Stopped):
-                client.run(work or reading({}))
+                client.run(work or (reading({})))
             assert left.wait(20)
             assert client.run(GET) == [1]
     finally:
@@ -181,12 +171,12 @@ def test_interrupt_from_a_signal_handler_ends_the_running_program(to: str) -> No
     signal of a process that was stopped to a thread that runs no handler."""
     seen: list[str] = []
 
-    def program() -> Program[None]:
+    async def program(api: Api) -> None:
         timer.start()
         with suppress(PlatformInterruptedError):
-            yield Sleep(60)
+            await api.sleep(60)
         seen.append("interrupted")
-        yield Sleep(60)
+        await api.sleep(60)
 
     client = PlatformClient(config_for("http://127.0.0.1:9"))
     before = signal.signal(signal.SIGUSR1, lambda *_: client.interrupt())
@@ -200,7 +190,7 @@ def test_interrupt_from_a_signal_handler_ends_the_running_program(to: str) -> No
     timer = threading.Timer(0.2, send)
     try:
         with client, pytest.raises(PlatformInterruptedError):
-            client.run(program())
+            client.run(program)
         assert seen == ["interrupted"]
     finally:
         timer.cancel()
@@ -219,22 +209,19 @@ def test_interrupt_during_clean_up_does_not_close_the_client() -> None:
     """It is no end of the client, which would not be tried again."""
     cleaning = threading.Event()
 
-    async def steps() -> AsyncGenerator[Any]:
+    async def work(api: Api) -> None:
         try:
-            yield await anext(refused())
+            raise PlatformInterruptedError("ended")
         finally:
             cleaning.set()
             await asyncio.sleep(30)
-
-    async def refused() -> AsyncGenerator[Any]:
-        raise PlatformInterruptedError("ended")
-        yield
 
     async def nothing() -> None:
         return None
 
     thread = LoopThread(nothing)
-    course = RunningProgram(thread, steps(), lambda: True)
+    transport = Transport(config_for("http://127.0.0.1:9"))
+    course = RunningWork(thread, Steps(work, transport, lambda: True))
     try:
         with ThreadPoolExecutor(1) as pool:
             step = pool.submit(course.step)

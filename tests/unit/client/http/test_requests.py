@@ -73,7 +73,7 @@ def test_a_chat_request_carries_exactly_one_credential(
     run: Run, fields: dict[str, Any], header: str, value: str
 ) -> None:
     with serving(answer(204, b"")) as server:
-        run(config_for(server, **fields), abort("c1", None))
+        run(config_for(server, **fields), lambda api: abort(api, "c1", None))
     [request] = server.requests
     assert (request.method, request.target) == ("POST", "/agents/7/chat/abort")
     assert json.loads(request.body) == {"chatId": "c1"}
@@ -105,7 +105,7 @@ def test_nan_and_infinity_are_refused_in_free_form_fields_too(run: Run) -> None:
 def test_call_to_an_api_that_is_not_configured_names_the_field(run: Run) -> None:
     management = PlatformConfig.build(host="http://127.0.0.1:9", management_token=TOKEN)
     with pytest.raises(PlatformConfigError, match=r"chat_url.*premium or enterprise") as caught:
-        run(management, abort("c1", None))
+        run(management, lambda api: abort(api, "c1", None))
     assert caught.value.field == "chat_url"
     chat = PlatformConfig.build(chat_url="http://127.0.0.1:9/chat", chat_api_key=KEY)
     with pytest.raises(PlatformConfigError, match="management API") as caught:

@@ -18,7 +18,6 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.operations.program import OpenStream, ReadStream
 from tests.unit.client.http.calls import KEY, Run, config_for, reading
 from tests.unit.client.http.http_server import (
     STREAM_HEAD,
@@ -31,7 +30,7 @@ from tests.unit.client.http.http_server import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.http.api import Api
 
 pytestmark = pytest.mark.one_case_in(2)
 
@@ -63,14 +62,14 @@ def test_a_compressed_stream_comes_as_it_is_sent(run: Run) -> None:
         acknowledged.wait(20)
         exchange.send(chunk(packed[1] + packer.flush()) + chunk(b""))
 
-    def listening() -> Program[list[bytes]]:
-        yield OpenStream({}, timeout=20.0)
-        first = yield ReadStream(20.0)
+    async def listening(api: Api) -> list[bytes]:
+        await api.open_stream({}, timeout=20.0)
+        first = await api.read_stream(20.0)
         acknowledged.set()
-        return [first, (yield ReadStream(20.0)), (yield ReadStream(20.0))]
+        return [first, await api.read_stream(20.0), await api.read_stream(20.0)]
 
     with serving(respond) as server:
-        assert run(config_for(server), listening()) == [b"one\n", b"two\n", b""]
+        assert run(config_for(server), listening) == [b"one\n", b"two\n", b""]
 
 
 @pytest.mark.parametrize("encoding", [b"", b"Content-Encoding: gzip\r\n"])
@@ -137,7 +136,7 @@ def test_a_stream_under_another_success_is_read(run: Run) -> None:
 def test_unconfirmed_abort_raises_the_error(run: Run) -> None:
     refusal = b'{"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}'
     with serving(answer(200, refusal)) as server, pytest.raises(ChatRpcError, match="Unauthorized"):
-        run(config_for(server), abort("c1", None))
+        run(config_for(server), lambda api: abort(api, "c1", None))
 
 
 def test_abort_has_its_own_timeout(run: Run) -> None:
@@ -145,4 +144,4 @@ def test_abort_has_its_own_timeout(run: Run) -> None:
         exchange.wait_for_the_client_to_leave()
 
     with serving(respond) as server, pytest.raises(PlatformTransportError, match="1 seconds"):
-        run(config_for(server), abort("c1", None, timeout=1.0))
+        run(config_for(server), lambda api: abort(api, "c1", None, timeout=1.0))

@@ -27,7 +27,6 @@ from airflow_provider_platform.client.management.data_model.branches import (
 )
 from airflow_provider_platform.client.management.reports.reports import list_reports
 from airflow_provider_platform.client.operations.operation import operation, typed
-from airflow_provider_platform.client.operations.program import Call
 from tests.unit.client.http.calls import DELETE, GET, KEY, POST, TOKEN, Run, config_for, reading
 from tests.unit.client.http.http_server import (
     STREAM_HEAD,
@@ -40,7 +39,7 @@ from tests.unit.client.http.http_server import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.http.api import Api
 
 pytestmark = pytest.mark.one_case_in(2)
 
@@ -123,12 +122,12 @@ def test_timeout_ends_at_the_deadline(run: Run) -> None:
     def silence(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
-    def late() -> Program[Any]:
-        return (yield Call(GET, deadline=1000.0))
+    async def late(api: Api) -> Any:
+        return await api.call(GET, deadline=1000.0)
 
     timed_out = pytest.raises(PlatformTransportError, match="within 1 seconds")
     with serving(silence) as server, timed_out:
-        run(config_for(server), late(), clock=lambda: 1000.0)
+        run(config_for(server), late, clock=lambda: 1000.0)
     assert len(server.requests) == 1
 
 
@@ -137,7 +136,7 @@ def test_redirects_are_not_followed(run: Run, status: int) -> None:
     with serving(answer()) as other, serving() as server:
         server.answers += [answer(status, b"", {"Location": other.url})] * 3
         config = config_for(server)
-        for work in (GET, abort("c1", None), reading({})):
+        for work in (GET, lambda api: abort(api, "c1", None), reading({})):
             with pytest.raises(PlatformAddressError, match=f"answered {status}, a redirect to"):
                 run(config, work)
     assert len(server.requests) == 3
@@ -167,11 +166,11 @@ def test_call_is_sent_max_attempts_times_and_a_single_call_once(run: Run) -> Non
             run(config_for(server, max_attempts=3), GET)
         assert len(server.requests) == 3
 
-        def once() -> Program[Any]:
-            return (yield Call(GET, once=True))
+        async def once(api: Api) -> Any:
+            return await api.call(GET, once=True)
 
         with pytest.raises(PlatformServerError):
-            run(config_for(server, max_attempts=3), once())
+            run(config_for(server, max_attempts=3), once)
         assert len(server.requests) == 4
 
 

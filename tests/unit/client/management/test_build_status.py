@@ -36,6 +36,7 @@ from airflow_provider_platform.client.polling.failure_budget import (
 from airflow_provider_platform.client.polling.poll_interval import PollInterval
 from airflow_provider_platform.client.polling.poll_until import PollLimits, poll_until
 from airflow_provider_platform.client.sensor_conditions import Condition
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_branches import BUILT, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
 
@@ -50,7 +51,7 @@ def waiting(
     tenant: PlayedBranches, *, seconds: float = 900.0, opened: bool = False, **wanted: Any
 ) -> Build:
     build = BuildWanted(1, FORK, opened_at=NOON if opened else None, **wanted)
-    program = wait_for_build(build, PollLimits(NOON + seconds, INTERVAL), tenant.clock)
+    program = wait_for_build(API, build, PollLimits(NOON + seconds, INTERVAL), tenant.clock)
     return tenant.run(program)
 
 
@@ -296,7 +297,8 @@ class TestCondition:
             "build", {"branch_name": FORK, "hash": None, "deployment_id": 1, **subject}
         )
         program = poll_until(
-            lambda: condition.program(self.CONFIG, tenant.clock),
+            API,
+            lambda api: condition.poll(api, self.CONFIG, tenant.clock),
             PollInterval(INTERVAL),
             FailureBudget(),
             deadline=NOON + 900.0,

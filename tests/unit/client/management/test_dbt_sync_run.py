@@ -42,6 +42,7 @@ from airflow_provider_platform.client.polling.failure_budget import (
     TOLERATED_FAILURES,
 )
 from airflow_provider_platform.client.polling.poll_until import PollLimits
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_tenant import (
     NO_ANSWER,
     NOON,
@@ -61,7 +62,7 @@ ROUNDING = 1e-3
 
 def waiting(tenant: PlayedTenant, *, seconds: float = AN_HOUR, interval: float = 5.0) -> Any:
     limits = PollLimits(deadline=NOON + seconds, poll_interval=interval)
-    return tenant.run(wait(1, SYNC, limits, tenant.clock))
+    return tenant.run(wait(API, 1, SYNC, limits, tenant.clock))
 
 
 def under_way(*stages: tuple[float, str], **options: Any) -> PlayedTenant:
@@ -219,7 +220,7 @@ class TestWait:
 
 class TestStart:
     def started(self, tenant: PlayedTenant, known: list[str] | None) -> Any:
-        return tenant.run(start(1, BODY, ids_before=known, submitted_at=NOON))
+        return tenant.run(start(API, 1, BODY, ids_before=known, submitted_at=NOON))
 
     def test_one_call_starts_one_sync(self) -> None:
         tenant = PlayedTenant()
@@ -269,7 +270,7 @@ class TestStart:
 
     def test_start_and_search_keep_to_the_deadline(self) -> None:
         tenant = PlayedTenant(lost=True, faults={"startDbtSync": [NO_ANSWER]})
-        tenant.run(start(1, BODY, ids_before=[], submitted_at=NOON, deadline=NOON + 2))
+        tenant.run(start(API, 1, BODY, ids_before=[], submitted_at=NOON, deadline=NOON + 2))
         assert tenant.deadlines == [NOON + 2, NOON + 2]
 
     @pytest.mark.parametrize("branch", [{}, [], True, 7], ids=repr)
@@ -279,7 +280,7 @@ class TestStart:
         nameless = {"syncJobId": "", "status": "RUNNING"}
         tenant = PlayedTenant(others=[nameless, odd])
         found = tenant.run(
-            find_started(1, StartDbtSyncInput.build(), ids_before=[], submitted_at=NOON)
+            find_started(API, 1, StartDbtSyncInput.build(), ids_before=[], submitted_at=NOON)
         )
         assert found is not None
         assert found.sync_job_id == "new"
@@ -303,7 +304,9 @@ class TestStart:
     )
     def test_sync_of_another_client_is_not_found_as_ours(self, other: dict[str, Any]) -> None:
         tenant = PlayedTenant(others=[{**other, "status": "RUNNING", "startedAt": at(NOON)}])
-        assert tenant.run(find_started(1, BODY, ids_before=["older"], submitted_at=NOON)) is None
+        assert (
+            tenant.run(find_started(API, 1, BODY, ids_before=["older"], submitted_at=NOON)) is None
+        )
 
     @pytest.mark.parametrize(
         ("body", "odd"),
@@ -327,21 +330,21 @@ class TestStart:
             with pytest.raises(
                 PlatformOutcomeUnknownError, match="does not show whether this task"
             ):
-                tenant.run(find_started(1, wanted, ids_before=["known"], submitted_at=NOON))
+                tenant.run(find_started(API, 1, wanted, ids_before=["known"], submitted_at=NOON))
 
     def test_sync_that_started_nearest_to_the_submission_is_found(self) -> None:
         near = {"syncJobId": "near", "startedAt": at(NOON + 5), "source": "git"}
         late = {"syncJobId": "late", "startedAt": at(NOON + 600), "source": "git"}
         tenant = PlayedTenant(others=[late, near])
         wanted = StartDbtSyncInput.build()
-        found = tenant.run(find_started(1, wanted, ids_before=[], submitted_at=NOON))
+        found = tenant.run(find_started(API, 1, wanted, ids_before=[], submitted_at=NOON))
         assert found is not None
         assert found.sync_job_id == "near"
 
     def test_older_syncs_are_not_ours_if_the_history_was_not_read_before(self) -> None:
         old = {"syncJobId": "old", "startedAt": at(NOON - 4000), "source": "git"}
         wanted = StartDbtSyncInput.build()
-        looking = find_started(1, wanted, ids_before=[], submitted_at=NOON, listed=False)
+        looking = find_started(API, 1, wanted, ids_before=[], submitted_at=NOON, listed=False)
         assert PlayedTenant(others=[old]).run(looking) is None
 
 
@@ -391,9 +394,9 @@ class TestHistory:
         ids=["404", "403", "405", "HTML"],
     )
     def test_history_is_none_if_the_tenant_does_not_offer_it(self, error: PlatformError) -> None:
-        assert PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(1)) is None
+        assert PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(API, 1)) is None
 
     @pytest.mark.parametrize("error", [*EVERY_TRANSIENT, PlatformProtocolError("odd")], ids=str)
     def test_failed_read_of_the_history_raises_its_error(self, error: PlatformError) -> None:
         with pytest.raises(type(error)):
-            PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(1))
+            PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(API, 1))

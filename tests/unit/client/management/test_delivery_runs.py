@@ -32,8 +32,8 @@ from airflow_provider_platform.client.management.deliveries.run import (
     start_once,
     wait_for_run,
 )
-from airflow_provider_platform.client.operations.program import Call, Notify, Program, Sleep
 from airflow_provider_platform.client.polling.poll_until import PollLimits
+from tests.unit.client.fakes.effects import API, Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfRunning
@@ -130,7 +130,7 @@ def delivery() -> Delivery:
 
 def start(service: PlayedService, if_running: IfRunning = "follow", **before: Any) -> FoundRun:
     known = [row["id"] for row in service.rows]
-    return service.play(start_once(delivery(), RunsBefore(known, **before), if_running))
+    return service.play(start_once(API, delivery(), RunsBefore(known, **before), if_running))
 
 
 @given(
@@ -178,7 +178,7 @@ def test_two_new_runs_leave_the_outcome_unknown() -> None:
     known: list[str] = []
     service.rows = [{"id": "of a colleague", "status": "succeeded"}]
     with pytest.raises(PlatformOutcomeUnknownError, match="several new runs"):
-        service.play(start_once(delivery(), RunsBefore(known), "follow"))
+        service.play(start_once(API, delivery(), RunsBefore(known), "follow"))
     assert service.posts == 1
 
 
@@ -186,7 +186,7 @@ def test_two_new_runs_leave_the_outcome_unknown() -> None:
 def test_runs_without_ids_leave_a_lost_start_unknown(known: list[str] | None) -> None:
     service = PlayedService(["lost"], rows=[{"status": "succeeded"}])
     with pytest.raises(PlatformOutcomeUnknownError, match="no ids"):
-        service.play(start_once(delivery(), RunsBefore(known), "follow"))
+        service.play(start_once(API, delivery(), RunsBefore(known), "follow"))
 
 
 def test_start_refused_for_an_invisible_run_is_sent_three_times() -> None:
@@ -216,7 +216,7 @@ EARLIER = "2026-11-23T05:00:00Z"
 
 def wait_for(*answers: Any, before: str | None = EARLIER, seconds: float = 600.0) -> Any:
     service = PlayedService(answers=list(answers))
-    program = wait_for_run(delivery(), "r1", before, PollLimits(NOON + seconds), service.clock)
+    program = wait_for_run(API, delivery(), "r1", before, PollLimits(NOON + seconds), service.clock)
     return service.play(program)
 
 
@@ -302,7 +302,7 @@ def test_a_success_may_be_reported_later_than_the_end() -> None:
             {"lastSuccessAt": SUCCESS},
         ]
     )
-    program = wait_for_run(delivery(), "r1", EARLIER, PollLimits(NOON + 600), service.clock)
+    program = wait_for_run(API, delivery(), "r1", EARLIER, PollLimits(NOON + 600), service.clock)
     assert service.play(program).last_success_at == SUCCESS
     assert service.now < NOON + SUCCESS_GRACE
 

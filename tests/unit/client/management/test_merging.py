@@ -40,6 +40,7 @@ from airflow_provider_platform.client.management.data_model.merging import (
     wait_for_merged_build,
 )
 from airflow_provider_platform.client.polling.poll_until import PollLimits
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
 
@@ -53,12 +54,12 @@ def tenant(**options: Any) -> PlayedBranches:
 
 
 def planned(played: PlayedBranches, into: str = "default", **options: Any) -> Merge:
-    return played.run(plan_merge(1, BRANCH, into, **options))
+    return played.run(plan_merge(API, 1, BRANCH, into, **options))
 
 
 def sent(played: PlayedBranches, merge: Merge, **options: Any) -> Merge:
     arguments = {"message": "Nightly", "delete_branch": False, "clock": played.clock, **options}
-    return played.run(send_merge(merge, **arguments))
+    return played.run(send_merge(API, merge, **arguments))
 
 
 def bodies(played: PlayedBranches) -> list[Any]:
@@ -106,7 +107,7 @@ class TestPlan:
 
     def test_production_branch_is_not_merged_into_itself(self) -> None:
         with pytest.raises(BranchNotMergedError, match="this is the production branch"):
-            tenant().run(plan_merge(1, "main", "default"))
+            tenant().run(plan_merge(API, 1, "main", "default"))
 
     @pytest.mark.parametrize("missing", MISSING)
     def test_tenant_without_settings_names_the_release_it_needs(self, missing: str) -> None:
@@ -330,7 +331,9 @@ class TestBuild:
         self, played: PlayedBranches, merge: Merge, *builds: dict[str, Any], seconds: float = 900.0
     ) -> Build:
         played.builds = [{"mode": "production", **build} for build in builds]
-        return played.run(wait_for_merged_build(merge, PollLimits(NOON + seconds), played.clock))
+        return played.run(
+            wait_for_merged_build(API, merge, PollLimits(NOON + seconds), played.clock)
+        )
 
     @pytest.mark.parametrize("fast_forward", [True, False])
     def test_wait_continues_after_the_build_of_the_previous_model(self, fast_forward: bool) -> None:
@@ -368,8 +371,8 @@ class TestBuild:
 
         def interleaved() -> Any:
             """The wait; before each list of branches somebody commits to production."""
-            program = wait_for_merged_build(merge, PollLimits(NOON + 900), played.clock)
-            effect = next(program)
+            program = wait_for_merged_build(API, merge, PollLimits(NOON + 900), played.clock)
+            effect = program.send(None)
             while True:
                 operation = getattr(effect, "operation", None)
                 if operation is not None and operation.operation_id == "listBranches":

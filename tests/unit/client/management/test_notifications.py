@@ -25,7 +25,7 @@ from airflow_provider_platform.client.management.shared.dashboard_filters import
     DashboardFilterInput,
     DashboardTimeGrainInput,
 )
-from airflow_provider_platform.client.operations.program import Call
+from tests.unit.client.fakes.effects import API, Call
 
 if TYPE_CHECKING:
     from random import Random
@@ -345,9 +345,9 @@ def people(count: int) -> list[dict[str, Any]]:
 
 
 def test_many_recipients_are_added_in_batches_and_the_answers_joined() -> None:
-    program = add_recipients(7, 4, people(2001))
+    program = add_recipients(API, 7, 4, people(2001))
     sizes = []
-    effect = next(program)
+    effect = program.send(None)
     joined: Any = None
     while joined is None:
         try:
@@ -373,8 +373,8 @@ def test_many_recipients_are_added_in_batches_and_the_answers_joined() -> None:
 
 
 def test_removing_stops_at_the_first_error() -> None:
-    program = remove_recipients(7, 4, [{"type": "USER", "id": n} for n in range(1500)])
-    effect = next(program)
+    program = remove_recipients(API, 7, 4, [{"type": "USER", "id": n} for n in range(1500)])
+    effect = program.send(None)
     assert isinstance(effect, Call)
     assert effect.operation.method == "DELETE"
     assert len(effect.operation.body["recipients"]) == 1000
@@ -392,16 +392,16 @@ def test_removing_stops_at_the_first_error() -> None:
 )
 def test_invalid_recipient_is_refused_before_anything_is_sent(program: Any, good: Any) -> None:
     with pytest.raises(PlatformInputError) as raised:
-        next(program(7, 4, [*([good] * 1000), {"type": "USER"}]))
+        program(API, 7, 4, [*([good] * 1000), {"type": "USER"}]).send(None)
     assert str(raised.value.field).startswith("recipients.1000")
 
     with pytest.raises(PlatformInputError):
-        next(program(7, 4, []))
+        program(API, 7, 4, []).send(None)
 
 
 def test_results_of_batches_are_joined_with_unknown_fields() -> None:
-    program = add_recipients(7, 4, people(1001))
-    effect = next(program)
+    program = add_recipients(API, 7, 4, people(1001))
+    effect = program.send(None)
     answers = [
         {"createdRecipients": [], "skipped": ["a"], "count": 1000, "note": "first"},
         {"createdRecipients": [], "skipped": ["b"], "count": 1, "note": "last", "new": True},

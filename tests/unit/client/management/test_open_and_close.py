@@ -34,6 +34,7 @@ from airflow_provider_platform.client.management.data_model.open_and_close impor
     open_branch,
 )
 from airflow_provider_platform.client.management.deployments.deployments import get_build_status
+from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 
 BRANCH = "dbt-sync/main-1"
@@ -43,23 +44,23 @@ HOST = "https://acme.example.com"
 
 
 def opened(tenant: PlayedBranches, branch_name: str = BRANCH) -> str | None:
-    found: str | None = tenant.run(open_branch(1, branch_name))
+    found: str | None = tenant.run(open_branch(API, 1, branch_name))
     return found
 
 
 def closed(tenant: PlayedBranches, branch_name: str = BRANCH) -> str | None:
     """Why nothing was closed."""
-    found: str | None = tenant.run(close_branch(1, branch_name))
+    found: str | None = tenant.run(close_branch(API, 1, branch_name))
     return found
 
 
 class TestOpen:
     def test_opening_switches_staging_on_and_returns_the_commit(self) -> None:
         tenant = PlayedBranches()
-        assert tenant.run(is_open(1, BRANCH)) is False
+        assert tenant.run(is_open(API, 1, BRANCH)) is False
         assert opened(tenant) == "c0ffee"
         assert tenant.switched_on == {BRANCH}
-        assert tenant.run(is_open(1, BRANCH)) is True
+        assert tenant.run(is_open(API, 1, BRANCH)) is True
 
     def test_opening_again_changes_nothing(self) -> None:
         tenant = PlayedBranches()
@@ -82,7 +83,7 @@ class TestOpen:
             BranchNotWrittenError,
             match=r"No branch has this name.*\(branch nowhere, deployment 1\)",
         ):
-            PlayedBranches(staging=staging).run(program(1, "nowhere"))
+            PlayedBranches(staging=staging).run(program(API, 1, "nowhere"))
 
     def test_unknown_deployment_is_not_reported_as_a_missing_operation(self) -> None:
         tenant = PlayedBranches(staging=False, build_api=False, deployment=False)
@@ -196,7 +197,7 @@ def listed(branch: str, url: str | None) -> dict[str, Any]:
 
 
 def address(tenant: PlayedBranches, branch: str = BRANCH, **options: Any) -> str:
-    return tenant.run(find_branch_address(1, branch, **{"allow_http": False, **options}))
+    return tenant.run(find_branch_address(API, 1, branch, **{"allow_http": False, **options}))
 
 
 class TestAddress:
@@ -251,9 +252,9 @@ class TestAddress:
     def test_unknown_deployment_address_gives_none(self) -> None:
         config = PlatformConfig.build(host=f"{HOST}/api", management_token="t")
         tenant = PlayedBranches(deployment_url=None)
-        assert tenant.run(find_opened_address(1, OTHER, config)) is None
+        assert tenant.run(find_opened_address(API, 1, OTHER, config)) is None
         tenant = PlayedBranches(faults={"getDeployment": [FORBIDDEN]})
-        assert tenant.run(find_opened_address(1, OTHER, config)) is None
+        assert tenant.run(find_opened_address(API, 1, OTHER, config)) is None
 
     def test_query_without_the_management_api_is_sent_next_to_the_data_api(self) -> None:
         config = PlatformConfig.build(
@@ -264,6 +265,6 @@ class TestAddress:
         )
         query = SqlQuery.build("SELECT 1", deployment_id=None, deadline=1.0, branch_name=OTHER)
         tenant = PlayedBranches()
-        found = tenant.run(find_address(query, config))
+        found = tenant.run(find_address(API, query, config))
         assert found == f"https://data.example.com/dev-mode/{OTHER}/cubejs-api/v1/cubesql"
         assert tenant.calls == []

@@ -13,14 +13,14 @@ from airflow_provider_platform.client.errors import PlatformInputError, Platform
 from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
 from airflow_provider_platform.client.management.deployments.deployments import list_deployments
 from airflow_provider_platform.client.operations.paging import Page, PageWalk, collect, listing
-from airflow_provider_platform.client.operations.program import Call
+from tests.unit.client.fakes.effects import API, Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.operations.operation import Operation
     from airflow_provider_platform.client.operations.paging import Collected
-    from airflow_provider_platform.client.operations.program import Program
+    from tests.unit.client.fakes.effects import Program
 
     Service = Callable[[dict[str, Any]], Any]
 
@@ -30,7 +30,7 @@ MANY_REQUESTS = 200
 def play(program: Program[Collected[Any]], service: Service) -> tuple[Any, list[dict[str, Any]]]:
     """The program's result, and the queries that the service got."""
     queries: list[dict[str, Any]] = []
-    effect = next(program)
+    effect = program.send(None)
     try:
         while True:
             assert isinstance(effect, Call)
@@ -67,7 +67,7 @@ def ids(collected: Any) -> list[int]:
 
 @given(total=st.integers(0, 30), size=st.integers(1, 9))
 def test_every_item_comes_once_whatever_the_page_size(total: int, size: int) -> None:
-    found, queries = play(collect(report_listing(first=size)), cursor_service(total))
+    found, queries = play(collect(API.call, report_listing(first=size)), cursor_service(total))
 
     assert ids(found) == list(range(total))
     assert not found.truncated
@@ -75,7 +75,7 @@ def test_every_item_comes_once_whatever_the_page_size(total: int, size: int) -> 
 
 
 def test_filters_and_page_size_are_sent_with_every_page() -> None:
-    _, queries = play(collect(report_listing(search="x", first=2)), cursor_service(5))
+    _, queries = play(collect(API.call, report_listing(search="x", first=2)), cursor_service(5))
 
     assert queries == [
         {"search": "x", "first": 2},
@@ -87,14 +87,16 @@ def test_filters_and_page_size_are_sent_with_every_page() -> None:
 def test_the_deprecated_fields_beside_a_cursor_are_ignored() -> None:
     service = cursor_service(5, data=reports(range(5)), count=5)
 
-    found, _ = play(collect(report_listing()), service)
+    found, _ = play(collect(API.call, report_listing()), service)
 
     assert ids(found) == [0, 1, 2, 3, 4]
 
 
 @given(total=st.integers(0, 12), wanted=st.integers(1, 12))
 def test_max_items_reads_no_further_than_needed(total: int, wanted: int) -> None:
-    found, queries = play(collect(report_listing(), max_items=wanted), cursor_service(total))
+    found, queries = play(
+        collect(API.call, report_listing(), max_items=wanted), cursor_service(total)
+    )
 
     assert ids(found) == list(range(min(total, wanted)))
     assert found.truncated == (total > wanted)
@@ -116,7 +118,7 @@ def test_next_page_is_requested_only_when_it_is_needed() -> None:
 @pytest.mark.parametrize("info", [None, {"hasNextPage": False}])
 def test_a_list_without_a_next_page_ends(info: Any) -> None:
     found, queries = play(
-        collect(report_listing()), lambda _: {"items": reports([1, 2]), "pageInfo": info}
+        collect(API.call, report_listing()), lambda _: {"items": reports([1, 2]), "pageInfo": info}
     )
 
     assert ids(found) == [1, 2]
@@ -133,7 +135,7 @@ def test_a_bare_array_is_a_list() -> None:
         "updatedAt": "2026-07-20T10:00:00Z",
     }
 
-    found, queries = play(collect(list_user_oauth_tokens()), lambda _: [token, token])
+    found, queries = play(collect(API.call, list_user_oauth_tokens()), lambda _: [token, token])
 
     assert [item.status for item in found.items] == ["active", "active"]
     assert queries == [{}]
@@ -141,7 +143,7 @@ def test_a_bare_array_is_a_list() -> None:
 
 def test_response_that_is_not_a_list_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="neither items nor data"):
-        play(collect(report_listing()), lambda _: {"reports": []})
+        play(collect(API.call, report_listing()), lambda _: {"reports": []})
 
 
 @pytest.mark.parametrize("cycle", [["a", "a"], ["a", "b", "a"]])
@@ -155,7 +157,7 @@ def test_a_cursor_that_repeats_is_an_error(cycle: list[str]) -> None:
         }
 
     with pytest.raises(PlatformProtocolError, match="same cursor twice"):
-        play(collect(report_listing()), service)
+        play(collect(API.call, report_listing()), service)
 
 
 @pytest.mark.parametrize("page", [[], [1, 2]])
@@ -167,7 +169,7 @@ def test_endless_pages_without_new_items_are_an_error(page: list[int]) -> None:
         return {"items": reports(page), "pageInfo": info}
 
     with pytest.raises(PlatformProtocolError, match="100 pages in a row without a new item"):
-        play(collect(report_listing()), service)
+        play(collect(API.call, report_listing()), service)
 
 
 def test_filtered_list_may_have_some_empty_pages() -> None:
@@ -176,7 +178,7 @@ def test_filtered_list_may_have_some_empty_pages() -> None:
         info = {"hasNextPage": at < 150, "endCursor": str(at + 1)}
         return {"items": reports([at] if at % 50 == 0 else []), "pageInfo": info}
 
-    collected, _ = play(collect(report_listing()), service)
+    collected, _ = play(collect(API.call, report_listing()), service)
     assert ids(collected) == [0, 50, 100, 150]
 
 
@@ -185,7 +187,7 @@ def test_repeated_first_cursor_of_the_caller_is_an_error() -> None:
         return {"items": [], "pageInfo": {"hasNextPage": True, "endCursor": "a"}}
 
     with pytest.raises(PlatformProtocolError, match="same cursor twice"):
-        play(collect(report_listing(after="a")), service)
+        play(collect(API.call, report_listing(after="a")), service)
 
 
 @pytest.mark.parametrize("cursor", [None, ""])
@@ -210,7 +212,7 @@ def test_warning_if_a_log_has_more_lines_than_the_service_returns(
         line = {"message": "same", "timestamp": "2026-07-20T10:00:00Z"}
         return {"items": [line, line], "pageInfo": {"hasNextPage": True, "endCursor": "c"}}
 
-    found, queries = play(collect(lines), service)
+    found, queries = play(collect(API.call, lines), service)
     assert len(found.items) == 2
     assert found.truncated
     assert queries == [{}]
@@ -231,7 +233,7 @@ def legacy_service(total: int, default: int, base: int = 0, numbered: bool = Fal
 
 @given(total=st.integers(0, 25), default=st.integers(1, 8))
 def test_list_with_data_and_count_is_paged_by_offset(total: int, default: int) -> None:
-    found, queries = play(collect(list_deployments()), legacy_service(total, default))
+    found, queries = play(collect(API.call, list_deployments()), legacy_service(total, default))
 
     assert ids(found) == list(range(total))
     assert queries[0] == {}
@@ -243,7 +245,7 @@ def test_numbered_pages_work_whether_they_count_from_0_or_1(
     total: int, default: int, base: int
 ) -> None:
     found, _ = play(
-        collect(report_listing(sort_by="lastViewedAt")),
+        collect(API.call, report_listing(sort_by="lastViewedAt")),
         legacy_service(total, default, base, numbered=True),
     )
 
@@ -251,7 +253,9 @@ def test_numbered_pages_work_whether_they_count_from_0_or_1(
 
 
 def test_a_page_size_that_the_tenant_ignored_becomes_the_limit() -> None:
-    found, queries = play(collect(list_deployments(query={"first": 3})), legacy_service(5, 2))
+    found, queries = play(
+        collect(API.call, list_deployments(query={"first": 3})), legacy_service(5, 2)
+    )
 
     assert ids(found) == [0, 1, 2, 3, 4]
     assert queries[1:] == [{"limit": 3, "offset": 2}]
@@ -263,7 +267,7 @@ def test_total_in_the_older_form_ends_the_list() -> None:
         page = reports(range(start, min(start + 2, 3)))
         return {"data": page, "pagination": {"total": 3, "offset": start, "limit": 2}}
 
-    found, _ = play(collect(list_deployments()), service)
+    found, _ = play(collect(API.call, list_deployments()), service)
 
     assert ids(found) == [0, 1, 2]
 
@@ -274,26 +278,26 @@ def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
 
     for pages in (list_deployments(), report_listing()):
         with pytest.raises(PlatformProtocolError, match="sent the same page twice"):
-            play(collect(pages), service)
+            play(collect(API.call, pages), service)
 
 
 def test_count_above_the_items_without_paging_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="cannot request the others"):
         play(
-            collect(listing("getFolders", deployment_id=7)),
+            collect(API.call, listing("getFolders", deployment_id=7)),
             lambda _: {"data": reports([1]), "count": 2},
         )
 
 
 def test_a_count_without_items_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="reports 2 items but sent none"):
-        play(collect(list_deployments()), lambda _: {"data": [], "count": 2})
+        play(collect(API.call, list_deployments()), lambda _: {"data": [], "count": 2})
 
 
 def test_a_list_that_shrinks_while_it_is_read_ends() -> None:
     pages = iter([{"data": reports([1, 2]), "count": 3}, {"data": [], "count": 3}])
 
-    found, _ = play(collect(list_deployments()), lambda _: next(pages))
+    found, _ = play(collect(API.call, list_deployments()), lambda _: next(pages))
 
     assert ids(found) == [1, 2]
 
@@ -308,7 +312,7 @@ def test_no_cursor_is_used_with_last_viewed_at() -> None:
             "count": 2,
         }
 
-    found, queries = play(collect(report_listing(sort_by="lastViewedAt")), service)
+    found, queries = play(collect(API.call, report_listing(sort_by="lastViewedAt")), service)
 
     assert ids(found) == [1, 2]
     assert queries == [{"sortBy": "lastViewedAt"}]
@@ -336,7 +340,7 @@ def test_cursor_and_offset_are_never_mixed() -> None:
 
 def test_any_list_can_be_paged_by_its_path() -> None:
     found, queries = play(
-        collect(listing("GET /v1/deployments/7/scheduled-tasks", query={"first": 2})),
+        collect(API.call, listing("GET /v1/deployments/7/scheduled-tasks", query={"first": 2})),
         cursor_service(3),
     )
 
@@ -354,7 +358,7 @@ def test_unreadable_item_is_left_out_and_logged(
         rows = [{"id": 1}, odd, {"id": 2}, {"id": 3}][offset : offset + 2]
         return {"items": rows, "count": 4, "pageInfo": None}
 
-    found, queries = play(collect(list_deployments()), answer)
+    found, queries = play(collect(API.call, list_deployments()), answer)
 
     assert [row.id for row in found.items] == [1, 2, 3]
     assert found.left_out == 1
@@ -376,7 +380,7 @@ def test_later_page_without_readable_items_does_not_fail_the_list(by_cursor: boo
         info = {"hasNextPage": at < len(pages) - 1, "endCursor": str(at + 1)}
         return {"items": pages[at], "pageInfo": info}
 
-    found, queries = play(collect(list_deployments()), answer)
+    found, queries = play(collect(API.call, list_deployments()), answer)
 
     assert [row.id for row in found.items] == [1, 2, 3]
     assert found.left_out == 4
@@ -396,13 +400,13 @@ def test_later_page_without_readable_items_does_not_fail_the_list(by_cursor: boo
 )
 def test_list_without_readable_items_is_an_error(page: Any) -> None:
     with pytest.raises(PlatformProtocolError, match="documented shape"):
-        play(collect(list_deployments()), lambda _query: page)
+        play(collect(API.call, list_deployments()), lambda _query: page)
 
 
 def test_count_that_is_not_a_number_is_ignored_beside_a_cursor() -> None:
     page = {"items": [{"id": 1}], "count": "many", "pageInfo": {"hasNextPage": False}}
 
-    assert play(collect(list_deployments()), lambda _query: page)[0].items[0].id == 1
+    assert play(collect(API.call, list_deployments()), lambda _query: page)[0].items[0].id == 1
 
 
 def test_query_with_offset_or_page_is_paged_by_number_although_the_tenant_sends_cursors() -> None:
@@ -413,7 +417,7 @@ def test_query_with_offset_or_page_is_paged_by_number_although_the_tenant_sends_
         return {"items": reports(range(start, min(start + 2, 5))), "pageInfo": info}
 
     for asked, expected in (({"limit": 2}, [0, 1, 2, 3, 4]), ({"offset": 1}, [1, 2, 3, 4])):
-        found, queries = play(collect(listing("getDeployments", query=asked)), service)
+        found, queries = play(collect(API.call, listing("getDeployments", query=asked)), service)
         assert ids(found) == expected
         assert queries[0] == asked
         assert all(set(query) == {"offset", "limit"} for query in queries[1:])
@@ -439,7 +443,7 @@ def test_list_continues_from_the_given_page(
         info = {"hasNextPage": end < total, "endCursor": "c"}
         return answer | ({"count": total} if counted else {"pageInfo": info})
 
-    found, queries = play(collect(report_listing(page=page, limit=size)), service)
+    found, queries = play(collect(API.call, report_listing(page=page, limit=size)), service)
 
     assert ids(found) == list(range(max(page - base, 0) * size, total))
     assert [query["page"] for query in queries] == list(range(page, page + len(queries)))
@@ -456,24 +460,24 @@ def test_cursor_paging_never_continues_by_number() -> None:
         return {"items": reports([3]), "pageInfo": None, "count": total}
 
     total = 3
-    found, _ = play(collect(list_deployments()), service)
+    found, _ = play(collect(API.call, list_deployments()), service)
     assert ids(found) == [1, 2, 3]
 
     total = 9
     with pytest.raises(PlatformProtocolError, match="reports 9 items, sent 3, and sent no cursor"):
-        play(collect(list_deployments()), service)
-    after_c, _ = play(collect(list_deployments(query={"after": "c"})), service)
+        play(collect(API.call, list_deployments()), service)
+    after_c, _ = play(collect(API.call, list_deployments(query={"after": "c"})), service)
     assert ids(after_c) == [3]
 
 
 def test_raw_list_is_paged_by_the_given_offset_or_page() -> None:
     numbered = listing("GET /v1/x", query={"offset": "1", "limit": " 2", "a": None})
-    found, queries = play(collect(numbered), legacy_service(6, 3))
+    found, queries = play(collect(API.call, numbered), legacy_service(6, 3))
     assert [item["id"] for item in found.items] == [1, 2, 3, 4, 5]
     assert queries == [{"limit": 2, "offset": number} for number in (1, 3, 5)]
 
     numbered = listing("GET /v1/x", query={"page": 2, "limit": 2})
-    found, queries = play(collect(numbered), legacy_service(6, 3, base=1, numbered=True))
+    found, queries = play(collect(API.call, numbered), legacy_service(6, 3, base=1, numbered=True))
     assert [item["id"] for item in found.items] == [2, 3, 4, 5]
     assert [query["page"] for query in queries] == [2, 3]
 

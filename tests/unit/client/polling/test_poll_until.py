@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -15,10 +15,13 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.operations.program import Notify, Program, Sleep
 from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE, FailureBudget
 from airflow_provider_platform.client.polling.poll_interval import PollInterval
 from airflow_provider_platform.client.polling.poll_until import PollFailed, poll_until
+from tests.unit.client.fakes.effects import API, Notify, Program, Sleep
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
 
 NOON = 1_800_000_000.0
 LATE = PlatformNotFoundError("unknown", status=404)
@@ -36,16 +39,15 @@ class ScriptedPolls:
         self.slept: list[float] = []
         self.events: list[object] = []
 
-    def condition(self) -> Program[Any]:
+    async def condition(self, api: Api) -> Any:
         found = self.polls.pop(0) if self.polls else None
         if isinstance(found, PlatformError):
             raise found
         return found
-        yield
 
     def run(self, program: Program[Any]) -> Any:
         try:
-            effect = next(program)
+            effect = program.send(None)
             while True:
                 if isinstance(effect, Sleep):
                     self.slept.append(effect.seconds)
@@ -61,6 +63,7 @@ class ScriptedPolls:
     ) -> Any:
         return self.run(
             poll_until(
+                API,
                 self.condition,
                 interval,
                 FailureBudget(),
