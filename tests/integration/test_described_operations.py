@@ -128,13 +128,11 @@ def test_a_cursor_that_repeats_is_an_error(hook: PlatformHook, platform_sandbox:
         list(hook.list_reports())
 
 
-def test_folder_is_created_and_an_item_moved_into_it(hook: PlatformHook) -> None:
+def test_folder_is_created_and_a_report_moved_into_it(hook: PlatformHook) -> None:
     made = hook.call("createFolder", body={"name": "Nightly"})["id"]
     assert made in [folder["id"] for folder in hook.list_folders()]
-    body = {"type": "REPORT", "id": 101, "folderId": made}
-    hook.call("moveWorkspaceObject", body=body)
-    moved = hook.iterate("workspaceObjects", query={"folder_id": made})
-    assert [item["id"] for item in moved] == [101]
+    hook.call("updateReport", report_id=101, body={"folderId": made})
+    assert [report["id"] for report in hook.list_reports(folder_id=made)] == [101]
 
 
 def test_notifications_and_recipients_are_managed(hook: PlatformHook) -> None:

@@ -116,7 +116,7 @@ def test_invalid_sql_request_bodies_are_refused(ask: Any) -> None:
 
 
 class TestTokens:
-    """Each kind of token has its scopes and its form of the header."""
+    """A token has its scopes, and stands alone in the header."""
 
     def get(self, platform: Platform, header: str) -> tuple[int, Any]:
         """Status and body of a request for the metadata."""
@@ -143,22 +143,6 @@ class TestTokens:
         missing = (403, {"error": "API scope is missing: meta"})
         assert self.get(platform, token) == missing
         assert self.ask(platform, token)[0] == 200
-
-    def test_a_metadata_token_comes_after_bearer_and_reads_no_data(
-        self, platform: Platform
-    ) -> None:
-        path = "deployments/1/environments/11/tokens-for-meta-sync"
-        made = platform.call("POST", path, json={"security_context": {}}).json()["data"]
-        bearer = f"Bearer {made['token']}"
-        assert self.get(platform, bearer)[0] == 200
-        assert self.get(platform, made["token"])[0] == 403
-        status, text = self.ask(platform, bearer)
-        assert (status, "API scope is missing: data" in text) == (403, True)
-
-    def test_a_usage_token_comes_after_bearer_and_reads_data(self, platform: Platform) -> None:
-        token = platform.call("POST", "usage-analytics/token").json()["token"]
-        assert self.ask(platform, f"Bearer {token}")[0] == 200
-        assert self.ask(platform, token)[0] == 403
 
     def test_a_token_is_for_one_deployment(self, platform: Platform) -> None:
         token = platform.call("POST", "deployments/2/token").json()["cubeApiToken"]

@@ -15,7 +15,7 @@ from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import web_page
 from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.branches import branches_of
-from airflow_provider_platform.sandbox.state.credentials import WITH_PREFIX, verify_data_token
+from airflow_provider_platform.sandbox.state.credentials import verify
 from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregationJobs
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
@@ -54,7 +54,7 @@ def read(request: Request, *, scope: str, body: Schema | None) -> DataRequest:
     claims = _claims(server, request.headers.get("authorization", ""))
     if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:
         raise refuse(403, "The token is for another deployment")
-    if scope not in _scopes(server, claims):
+    if scope not in server.settings.default_api_scopes:
         raise refuse(403, f"API scope is missing: {scope}")
     branch = _open_branch(server, deployment, request.path_params.get("branch"))
     document = {} if body is None else _document(handler.body)
@@ -74,16 +74,9 @@ def _claims(server: ServerState, header: str) -> dict[str, Any]:
     """Return the claims of the token."""
     secret, now = server.credentials.api_secret, server.clock.now()
     try:
-        return verify_data_token(header, secret, now)
+        return verify(header, secret, now)
     except ValueError as error:
         raise refuse(403, f"Invalid token: {error}") from None
-
-
-def _scopes(server: ServerState, claims: dict[str, Any]) -> tuple[str, ...]:
-    """Return the scopes of a token: a metadata token cannot query data; every other token has the
-    deployment's scopes."""
-    metadata = "scope" in claims and WITH_PREFIX.items() <= claims.items()
-    return ("meta",) if metadata else server.settings.default_api_scopes
 
 
 def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:

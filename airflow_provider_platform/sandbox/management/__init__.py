@@ -15,12 +15,10 @@ _WITH_HANDLERS = (
     "deployments",
     "embed",
     "exports",
-    "folders",
     "notifications",
     "reports",
     "spec",
     "workbooks",
-    "workspace",
 )
 
 

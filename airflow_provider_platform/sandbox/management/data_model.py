@@ -1,7 +1,6 @@
 """The data model: its branches, what opens them, whether they compile, and merging.
 
-A call that names no branch means the deploy branch. There is no development mode: the operations
-that enter and leave it open and close a personal fork.
+A call that names no branch means the deploy branch. There is no development mode.
 """
 
 from __future__ import annotations
@@ -18,9 +17,6 @@ from airflow_provider_platform.sandbox.state.branches import (
     branches_of,
 )
 from airflow_provider_platform.sandbox.state.builds import DOES_NOT_COMPILE
-
-_FORK = "dev-"
-"""The beginning of the names of personal forks."""
 
 
 @handles("listBranches")
@@ -84,49 +80,6 @@ def validate_data_model(call: Call) -> Any:
         "errors": errors,
         "cubesCount": None if errors else 3,
     }
-
-
-@handles("startDevMode")
-def start_dev_mode(call: Call) -> Any:
-    """Open a personal fork of the branch. Other calls without a branch mean production all the
-    same: the sandbox has no development mode."""
-    branches = _branches(call)
-    parent = _named(call, call.body.get("branchName") or branches.deploy)
-    _allow_deploy_branch(call, parent)
-    fork = branches.add(f"{_FORK}{call.user}-{parent.id}", parent.name)
-    branches.set_staging(fork, True, call.server)
-    call.record("entered", "dev-mode", fork.name)
-    return {"active": True, "branchName": fork.name, "parentBranch": parent.name}
-
-
-@handles("stopDevMode")
-def stop_dev_mode(call: Call) -> Any:
-    """Close the user's forks; 400 if none is open."""
-    mine = f"{_FORK}{call.user}-"
-    forks = [one for one in _branches(call).all() if one.staging and one.name.startswith(mine)]
-    if not forks:
-        raise ApiError(400, "Development mode is not active")
-    for fork in forks:
-        _branches(call).set_staging(fork, False, call.server)
-        call.record("left", "dev-mode", fork.name)
-    return {"success": True}
-
-
-@handles("commitChanges")
-def commit_changes(call: Call) -> Any:
-    """For personal forks only. There is nothing to push: no operation here writes files."""
-    branch = _named(call, call.body.get("branchName") or _branches(call).deploy)
-    if not branch.name.startswith(_FORK):
-        raise ApiError(400, [f"{branch.name} is not a dev-mode branch"])
-    call.record("updated", "branches", branch.name)
-    return {"success": True}
-
-
-@handles("pull")
-def pull_branch(call: Call) -> Any:
-    """There is no remote, so nothing has changed there."""
-    _named(call, call.body["branchName"])
-    return {"buildTriggered": False}
 
 
 @handles("mergeIntoParentBranch")

@@ -244,15 +244,6 @@ def get_dbt_sync_logs(call: Call) -> Any:
     return store.page(call, _meant(call).logs, everything=True)
 
 
-@handles("getDbtSyncGeneratedFiles")
-def get_generated_files(call: Call) -> Any:
-    sync = _meant(call)
-    if sync.output != "files" or sync.outcome != "COMPLETED":
-        raise ApiError(404, f"dbt sync {sync.sync_job_id} keeps no generated files")
-    files = [{"path": _file(m), "content": f"cubes:\n  - name: {m}\n"} for m in _MODELS]
-    return store.page(call, files)
-
-
 def _file(model: str) -> str:
     return f"model/cubes/{model}.yml"
 

@@ -58,61 +58,21 @@ def _runs(call: Call, delivery_id: int) -> list[Run]:
     return call.store(Runs).of.setdefault(delivery_id, [])
 
 
-def _is_visible(call: Call, delivery: Item) -> bool:
-    """Return whether the caller sees a delivery: an administrator sees all, others their own."""
-    return call.may("Admin") or delivery.get("ownerUserId") == call.user
-
-
 def _meant(call: Call) -> Item:
-    found = store.item(call, "report-deliveries", call.path["id"])
-    if not _is_visible(call, found):
-        raise ApiError(404, f"Report delivery {found['id']} not found")
-    return found
+    return store.item(call, "report-deliveries", call.path["id"])
 
 
 @store.view("report-deliveries")
-def _shown(call: Call, delivery: Item) -> Item:
+def _with_status(call: Call, delivery: Item) -> Item:
     clock, now = call.server.clock, call.server.clock.now()
     runs = _runs(call, delivery["id"])
     successes = [run for run in runs if run.succeeds and now >= run.ends_at]
     status = "paused" if delivery["paused"] else "active"
-    shown = {name: value for name, value in delivery.items() if name != "paused"}
     return {
-        **shown,
         "status": "running" if any(run.is_running(now) for run in runs) else status,
         "lastRunAt": clock.stamp(runs[-1].created_at) if runs else None,
         "lastSuccessAt": clock.stamp(successes[-1].ends_at) if successes else None,
     }
-
-
-@handles("listReportDeliveries")
-def list_deliveries(call: Call) -> Any:
-    wanted = {name: value for name, value in call.query.items() if name != "spreadsheet"}
-    sheet = call.query.get("spreadsheet")
-    found = [
-        _shown(call, one) for one in store.of(call, "report-deliveries") if _is_visible(call, one)
-    ]
-    return store.page(
-        call,
-        [
-            one
-            for one in found
-            if all(one.get(name) == value for name, value in wanted.items())
-            and sheet in (None, (one.get("destination") or {}).get("spreadsheet"))
-        ],
-    )
-
-
-@handles("createReportDelivery")
-def create_delivery(call: Call) -> Any:
-    """The caller becomes the owner."""
-    return _shown(call, store.create(call, {**call.body, "ownerUserId": call.user}))
-
-
-@handles("getReportDelivery", "updateReportDelivery", "deleteReportDelivery")
-def delivery(call: Call) -> Any:
-    _meant(call)
-    return store.perform(call)
 
 
 @handles("pauseReportDelivery", "resumeReportDelivery")
@@ -121,7 +81,7 @@ def pause_or_resume(call: Call) -> Any:
     found, paused = _meant(call), call.operation.id == "pauseReportDelivery"
     found["paused"] = paused
     call.record("paused" if paused else "resumed", "report-deliveries", found["id"])
-    return _shown(call, found)
+    return store.shown(call, "report-deliveries", found)
 
 
 @handles("runReportDelivery")

@@ -1,8 +1,7 @@
-"""Deployments: their settings, builds and logs, environments, tokens and agents."""
+"""Deployments: their settings, builds and logs, environments and tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +9,6 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.items import Item
-from airflow_provider_platform.sandbox.management.samples import AGENTS, EMBEDDABLE
 from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import DEPLOY_BRANCHES, Branch, branches_of
 from airflow_provider_platform.sandbox.state.clock import iso
@@ -20,25 +18,15 @@ _SIGNED = ("meta", "sql-runner")
 
 
 @store.view("deployments")
-def shown(call: Call, deployment: Item) -> Item:
-    url = f"{call.server.base_url}/deployments/{deployment['id']}"
-    return {**deployment, "deploymentUrl": url}
-
-
-@handles("getDeployments")
-def get_deployments(call: Call) -> Any:
-    steps = call.query.get("creationStep")
-    found = [
-        one for one in call.items.all("deployments") if not steps or one["creationStep"] in steps
-    ]
-    return store.page(call, [shown(call, one) for one in found], everything=True)
+def _with_url(call: Call, deployment: Item) -> Item:
+    return {"deploymentUrl": f"{call.server.base_url}/deployments/{deployment['id']}"}
 
 
 @handles("getDeploymentSettings")
 def get_settings(call: Call) -> Any:
     settings = call.server.settings
     return {
-        **shown(call, store.item(call, "deployments", call.deployment)),
+        **store.shown(call, "deployments", store.item(call, "deployments", call.deployment)),
         "template": "simpleCluster",
         "cloudProvider": "aws",
         "releaseChannel": "latest",
@@ -105,26 +93,10 @@ def get_logs(call: Call) -> Any:
 
 @handles("deploymentToken")
 def create_token(call: Call) -> Any:
-    token = _data_token(call, call.deployment, call.body.get("expiresIn", _DAY))
-    return {"cubeApiToken": token}
-
-
-@handles("createToken")
-def create_usage_analytics_token(call: Call) -> Any:
-    """A token for the account's own data, which deployment 1 holds here; it takes a prefix."""
-    return {
-        "token": _data_token(call, 1, _HOUR, **credentials.WITH_PREFIX),
-        "apiUrl": f"{call.server.base_url}/deployments/1/cubejs-api/v1",
-        "deploymentId": 1,
-        "expiresAt": call.server.clock.stamp(call.server.clock.now() + _HOUR),
-    }
-
-
-def _data_token(call: Call, deployment: int, lifetime: int, **more: Any) -> str:
-    """Return a signed token for the data API of ``deployment``, good for ``lifetime`` seconds."""
     now = int(call.server.clock.now())
-    claims = {"iat": now, "exp": now + lifetime, "deploymentId": deployment, **more}
-    return credentials.sign(claims, call.server.credentials.api_secret)
+    expires = now + call.body.get("expiresIn", _DAY)
+    claims = {"iat": now, "exp": expires, "deploymentId": call.deployment}
+    return {"cubeApiToken": credentials.sign(claims, call.server.credentials.api_secret)}
 
 
 # -- environments and their tokens -----------------------------------------------------------
@@ -172,66 +144,17 @@ def _meant(call: Call) -> int:
 @handles("createDeploymentEnvironmentToken")
 def create_environment_token(call: Call) -> Any:
     """Of the scopes asked for, only ``meta`` and ``sql-runner`` are signed."""
-    return _mint(call, [scope for scope in call.body.get("scopes", []) if scope in _SIGNED])
-
-
-@handles("createDeploymentEnvironmentTokenForMetaSync")
-def create_meta_sync_token(call: Call) -> Any:
-    """Always ``meta``, and ``meta-private`` if asked for; other scopes are dropped."""
-    private = "meta-private" in call.body.get("scopes", [])
-    scopes = ["meta", "meta-private"] if private else ["meta"]
-    return _mint(call, scopes, credentials.WITH_PREFIX)
-
-
-def _mint(call: Call, scopes: list[str], more: Mapping[str, str] | None = None) -> Item:
-    environment, clock = _meant(call), call.server.clock
-    now, lifetime = int(clock.now()), call.body.get("expires_in", _HOUR)
-    context = call.body["security_context"]
-    claims = {
-        **context,
-        **(more or {}),
-        "scope": scopes,
-        "deploymentId": call.deployment,
-        "iat": now,
-        "exp": now + lifetime,
-    }
+    environment, clock, context = _meant(call), call.server.clock, call.body["security_context"]
+    scopes = [scope for scope in call.body.get("scopes", []) if scope in _SIGNED]
+    now = int(clock.now())
+    expires = now + call.body.get("expires_in", _HOUR)
+    claims = {"scope": scopes, "deploymentId": call.deployment, "iat": now, "exp": expires}
+    call.record("created", "environment-tokens", environment)
     token = {
-        "token": credentials.sign(claims, call.server.credentials.api_secret),
+        "token": credentials.sign({**context, **claims}, call.server.credentials.api_secret),
         "security_context": context,
         "created_at": clock.stamp(now),
-        "expires_at": clock.stamp(now + lifetime),
+        "expires_at": clock.stamp(expires),
+        "scopes": scopes,
     }
-    call.record("created", "environment-tokens", environment)
-    return {"data": {**token, "scopes": scopes}}
-
-
-# -- agents ----------------------------------------------------------------------------------
-
-
-@handles("getAgents")
-def get_agents(call: Call) -> Any:
-    """Each agent can be asked at a chat address of its own."""
-    wanted = call.query.get("allowEmbedding")
-    return [
-        _agent(call, agent_id)
-        for agent_id in AGENTS
-        if wanted in (None, agent_id in EMBEDDABLE) and call.deployment == 1
-    ]
-
-
-def _agent(call: Call, agent_id: int) -> Item:
-    embeddable = agent_id in EMBEDDABLE
-    return {
-        "id": agent_id,
-        "name": AGENTS[agent_id],
-        "createdAt": "2026-01-10",
-        "updatedAt": "2026-07-01T09:00:00.000Z",
-        "deploymentId": call.deployment,
-        "agentSpaceId": 1,
-        "agentSpace": {"id": 1, "name": "Default"},
-        "agentLlm": {"id": 1, "name": "Rules", "llmProvider": "sandbox"},
-        "config": {"allowEmbedding": embeddable},
-        "accessibleViews": None,
-        "embeddingUrl": f"{call.server.base_url}/embed/agents/{agent_id}" if embeddable else None,
-        "userId": 7,
-    }
+    return {"data": token}

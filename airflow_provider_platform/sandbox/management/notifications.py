@@ -11,7 +11,6 @@ from typing import Any
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, given, handles
-from airflow_provider_platform.sandbox.management.embed import embed_user
 from airflow_provider_platform.sandbox.management.items import Item
 from airflow_provider_platform.sandbox.management.samples import find_user
 from airflow_provider_platform.sandbox.management.workbooks import named_dashboard
@@ -34,17 +33,11 @@ _CONTEXT = ("groups", "securityContext", "userAttributes")
 """What a recipient's dashboard is rendered with; it is not shown."""
 
 
-@store.view("notifications")
-def _shown(_call: Call, notification: Item) -> Item:
-    hidden = ("parts", "recipients")
-    return {name: value for name, value in notification.items() if name not in hidden}
-
-
 @handles("getNotifications")
 def get_notifications(call: Call) -> Any:
     """Newest first."""
-    found = [_shown(call, one) for one in store.of(call, "notifications") if _wanted(call, one)]
-    return store.page(call, found[::-1])
+    found = [one for one in store.of(call, "notifications") if _wanted(call, one)]
+    return store.page(call, [store.shown(call, "notifications", one) for one in found[::-1]])
 
 
 def _wanted(call: Call, notification: Item) -> bool:
@@ -82,7 +75,7 @@ def create_notification(call: Call) -> Any:
     dashboard = named_dashboard(call, body)
     fields = {name: body.get(name, default) for name, default in _DEFAULTS.items()}
     more = {"dashboardId": dashboard["id"], "recipients": [], **schedule}
-    return _shown(call, store.create(call, fields, **more))
+    return store.shown(call, "notifications", store.create(call, fields, **more))
 
 
 @handles("updateNotification")
@@ -92,7 +85,7 @@ def update_notification(call: Call) -> Any:
     changed = {name: body[name] for name in _PARTS if name in body}
     schedule = _schedule({**notification["parts"], **changed}) if changed else {}
     notification |= schedule
-    return _shown(call, store.update(call, notification, body, "notifications"))
+    return store.shown(call, "notifications", store.update(call, notification, body))
 
 
 def _schedule(parts: Item) -> Item:
@@ -179,7 +172,7 @@ def _resolved(call: Call, fields: Item) -> Item:
     tenant, external_id = fields.get("embedTenantName"), fields.get("externalId")
     if tenant is None or external_id is None:
         raise ValueError("of type EMBED_USER needs embedTenantName and externalId")
-    known = embed_user(call, tenant, external_id)
+    known = call.items.find("users", embedTenantName=tenant, externalId=external_id)
     if known is None:
         raise ValueError(f"is no user of the embed tenant {tenant}")
     email = fields.get("email") or known["email"]

@@ -9,7 +9,6 @@ Sample = dict[str, Any]
 DEPLOYMENTS = {1: "Acme production", 2: "Acme staging"}
 AGENTS = {1: "Data analyst", 2: "Embedded analyst"}
 """The agents by id; all belong to deployment 1."""
-EMBEDDABLE = (2,)
 _SQL = "SELECT country, SUM(amount) FROM orders GROUP BY 1"
 
 USERS = {7: ("analyst@acme.example.com", "Ada"), 8: ("admin@acme.example.com", "Grace")}
@@ -53,22 +52,28 @@ def dashboard_config(title: str) -> Sample:
 
 
 DEFAULTS: dict[str, Sample] = {
-    "folders": {"position": 0},
+    "folders": {"position": 0, "parentId": None, "type": "FOLDER", "user": owner(OWNER)},
     "workbooks": {
         "name": "Untitled workbook",
         "meta": {},
         "calculatedFields": {},
         "isFavorite": False,
+        "type": "WORKBOOK",
+        "user": owner(OWNER),
     },
     "reports": {
         "name": "Untitled report",
         "version": 1,
         "meta": None,
         "externalWorkbookPlacements": [],
+        "type": "REPORT",
+        "user": owner(OWNER),
+        "refreshedByUser": owner(OWNER),
+        "canEdit": True,
+        "canManage": True,
     },
     "oauth-integrations": {"config": None},
-    "report-deliveries": {"paused": False},
-    "groups": {"members": []},
+    "report-deliveries": {"paused": False, "ownerUserId": OWNER},
     "dashboards": {
         "status": "published",
         "allowEmbed": False,
@@ -85,6 +90,7 @@ DEFAULTS: dict[str, Sample] = {
 
 def _folder(folder_id: int, deployment: int, name: str, parent: int | None = None) -> Sample:
     return {
+        **DEFAULTS["folders"],
         "id": folder_id,
         "name": name,
         "position": folder_id,
@@ -148,6 +154,7 @@ def _dashboard(dashboard_id: int, deployment: int, workbook_id: int, title: str)
 def _report(deployment: int, number: int, name: str) -> Sample:
     report_id = deployment * 100 + number
     return {
+        **DEFAULTS["reports"],
         "id": report_id,
         "publicId": public_id("report", report_id),
         "name": name,
@@ -165,6 +172,20 @@ def _report(deployment: int, number: int, name: str) -> Sample:
         "sqlQuery": _SQL,
         **dict.fromkeys(("externalWorkbookId", "resultLocation", "endResultCell")),
         "externalWorkbookPlacements": [],
+    }
+
+
+def _agent(agent_id: int, name: str) -> Sample:
+    embeddable = agent_id == 2
+    return {
+        "id": agent_id,
+        "name": name,
+        "createdAt": "2026-01-10",
+        "updatedAt": "2026-07-01T09:00:00.000Z",
+        "deploymentId": 1,
+        "config": {"allowEmbedding": embeddable},
+        "allowEmbedding": embeddable,
+        "userId": OWNER,
     }
 
 
@@ -252,7 +273,7 @@ ITEMS: dict[str, list[Sample]] = {
             "scopes": ["session:role:ANALYST"],
         }
     ],
-    # The generic store finds a token by the id of its integration.
+    "agents": [_agent(agent_id, name) for agent_id, name in AGENTS.items()],
     "user-oauth-tokens": [
         {
             "id": 3,
@@ -266,7 +287,14 @@ ITEMS: dict[str, list[Sample]] = {
         }
     ],
     "embed-tenants": [
-        {"id": 1, "name": "acme-retail", "displayName": "Acme Retail", "createdAt": "2026-04-02"}
+        {
+            "id": 1,
+            "embedTenantName": "acme-retail",
+            "name": "acme-retail",
+            "displayName": "Acme Retail",
+            "createdAt": "2026-04-02",
+            "userCount": 2,
+        }
     ],
     # One of the two has an e-mail address.
     "users": [
@@ -291,7 +319,7 @@ ITEMS: dict[str, list[Sample]] = {
             "embedTenantName": "acme-retail",
             "name": "buyers",
             "description": "Those who order",
-            "members": [],
+            "userCount": 0,
         }
     ],
 }

@@ -86,26 +86,6 @@ def verify(token: str, secret: str, now: float) -> dict[str, Any]:
     return claims
 
 
-WITH_PREFIX = {"prefix": "Bearer"}
-"""A claim of the tokens that are sent to a data API as ``Bearer <token>``. All others are sent
-without a prefix."""
-
-
-def verify_data_token(authorization: str, secret: str, now: float) -> dict[str, Any]:
-    """Return the claims of the token in an ``Authorization`` header of a data API. Raises
-    ``ValueError`` for a bad token, and if the prefix is missing or must not be there.
-    """
-    prefix, _, token = authorization.rpartition(" ")
-    claims = verify(token, secret, now)
-    if prefix.lower() not in ("", "bearer"):
-        raise ValueError("not a JWT")
-    takes = claims.get("prefix", "")
-    if prefix.lower() != takes.lower():
-        words = f"must follow the word {takes}" if takes else "must stand alone in the header"
-        raise ValueError(f"this token {words}")
-    return claims
-
-
 def service_token(secret: str, **claims: Any) -> str:
     """Return a service token for the chat API. A claim of None is left out."""
     now = int(time.time())

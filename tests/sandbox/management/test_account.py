@@ -55,27 +55,13 @@ def test_deployments_are_paged_by_offset_and_by_cursor(platform: Platform) -> No
     assert platform.call("GET", "deployments?creationStep=done").status_code == 400
 
 
-def test_deployment_serves_settings_build_status_and_usage_token(platform: Platform) -> None:
+def test_deployment_serves_settings_and_build_status(platform: Platform) -> None:
     settings = platform.call("GET", "deployments/1/settings").json()
     assert settings["deployBranchName"] == "main"
     status = platform.call("GET", "deployments/1/build-status?branchName=dev").json()
     assert (status["status"], status["mode"]) == ("built", "dev_mode")
     lost = platform.call("GET", "deployments/1/build-status?branchName=gone").json()
     assert "Bad branch" in lost["errorText"]
-    token = platform.call("POST", "usage-analytics/token").json()
-    answer = platform.http.post(
-        f"{token['apiUrl']}/cubesql",
-        json={"query": "SELECT 1"},
-        headers={"Authorization": f"Bearer {token['token']}"},
-    )
-    assert answer.status_code == 200
-    platform.control.advance(3601)
-    expired = platform.http.post(
-        f"{token['apiUrl']}/cubesql",
-        json={"query": "SELECT 1"},
-        headers={"Authorization": f"Bearer {token['token']}"},
-    )
-    assert (expired.status_code, "expired" in expired.json()["error"]) == (403, True)
 
 
 def test_token_of_an_environment_can_be_created(platform: Platform) -> None:
@@ -88,13 +74,6 @@ def test_token_of_an_environment_can_be_created(platform: Platform) -> None:
     body = {"security_context": {"country": "DE"}, "scopes": ["meta", "data"], "expires_in": 60}
     made = platform.call("POST", TOKENS, json=body).json()["data"]
     assert (made["scopes"], made["security_context"]) == (["meta"], {"country": "DE"})
-
-
-def test_meta_sync_token_needs_no_edit_permission(platform: Platform) -> None:
-    platform.control.set(token_lacks=["DeploymentUpdate"])
-    body = {"security_context": {"country": "DE"}, "scopes": ["meta-private", "sql-runner"]}
-    made = platform.call("POST", f"{TOKENS}-for-meta-sync", json=body).json()["data"]
-    assert made["scopes"] == ["meta", "meta-private"]
 
 
 def test_agents_are_listed(platform: Platform) -> None:

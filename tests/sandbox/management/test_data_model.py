@@ -439,9 +439,6 @@ def test_a_branch_is_made_from_another(platform: Platform) -> None:
     assert made == {"active": False, "branchName": "feature/x", "parentBranch": "dev"}
     assert branch_hash(platform, "feature/x") == branch_hash(platform, "dev")
     assert build(platform, "POST", "branches", json=body).status_code == 400
-    assert build(platform, "POST", "pull", json={"branchName": "dev"}).json() == {
-        "buildTriggered": False
-    }
 
 
 @pytest.mark.parametrize(
@@ -453,7 +450,6 @@ def test_a_branch_is_made_from_another(platform: Platform) -> None:
         ("PUT", "branches/staging-environment", {"enabled": True}, 400, "exactly one of"),
         ("GET", "data-model/validate?branchName=dev&devMode=true", None, 400, "exclude"),
         ("GET", "data-model/validate?branchName=gone", None, 404, "Branch gone"),
-        ("POST", "commit", {"branchName": "dev"}, 400, "not a dev-mode branch"),
         ("POST", "merge", {"branchName": "main"}, 400, "has no parent"),
         ("POST", "merge-to-default", {"branchName": "dev"}, 400, "message is required"),
         ("POST", "merge-to-default", {"branchName": "main", "message": "m"}, 400, "deploy branch"),

@@ -66,14 +66,6 @@ def test_a_paused_delivery_runs_and_is_resumed(platform: Platform) -> None:
     assert platform.call("POST", f"{DELIVERIES}/502/resume").json()["status"] == "active"
 
 
-def test_other_users_see_only_their_own_deliveries(platform: Platform) -> None:
-    assert [one["id"] for one in get(platform, DELIVERIES)["items"]] == [501, 502, 503]
-    platform.control.set(token_lacks=["Admin"])
-    assert [one["id"] for one in get(platform, DELIVERIES)["items"]] == [501, 502]
-    assert platform.call("POST", f"{DELIVERIES}/503/runs").status_code == 404
-    assert platform.call("GET", f"{DELIVERIES}/503").status_code == 404
-
-
 @pytest.mark.parametrize("permission", ["ReportRead", "ReportEdit"])
 def test_reading_and_changing_deliveries_need_their_permissions(
     platform: Platform, permission: str

@@ -94,14 +94,9 @@ def prepared(platform: Platform, operation: OperationRow) -> tuple[dict[str, Any
         body = {"format": "png", "dashboardId": 501}
         ids["jobId"] = new("deployments/1/dashboard-exports", body)["jobId"]
     if "{syncJobId}" in at:
-        output = {"output": "files"} if "generated-files" in at else {}
-        ids["syncJobId"] = new("deployments/1/dbt-sync", output)["syncJobId"]
+        ids["syncJobId"] = new("deployments/1/dbt-sync", {})["syncJobId"]
     if "by-public-id" in at:
         ids["publicId"] = "report000101"
-    if operation.id in ("commitChanges", "stopDevMode"):
-        url = f"{platform.sandbox.url}/build/api/v1/deployments/1/dev-mode"
-        fork = platform.http.post(url, json={"branchName": "dev"}, headers=platform.bearer).json()
-        BODIES["commitChanges"] = {"branchName": fork["branchName"]}
     body = BODIES.get(operation.id)
     if body is None and operation.body is not None:
         body = sample(operation.body)
