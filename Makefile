@@ -39,7 +39,7 @@ demo: $(ENVIRONMENT) ## run the example pipeline in Airflow, with the sandbox as
 	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo $(ARGS)
 
 .PHONY: ui
-ui: $(ENVIRONMENT) ## start Airflow's UI and the sandbox, with the results of the last demo
+ui: $(ENVIRONMENT) ## start Airflow's UI and the sandbox, with the runs of the demo
 	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo.airflow_ui
 
 .PHONY: test

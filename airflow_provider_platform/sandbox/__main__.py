@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.server import LOOPBACK, Sandbox
-from airflow_provider_platform.sandbox.state.persistence import write_private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sandbox = Sandbox(
         host=options.host,
         port=options.port,
-        kept=options.keep,
         pace=options.pace,
         dbt_pace=options.dbt_pace,
         release=options.release,
@@ -40,8 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         details = sandbox.control.info()
         if options.ready_file is not None:
-            content = json.dumps(details, indent=2) + "\n"
-            write_private(options.ready_file, content.encode())
+            _write_private(options.ready_file, json.dumps(details, indent=2) + "\n")
         print(_welcome(details), flush=True)
         stop.wait()
     finally:
@@ -78,15 +76,18 @@ def _parser() -> argparse.ArgumentParser:
         help="give data tokens the API scope jobs too, which builds of pre-aggregations need",
     )
     parser.add_argument(
-        "--keep",
-        type=Path,
-        metavar="FOLDER",
-        help="keep port, credentials and memory here, and go on from what is kept",
-    )
-    parser.add_argument(
         "--ready-file", type=Path, help="write addresses and credentials here as JSON, once ready"
     )
     return parser
+
+
+def _write_private(path: Path, content: str) -> None:
+    """Write a file atomically, readable only by its owner."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text(content)
+    draft.replace(path)
 
 
 def _welcome(details: dict[str, Any]) -> str:

@@ -16,11 +16,9 @@ from airflow_provider_platform.sandbox.app import SandboxApp
 from airflow_provider_platform.sandbox.connection import CHAT_PATH
 from airflow_provider_platform.sandbox.control.client import SandboxControl
 from airflow_provider_platform.sandbox.state.credentials import Credentials, service_token
-from airflow_provider_platform.sandbox.state.persistence import KeptFolder
 from airflow_provider_platform.sandbox.state.settings import Settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -67,23 +65,16 @@ class _Server(uvicorn.Server):
 class Sandbox:
     """The platform on a free loopback port, until ``stop`` or the end of the ``with`` block.
 
-    Keyword arguments are settings (see ``Settings``); a reset returns to them. With ``kept``, a
-    folder, it continues where the previous sandbox ended: with the same credentials and state, and
-    at the same port unless ``port`` is set or the port is in use.
+    Keyword arguments are settings (see ``Settings``); a reset returns to them.
     """
 
-    def __init__(
-        self, *, host: str = "127.0.0.1", port: int = 0, kept: Path | None = None, **settings: Any
-    ) -> None:
+    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, **settings: Any) -> None:
         if host not in LOOPBACK:
             raise ValueError(f"the sandbox listens on loopback only, not on {host!r}")
         self._host, self._port = host, port
         self._settings = Settings()
         self._settings.change(settings)
-        self._kept = KeptFolder(kept) if kept is not None else None
-        last = self._kept.read_address() if self._kept is not None else None
-        self._last_port, self._initial = last or (0, Credentials())
-        self._app: SandboxApp | None = None
+        self._initial = Credentials()
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
         self.url = ""
@@ -97,18 +88,13 @@ class Sandbox:
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._bind(listener)
+            listener.bind((self._host, self._port))
         except OSError:
             listener.close()
             raise
-        self._port_in_use: int = listener.getsockname()[1]
         host = f"[{self._host}]" if family == socket.AF_INET6 else self._host
-        self.url = f"http://{host}:{self._port_in_use}"
-        app = SandboxApp(self.url, self._initial, self._settings)
-        if self._kept is not None:
-            self._kept.write_address(self._port_in_use, self._initial)
-            self._kept.read_memory(app.server)
-        server = _Server(app)
+        self.url = f"http://{host}:{listener.getsockname()[1]}"
+        server = _Server(SandboxApp(self.url, self._initial, self._settings))
         thread = threading.Thread(
             target=lambda: asyncio.run(server.serve(sockets=[listener])),
             name="platform-sandbox",
@@ -118,18 +104,8 @@ class Sandbox:
         while not server.listening.wait(0.1):
             if not thread.is_alive():
                 raise RuntimeError("the sandbox did not start; its error is above")
-        self._app, self._server, self._thread = app, server, thread
+        self._server, self._thread = server, thread
         return self
-
-    def _bind(self, listener: socket.socket) -> None:
-        if self._last_port and not self._port:
-            try:
-                listener.bind((self._host, self._last_port))
-            except OSError:
-                pass  # Another process uses the port now.
-            else:
-                return
-        listener.bind((self._host, self._port))
 
     def stop(self) -> None:
         """End all streams and the server."""
@@ -137,10 +113,7 @@ class Sandbox:
             return
         self._server.should_exit = self._server.force_exit = True
         self._thread.join()
-        if self._kept is not None and self._app is not None:
-            self._kept.write_address(self._port_in_use, self._app.server.credentials)
-            self._kept.write_memory(self._app.server)
-        self._app = self._server = self._thread = None
+        self._server = self._thread = None
 
     @property
     def management_url(self) -> str:

@@ -12,6 +12,7 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -125,10 +126,17 @@ class DemoUi:
         return [str(address) for address in found.values() if address]
 
     @property
-    def run_id(self) -> str:
-        """The demo's run, which is the first."""
+    def demo_run_id(self) -> str:
+        """The demo's run, which is the first. This UI's sandbox does not know it."""
         found = self.get(f"dags/{DAG_ID}/dagRuns?order_by=id")["dag_runs"]
         return str(found[0]["dag_run_id"])
+
+    @cached_property
+    def run_id(self) -> str:
+        """A run of the demo's DAG in this UI that has succeeded."""
+        run_id = self.start_run()
+        assert self.wait_for_run(DAG_ID, run_id) == "success", self.failures(DAG_ID, run_id)
+        return run_id
 
     def task_page(
         self, task_id: str, tab: str = "", run_id: str | None = None, dag_id: str = DAG_ID

@@ -77,7 +77,7 @@ def test_demo_prints_answer_rows_and_chart_at_the_end(
 def test_the_log_of_the_demos_task_has_its_lines(
     page: Page, demo_ui: DemoUi, pictures: Path
 ) -> None:
-    page.goto(demo_ui.task_page("ask_agent"))
+    page.goto(demo_ui.task_page("ask_agent", run_id=demo_ui.demo_run_id))
     expect(page.get_by_text("Asking the agent").first).to_be_visible()
     expect(page.get_by_text("Answer: Revenue by country").first).to_be_visible()
     expect(page.get_by_text("Log file not found")).to_have_count(0)

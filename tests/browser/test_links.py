@@ -92,9 +92,8 @@ def test_demo_ui_shows_no_errors(page: Page, demo_ui: DemoUi) -> None:
     health = demo_ui.get("monitor/health")
     parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
     assert {health[part]["status"] for part in parts} == {"healthy"}
-    demo = demo_ui.run("nightly_pipeline", demo_ui.run_id)
-    assert demo["state"] == "success"
-    assert demo_ui.failures("nightly_pipeline", demo_ui.run_id) == {}
+    assert demo_ui.run("nightly_pipeline", demo_ui.demo_run_id)["state"] == "success"
+    assert demo_ui.failures("nightly_pipeline", demo_ui.demo_run_id) == {}
     page.goto(demo_ui.airflow)
     expect(page.get_by_text("Health")).to_be_visible()
     expect(page.get_by_text(re.compile("Import Error", re.IGNORECASE))).to_have_count(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 QUICK, REST = '-m "not exhaustive"', "-m exhaustive"
-PLACES = ("tests/integration/test_stream_faults.py", "tests/sandbox/test_persistence.py")
+PLACES = ("tests/integration/test_stream_faults.py", "tests/sandbox/test_process.py")
 
 
 def commands(target: str) -> str:

@@ -12,7 +12,8 @@ from importlib.util import find_spec
 import pytest
 
 from airflow_provider_platform.sandbox.demo import airflow_ui, home
-from airflow_provider_platform.sandbox.demo.airflow_ui import free_port, running
+from airflow_provider_platform.sandbox.demo.airflow_ui import running
+from airflow_provider_platform.sandbox.demo.home import free_port
 
 # Starts a child that ignores SIGTERM, says so on the standard output that both have, and waits.
 PARENT = """

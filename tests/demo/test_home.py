@@ -78,14 +78,6 @@ def test_two_demos_do_not_run_in_one_folder(folder: Path) -> None:
         pass
 
 
-def test_next_demo_has_the_sandbox_at_the_same_address(folder: Path) -> None:
-    with home.prepared() as (sandbox, new):
-        first = sandbox.url
-        assert new
-    with home.prepared() as (sandbox, _):
-        assert sandbox.url == first
-
-
 @pytest.fixture
 def _nothing_stored(airflow_db: None) -> Iterator[None]:
     from airflow.models import Connection

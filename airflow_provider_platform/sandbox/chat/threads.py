@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from typing import Any, Literal
+from typing import Literal
 
 from airflow_provider_platform.sandbox.chat.agent import Record, serialized, state_record
 from airflow_provider_platform.sandbox.chat.questions import Query
@@ -39,10 +39,6 @@ class Run:
         self.resume_on: Literal["follow_up", "input"] = "input"
         self.resume_until = 0.0
         """Unix time of the sandbox's clock until which a suspended run can be resumed."""
-        self._begin()
-
-    def _begin(self) -> None:
-        """Set what exists only in the process that performs the run."""
         self.resumed = asyncio.Event()
         self.opened = asyncio.Event()
         """Set when the first connection has received its ``__cutoff__`` or has ended."""
@@ -50,17 +46,6 @@ class Run:
         self._subscriptions: set[Subscription] = set()
         self._pulse = asyncio.Event()
         self._served = asyncio.Event()
-
-    def __getstate__(self) -> dict[str, Any]:
-        lost = {"resumed", "opened", "task", "_subscriptions", "_pulse", "_served"}
-        return {name: value for name, value in vars(self).items() if name not in lost}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        """Restore a stored run. A run that was active has ended with its sandbox."""
-        vars(self).update(kept)
-        self._begin()
-        if self.status in ("streaming", "suspended"):
-            self.become("failed")
 
     @property
     def active(self) -> bool:

@@ -1,8 +1,8 @@
 """``python -m airflow_provider_platform.sandbox.demo [NAME]``: an example DAG from end to end.
 
 Sandbox and Airflow both run in this one process: `DAG.test` runs the tasks, deferred ones too, and
-writes the DAG run to a metadata database. The folder ``.demo`` keeps the database, the logs and the
-sandbox's state. `airflow_ui` shows them.
+writes the DAG run to a metadata database. The folder ``.demo`` keeps the database and the logs.
+`airflow_ui` shows them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def main() -> int:
         print(f"\n{error}", file=sys.stderr)
         return 1
     print(f"\n{report(run)}\n")
-    print(f"Next: {UI_COMMAND} starts Airflow's UI with this run, and serves the sandbox again.")
+    print(f"Next: {UI_COMMAND} starts Airflow's UI with this run, and a new sandbox. For links to")
+    print("pages of the sandbox, run the DAG there again.")
     outcome = "worked" if run.state == "success" else f"ended as {run.state}"
     seconds = time.monotonic() - began
     print(f"The pipeline {outcome} ({seconds:.0f} s). Airflow's log: {shown(_LOG)}")

@@ -1,7 +1,8 @@
 """``python -m airflow_provider_platform.sandbox.demo.airflow_ui``: the demo's runs in Airflow's UI.
 
 Serves the sandbox, and beside it Airflow's own ``airflow standalone``, on loopback until Ctrl-C.
-The form of each example DAG is filled in with ids of the sandbox.
+The form of each example DAG is filled in with ids of the sandbox, which is new: the links of
+earlier runs lead to pages that it does not have.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +25,7 @@ from airflow_provider_platform.sandbox.demo.home import (
     FOLDER,
     UI_COMMAND,
     DemoError,
+    free_port,
     prepared,
     shown,
     store_connections,
@@ -120,19 +121,6 @@ def _missing(url: str) -> list[str]:
     except (OSError, ValueError):
         return ["the API server"]
     return [part for part in _PARTS if (health.get(part) or {}).get("status") != "healthy"]
-
-
-def free_port(wanted: int = 0) -> int:
-    """``wanted`` if it is free, else a port that is."""
-    with socket.socket() as probe:
-        # As servers do. Without it, the port of the last UI counts as taken for a minute.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The demo's folder: an Airflow home, the sandbox's state and the files that runs write.
+"""The demo's folder: an Airflow home and the files that runs write.
 
 In a clone of the project the folder is ``.demo`` of the clone. The installed package contains the
 example DAGs and keeps the folder where it is run. Every Airflow process of the demo imports this
@@ -12,6 +12,7 @@ import base64
 import fcntl
 import json
 import os
+import socket
 import sys
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -69,6 +70,9 @@ FILE_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 """Where the demo's runs write their files."""
 
+_PORT = 8471
+"""The sandbox's port, if it is free: links of an earlier run then lead to a page that says why the
+sandbox does not know them."""
 CONN_IDS = ("platform_default", "platform_next")
 """`platform_next` is the connection that the example `rotate_key` tries."""
 POOL = "platform_chats"
@@ -94,6 +98,19 @@ def dag_policy(dag: DAG) -> None:
             owner.params[name] = values[name]
 
 
+def free_port(wanted: int = 0) -> int:
+    """``wanted`` if it is free, else a port that is."""
+    with socket.socket() as probe:
+        # As servers do. Without it, the port of the last UI counts as taken for a minute.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 @contextmanager
 def prepared() -> Iterator[tuple[Sandbox, bool]]:
     """Serve the sandbox, and make the demo's Airflow the Airflow of this process.
@@ -116,7 +133,8 @@ def prepared() -> Iterator[tuple[Sandbox, bool]]:
         os.environ.clear()
         os.environ.update(environment)
         scopes = ("meta", "data", "graphql", "jobs")
-        with Sandbox(kept=FOLDER / "sandbox", dbt_pace=0.2, default_api_scopes=scopes) as sandbox:
+        port = free_port(_PORT)
+        with Sandbox(port=port, dbt_pace=0.2, default_api_scopes=scopes) as sandbox:
             yield sandbox, new
 
 

@@ -74,15 +74,6 @@ class Sync:
         line = {"timestamp": iso(time.time()), "level": level, "stream": "system"}
         self.logs.append({**line, "message": message, "phase": self.status, "durationMs": None})
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "task": None}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        """A sync that was under way ended with the sandbox that performed it."""
-        vars(self).update(kept)
-        if self.outcome == "RUNNING":
-            self.finish("FAILED", "the sandbox was stopped")
-
     @property
     def percent(self) -> int:
         """A rough guess, as the service's."""

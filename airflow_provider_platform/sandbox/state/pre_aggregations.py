@@ -140,9 +140,6 @@ class PreAggregationJobs:
     _posts: int = 0
     _emptied: dict[str, Warehouse] = field(default_factory=dict)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_emptied": {}}  # a database object cannot be pickled
-
     def selected(self, selector: Mapping[str, Any]) -> list[tuple[PreAggregation, str]]:
         """Return the pre-aggregations and partitions that a selector names, without the tables on
         which they depend."""

@@ -42,15 +42,6 @@ class ServerState:
         store: S = self._stores[kind]
         return store
 
-    def memory(self) -> tuple[Any, ...]:
-        """Return the state that the next run of the sandbox can load."""
-        return self._stores, self.journal.state
-
-    def remember(self, memory: tuple[Any, ...]) -> None:
-        """Load the state of an earlier run."""
-        self._stores, self.journal.state = memory
-        self.journal.changed()
-
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run ``work`` independently of the request that started it."""
         task = asyncio.get_running_loop().create_task(work)
