@@ -24,11 +24,6 @@ class Platform:
         self.key = {"Authorization": f"Api-Key {sandbox.chat_api_key}"}
         self.bearer = {"Authorization": f"Bearer {sandbox.management_token}"}
 
-    def act_as(self, user: int) -> None:
-        """Call the management API with a new token of this user from now on."""
-        token = self.control.add_management_token(user)
-        self.bearer = {"Authorization": f"Bearer {token}"}
-
     def chat(self, operation: str = "stream-chat-state", **body: Any) -> httpx.Response:
         """Call the chat API with the API key and the usual user."""
         body.setdefault("sessionSettings", USER)

@@ -16,7 +16,7 @@ from airflow_provider_platform.sandbox.chat.requests import (
     read_stream_request,
 )
 from airflow_provider_platform.sandbox.chat.stream import open_stream
-from airflow_provider_platform.sandbox.chat.users import thread_of
+from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
 from airflow_provider_platform.sandbox.management.call import VERBS
@@ -76,7 +76,7 @@ def _abort(server: ServerState, agent: str, request: Request, body: bytes) -> Re
 
 
 def _stop(server: ServerState, asked: AbortRequest, entry: AbortEntry) -> None:
-    thread = thread_of(server, asked.chat_id, asked.agent)
+    thread = server.store(Threads).of_agent(asked.chat_id, asked.agent)
     if thread is None:
         entry.outcome = "not_found"
         raise ApiError(404, f"Chat thread {asked.chat_id} not found")

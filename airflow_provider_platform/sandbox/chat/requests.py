@@ -89,22 +89,11 @@ def _fits_64_bits(message_id: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Caller:
-    """The user who sends a stream request, and the lifetime that it sets for this user, in
-    seconds."""
-
-    identity: str
-    external: bool
-    ephemeral: bool = True
-    lifetime: int | None = None
-
-
-@dataclass(frozen=True)
 class StreamRequest:
     """A valid body of the stream operation, and the agent that it was sent to."""
 
     agent: str
-    caller: Caller
+    identity: str
     input: str | None
     chat_id: str | None
     message_id: str | None
@@ -142,7 +131,7 @@ def read_stream_request(
     branch = document.get("activeBranchName")
     return StreamRequest(
         agent=agent,
-        caller=_caller(identity, settings if claims is None and settings else {}),
+        identity=identity,
         input=document.get("input"),
         chat_id=document.get("chatId"),
         message_id=document.get("messageId"),
@@ -210,15 +199,6 @@ def _identity(claims: dict[str, Any] | None, settings: Any) -> str | None:
         if isinstance(value, str):
             return f"{kind}:{value.strip()}".lower()
     return None
-
-
-def _caller(identity: str, settings: dict[str, Any]) -> Caller:
-    return Caller(
-        identity=identity,
-        external=identity.startswith("external:"),
-        ephemeral=settings.get("isEphemeral", True),
-        lifetime=settings.get("ephemeralTtlSeconds"),
-    )
 
 
 def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:

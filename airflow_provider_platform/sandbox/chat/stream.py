@@ -18,7 +18,6 @@ from airflow_provider_platform.sandbox.chat.threads import (
     Threads,
     fold,
 )
-from airflow_provider_platform.sandbox.chat.users import provision, thread_of
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.journal import MessageEntry, SubscriptionEntry
 from airflow_provider_platform.sandbox.state.server_state import ServerState
@@ -88,13 +87,12 @@ def _usage_follows(run: Run, place: int) -> bool:
 
 def open_stream(server: ServerState, request: StreamRequest) -> ChatStream:
     """Apply the request to the thread and return the response. Raises ``ApiError``."""
-    caller = request.caller
-    provision(server, caller)
+    threads = server.store(Threads)
     if request.chat_id is None:
-        thread = server.store(Threads).create(caller.identity, request.agent)
+        thread = threads.create(request.identity, request.agent)
     else:
-        found = thread_of(server, request.chat_id, request.agent)
-        if found is None or found.owner != caller.identity:
+        found = threads.of_agent(request.chat_id, request.agent)
+        if found is None or found.owner != request.identity:
             raise ApiError(404, f"Chat thread {request.chat_id} not found")
         thread = found
     if request.input is None:

@@ -151,9 +151,10 @@ class Threads:
     def get(self, chat_id: str) -> Thread | None:
         return self._by_id.get(chat_id)
 
-    def forget(self, owner: str) -> None:
-        """Drop all threads of this identity."""
-        self._by_id = {key: one for key, one in self._by_id.items() if one.owner != owner}
+    def of_agent(self, chat_id: str, agent: str) -> Thread | None:
+        """Return the thread of this agent; None if the thread is another agent's."""
+        thread = self.get(chat_id)
+        return thread if thread is not None and thread.agent == agent else None
 
 
 def fold(records: list[Record]) -> list[Record]:

@@ -21,7 +21,7 @@ from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
 from airflow_provider_platform.sandbox.faults.faults import Fault
 from airflow_provider_platform.sandbox.faults.matching import from_json
 from airflow_provider_platform.sandbox.management.items import Items
-from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS, OWNER
+from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.branches import (
     Branch,
     DeploymentBranches,
@@ -118,9 +118,6 @@ class _Control:
     async def rotate(self, which: str) -> Answer:
         return {"value": self._server.credentials.rotate(which)}
 
-    async def add_management_token(self, user: int = OWNER) -> Answer:
-        return {"value": self._server.credentials.add_management_token(user)}
-
     async def faults(self) -> Answer:
         return [
             {"id": armed.id, "hits": armed.tally.hits, **armed.fault.as_json()}
@@ -213,12 +210,6 @@ class _Control:
         if name == branches.deploy:
             raise ValueError(f"{name} is the deploy branch, which is always open")
         branches.serve(branches.add(name, branches.deploy), self._server.clock.now())
-        self._server.journal.changed()
-        return None
-
-    async def close_branch(self, name: str, deployment: int) -> Answer:
-        """Switch off a branch's staging environment."""
-        self._branches(deployment).set_staging(self._branch(name, deployment), False, self._server)
         self._server.journal.changed()
         return None
 

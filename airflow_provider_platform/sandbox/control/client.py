@@ -145,13 +145,6 @@ class SandboxControl:
         """Abort the run of a thread from outside."""
         self._call("abort_thread", {"chat_id": chat_id})
 
-    def add_management_token(self, user: int | None = None) -> str:
-        """Create and return another token of the management API, for ``user`` (default: the user of
-        the first token)."""
-        body = {} if user is None else {"user": user}
-        value: str = self._call("add_management_token", body)["value"]
-        return value
-
     def branches(self, deployment: int = 1) -> list[str]:
         """Return the names of a deployment's branches, open or not."""
         names: list[str] = self._call("branches", {"deployment": deployment})
@@ -173,10 +166,6 @@ class SandboxControl:
         """Serve a branch at once, as if somebody had switched on its staging environment before.
         Create the branch if it does not exist."""
         self._call("open_branch", {"name": name, "deployment": deployment})
-
-    def close_branch(self, name: str, *, deployment: int = 1) -> None:
-        """Switch off the staging environment of a branch."""
-        self._call("close_branch", {"name": name, "deployment": deployment})
 
     def report_build(
         self,

@@ -1,4 +1,4 @@
-"""The data API of a deployment: SQL, its metadata, and builds of pre-aggregations."""
+"""The data API of a deployment: SQL, and builds of pre-aggregations."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.data_api import jobs_route, members, requests
+from airflow_provider_platform.sandbox.data_api import jobs_route, requests
 from airflow_provider_platform.sandbox.data_api.column_types import declared, sent
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.requests import DataRequest, Refused, refuse
@@ -41,21 +41,17 @@ Operation = Callable[[Request], Awaitable[Response]]
 def routes() -> list[Route]:
     """Return the routes of production, and the same routes below ``dev-mode/{branch}``."""
     base = "/deployments/{deployment:int}"
-    operations: dict[str, tuple[Operation, tuple[str, ...]]] = {
-        "cubesql": (_cubesql, ("POST",)),
-        "meta": (_meta, ("GET",)),
-        "pre-aggregations/jobs": (jobs_route.jobs, ("POST",)),
-    }
+    operations = {"cubesql": _cubesql, "pre-aggregations/jobs": jobs_route.jobs}
     return [
-        Route(f"{place}/cubejs-api/v1/{name}", _endpoint(*operation), methods=list(VERBS))
+        Route(f"{place}/cubejs-api/v1/{name}", _endpoint(operation), methods=list(VERBS))
         for place in (base, f"{base}/dev-mode/{{branch}}")
         for name, operation in operations.items()
     ]
 
 
-def _endpoint(operation: Operation, verbs: tuple[str, ...]) -> Operation:
+def _endpoint(operation: Operation) -> Operation:
     async def endpoint(request: Request) -> Response:
-        if request.method not in verbs:
+        if request.method != "POST":
             return refuse(405, f"Cannot {request.method} {request.url.path}").response
         try:
             return await operation(request)
@@ -67,11 +63,6 @@ def _endpoint(operation: Operation, verbs: tuple[str, ...]) -> Operation:
 
 async def _cubesql(request: Request) -> Response:
     return JsonLines(_lines(requests.read(request, scope="data", body=_SQL_BODY)))
-
-
-async def _meta(request: Request) -> Response:
-    requests.read(request, scope="meta", body=None)
-    return JSONResponse(members.meta())
 
 
 async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:

@@ -45,10 +45,8 @@ class DataRequest:
 
 
 def read(request: Request, *, scope: str, body: Schema | None) -> DataRequest:
-    """Check the token and its scope, the branch, then the body; raises ``Refused``.
-
-    ``body`` is None for an operation without one.
-    """
+    """Check the token and its scope, the branch, then the body unless ``body`` is None; raises
+    ``Refused``."""
     handler = handler_of(request.scope)
     server, deployment = handler.server, request.path_params["deployment"]
     claims = _claims(server, request.headers.get("authorization", ""))

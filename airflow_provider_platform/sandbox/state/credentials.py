@@ -34,8 +34,6 @@ class Credentials:
     management_token: str = field(default_factory=lambda: _secret("mgmt"), repr=False)
     chat_api_key: str = field(default_factory=lambda: _secret("sk-chat"), repr=False)
     api_secret: str = field(default_factory=lambda: _secret("secret"), repr=False)
-    further_tokens: dict[str, int] = field(default_factory=dict, repr=False)
-    """More management tokens, each with the id of its user."""
 
     def rotate(self, which: str) -> str:
         """Replace a credential and return the new one. Raises ``ValueError``."""
@@ -47,14 +45,7 @@ class Credentials:
 
     def all(self) -> list[str]:
         """Return all secrets."""
-        first = [self.management_token, self.chat_api_key, self.api_secret]
-        return [*first, *self.further_tokens]
-
-    def add_management_token(self, user: int) -> str:
-        """Create another token of the management API, like a further API key."""
-        token = _secret("mgmt")
-        self.further_tokens[token] = user
-        return token
+        return [self.management_token, self.chat_api_key, self.api_secret]
 
 
 def matches(given: str, expected: str) -> bool:

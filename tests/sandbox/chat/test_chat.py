@@ -387,3 +387,10 @@ def test_usage_does_not_follow_a_run_without_an_answer(
 ) -> None:
     platform.control.fault(kind, after=5)
     assert ids(platform.ask("revenue by country"))[-1] == last
+
+
+def test_an_internal_user_is_matched_lowercased_and_trimmed(platform: Platform) -> None:
+    loose = {"internalId": " Analyst@acme.example.com "}
+    thread = chat_id(platform.ask("orders per month", sessionSettings=loose))
+    exact = {"internalId": "analyst@acme.example.com"}
+    assert answer(platform.ask("orders per month", chatId=thread, sessionSettings=exact))

@@ -419,14 +419,13 @@ class TestControl:
         platform.control.set(build_delay=60, build_seconds=60)
         platform.control.open_branch("b")
         assert sql(platform, "b").status_code == 200
-        platform.control.close_branch("b")
+        assert staging(platform, "b", enabled=False).status_code == 200
         assert refused(sql(platform, "b")) == (400, "Branch is not active")
         platform.control.add_branch("c", compiles=False)
         platform.control.open_branch("c")
         assert status(platform, "c")["status"] == "failed"
         for refused_call in (
             lambda: platform.control.open_branch("main"),
-            lambda: platform.control.close_branch("gone"),
             lambda: platform.control.add_branch("a", deployment=3),
         ):
             with pytest.raises(SandboxControlError):

@@ -92,17 +92,6 @@ def test_export_is_deleted_after_five_minutes(platform: Platform) -> None:
     assert platform.call("GET", f"{PATH}/{job}/download").status_code == 404
 
 
-def test_export_is_visible_only_to_its_caller(platform: Platform) -> None:
-    job = submit(platform)
-    platform.act_as(8)
-    assert platform.call("GET", f"{PATH}/{job}").status_code == 404
-    assert platform.call("GET", f"{PATH}/{job}/download").status_code == 404
-    platform.act_as(7)
-    assert platform.call("GET", f"{PATH}/{job}/download").status_code == 200
-    elsewhere = f"deployments/2/dashboard-exports/{job}"
-    assert platform.call("GET", elsewhere).status_code == 404
-
-
 def test_failed_export_reports_its_error(platform: Platform) -> None:
     platform.control.set(export_outcome="failed")
     job = submit(platform)
