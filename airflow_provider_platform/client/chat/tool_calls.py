@@ -15,7 +15,11 @@ from typing import Any
 from pydantic_core import to_json
 
 from airflow_provider_platform.client.defaults import MAX_ROWS
-from airflow_provider_platform.client.formats.json_text import read_json, read_plain_json
+from airflow_provider_platform.client.formats.json_text import (
+    read_json,
+    read_plain_json,
+    storable_numbers,
+)
 from airflow_provider_platform.client.formats.service_text import (
     MAX_CHART_CHARACTERS,
     MAX_SERVICE_TEXT,
@@ -251,12 +255,17 @@ def _read_result(value: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
     if value is None:
         return _Result(), {}
     is_short = isinstance(value, str) and len(value) <= _LONG
-    result = _json_text(value, plain=is_short)
+    result = _json_text(value, plain=is_short, storable=is_short)
     if is_short and isinstance(result, dict) and not _has_plain_texts(result):
         result = _json_text(value)
     if not isinstance(result, dict):
         return _Result(text=_text_of_result(value)), {}
     rows = len(_rows(result))
+    if isinstance(value, str) and not is_short:
+        # Only the rows that are kept: to look at each number of 26 MB stops a loop for too long.
+        if rows > max_rows:
+            result["data"] = result["data"][:max_rows]
+        result = storable_numbers(result)
     return _Result(
         rows=min(rows, max_rows),
         sent_rows=rows,
@@ -397,15 +406,15 @@ def _json_object(value: Any) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _json_text(value: Any, *, plain: bool = False) -> Any:
+def _json_text(value: Any, *, plain: bool = False, storable: bool = True) -> Any:
     """Return the value of a JSON string, None for another string; `plain` as `read_plain_json`
-    reads it."""
+    reads it, `storable` as for `read_json`."""
     if not isinstance(value, str):
         return value
     if plain:
         with suppress(ValueError):
             return read_plain_json(value.encode())
     try:
-        return read_json(value)
+        return read_json(value, storable=storable)
     except ValueError:
         return None

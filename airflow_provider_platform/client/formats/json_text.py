@@ -51,19 +51,20 @@ class CutStringError(CutJsonError):
     """The text is the beginning of a JSON text, and it ends inside a string."""
 
 
-def read_json(text: str | bytes) -> Any:
-    """The value of a JSON text; bytes are UTF-8. Raises ValueError saying what is wrong, and
-    CutJsonError where only the end is missing."""
+def read_json(text: str | bytes, *, storable: bool = True) -> Any:
+    """The value of a JSON text; bytes are UTF-8. If not `storable`, the caller passes what it keeps
+    of the value to `storable_numbers`. Raises ValueError saying what is wrong, and CutJsonError
+    where only the end is missing."""
     try:
         data = text if isinstance(text, bytes) else text.encode()
         numerals = data.translate(_NUMERALS)
         if _MANY_DIGITS in numerals:  # which Python's parser reads five times as fast
-            return _read_again(text)
+            return _read_again(text, storable=storable)
         value = read_plain_json(data)
     except ValueError:
-        return _read_again(text)
-    infinite = _EXPONENT in numerals and _LARGE_EXPONENT.search(numerals) is not None
-    return _storable_numbers(value) if infinite else value
+        return _read_again(text, storable=storable)
+    infinite = storable and _EXPONENT in numerals and _LARGE_EXPONENT.search(numerals) is not None
+    return storable_numbers(value) if infinite else value
 
 
 def read_plain_json(data: bytes) -> Any:
@@ -88,7 +89,7 @@ def read_unchecked_json(data: bytes) -> Any:
     return from_json(data, allow_inf_nan=False, cache_strings="keys")
 
 
-def _read_again(text: str | bytes) -> Any:
+def _read_again(text: str | bytes, *, storable: bool = True) -> Any:
     if isinstance(text, bytes):
         try:
             text = text.removeprefix(_BYTE_ORDER_MARK).decode()
@@ -113,7 +114,7 @@ def _read_again(text: str | bytes) -> Any:
     brackets = text.count("[") + text.count("{")
     if brackets > MAX_DEPTH and _is_deep(value, brackets):
         raise ValueError("is nested too deeply")
-    return _storable_numbers(value)
+    return storable_numbers(value) if storable else value
 
 
 def replace_surrogates(value: Any) -> Any:
@@ -192,7 +193,7 @@ def _is_deep(value: Any, brackets: int) -> bool:
     return bool(level)
 
 
-def _storable_numbers(value: Any) -> Any:
+def storable_numbers(value: Any) -> Any:
     """Return the value, changed in place: whole numbers beyond 64 bits become floats, and numbers
     beyond a float's range None. One pass over the value takes a fraction of the time of a parser
     that calls a function for each number."""

@@ -310,6 +310,15 @@ def test_query_has_all_documented_fields() -> None:
     )
 
 
+def test_numbers_beyond_64_bits_of_a_long_result_are_floats_in_the_kept_rows() -> None:
+    rows = [[10**25 + number, number] for number in range(4000)]
+    sent = query_result(rows, totalRows=10**25)
+    [query] = result_of(tool("SqlApi", {}, sent), final("Done."), max_rows=2).queries
+    assert query.rows == [[1e25, 0], [1e25, 1]]
+    assert all(type(first) is float for first, _ in query.rows)
+    assert (query.sent_rows, query.truncated) == (4000, True)
+
+
 JSON = st.sampled_from([*ANY_JSON, "[1", {"name": 1}, [{"name": []}]])
 FIELDS = sorted(
     {"data", "schema", "totalRows", "uuid", "queryTitle", "description", "sqlQuery", "vegaSpec"}
