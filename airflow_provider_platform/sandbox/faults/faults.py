@@ -71,7 +71,7 @@ _PARAMETERS = {
 @dataclass(frozen=True, kw_only=True)
 class Fault(Match):
     """One fault: its ``kind``, the requests or runs to which it applies (see ``Match``), and the
-    parameters of its kind.
+    parameters of its kind, which the page on the sandbox describes.
 
     ``after`` counts records: for faults of a response, the lines sent on that connection; for
     faults of a run, the run's own records, of which the user echo is the first.
@@ -80,41 +80,24 @@ class Fault(Match):
     kind: str
     after: int = 0
     bytes: int = 0
-    """cut: how many bytes of the next record are still sent."""
     inside_character: bool = False
-    """cut: cut in the middle of the next character of more than one byte."""
     reset: bool = False
-    """cut: with a TCP reset instead of a plain end."""
     interval: float = 0.05
-    """blank_lines: seconds between them."""
     status: int | None = None
-    """status: the HTTP status (default 503); redirect: the status (default 302)."""
     retry_after: int | None = None
-    """status: seconds in the ``Retry-After`` header."""
     retry_after_form: Literal["seconds", "date"] = "seconds"
     body: Literal["json", "html", "empty"] = "json"
     message: str = "Internal error of the sandbox, as asked for"
     quotes: Literal["authorization", "body"] | None = None
-    """status: what the message quotes from the request at its end, as careless services do: the
-    value of its ``Authorization`` header, or its body."""
     quote_form: Literal["plain", "base64", "url"] = "plain"
     form: Literal["line", "jsonrpc"] = "line"
-    """error: ``{"error": ...}`` or a JSON-RPC error object."""
     resume: Literal["follow_up", "input"] = "input"
-    """suspend: whether only its repeated input resumes the run, or also a request without input."""
     order: Literal["usage_first", "echo_late", "result_first"] = "usage_first"
     field: str = ""
-    """odd_field: which field of the JSON answer, with dots between the steps, as
-    ``items.0.filters``; a number is a position in a list."""
     value: Any = None
-    """odd_field: the JSON to put there."""
     indented: bool = False
-    """jsonrpc: whether the error object is written on several lines."""
     kept: Literal["whole", "half"] = "whole"
-    """deltas_only: how much of the answer the messages of ``__state__`` have. The records say
-    ``isInProcess`` to the end, so only these messages show whether the answer is complete."""
     size: int = 20_000_000
-    """huge_line: bytes of padding in one tool result."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -122,19 +122,6 @@ def _workbook(
 
 
 def _dashboard(dashboard_id: int, deployment: int, workbook_id: int, title: str) -> Sample:
-    report, name = deployment * 100 + 1, "Revenue by country"
-    snapshot = {
-        "id": report * 10 + 1,
-        "reportId": report,
-        "publicId": public_id("report", report),
-        "versionNumber": 1,
-        "name": name,
-        "title": name,
-        "kind": "table",
-        "isSourceReport": False,
-        "fillMissingRows": {"member": "orders.month", "excludedDimensions": ["orders.status"]},
-        "sqlQuery": _SQL,
-    }
     return {
         **DEFAULTS["dashboards"],
         "id": dashboard_id,
@@ -146,7 +133,6 @@ def _dashboard(dashboard_id: int, deployment: int, workbook_id: int, title: str)
         "allowEmbed": dashboard_id == 501,
         "versionNumber": 1,
         "versionId": dashboard_id * 1000 + 1,
-        "reportSnapshots": [snapshot],
         "config": dashboard_config(title),
     }
 

@@ -265,10 +265,6 @@ class Branches:
     def of(self, deployment: int) -> DeploymentBranches:
         return self._of[deployment]
 
-    def with_branch(self, name: str) -> list[DeploymentBranches]:
-        """Return the deployments that have a branch of this name."""
-        return [one for one in self._of.values() if one.get(name) is not None]
-
 
 def branches_of(server: ServerState, deployment: int) -> DeploymentBranches:
     return server.store(Branches).of(deployment)
