@@ -18,10 +18,6 @@ MODULES = {
         *("pre_aggregations", "query", "reports", "workbooks"),
     ),
     "sensors": ("account", "branches", "chat", "dbt_sync", "notifications", "reports"),
-    "triggers": (
-        *("branches", "chat", "dbt_sync", "deliveries", "exports", "pre_aggregations", "query"),
-        "sensors",
-    ),
 }
 DECORATORS = {
     "platform_chat": f"{PACKAGE}.decorators.chat.platform_chat_task",
@@ -68,6 +64,9 @@ def get_provider_info() -> dict[str, Any]:
             ]
             for layer, modules in MODULES.items()
         },
+        "triggers": [
+            {"integration-name": HOOK_NAME, "python-modules": [f"{PACKAGE}.triggers"]},
+        ],
         "connection-types": [connection_type()],
         # The schema speaks of `path`, the code of Airflow reads `class-name`.
         "task-decorators": [

@@ -66,12 +66,12 @@ def main() -> None:
 
 async def wait_all() -> None:
     """Start every trigger at once and watch the loop."""
-    from airflow_provider_platform.triggers.chat import PlatformChatTrigger
-    from airflow_provider_platform.triggers.dbt_sync import PlatformDbtSyncTrigger
+    from airflow_provider_platform.triggers import PlatformRunTrigger
 
     limits = {"platform_conn_id": "platform_default", "deadline": time.time() + 3600}
     waits: list[Any] = [
-        PlatformDbtSyncTrigger(
+        PlatformRunTrigger(
+            kind="dbt_sync",
             run={"deployment_id": 1, "sync_job_id": f"job-{n}", "branch_name": "b", "waits": True},
             poll_interval=POLL_INTERVAL,
             **limits,
@@ -79,14 +79,14 @@ async def wait_all() -> None:
         for n in range(WAITS)
     ]
     waits += [
-        PlatformChatTrigger(
+        PlatformRunTrigger(
+            kind="chat",
             run={
                 "chat_id": f"chat-{n}",
                 "message_id": f"{10**12 + n}-message",
                 "input_sha256": "0" * 64,
             },
-            max_rows=100,
-            details=False,
+            arguments={"max_rows": 100, "details": False, "session_settings": None},
             poll_interval=POLL_INTERVAL,
             **limits,
         )

@@ -22,7 +22,7 @@ from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.journal import SandboxState
-    from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+    from airflow_provider_platform.triggers import PlatformRunTrigger
 
 CHATS = 300
 CUTS = 150
@@ -67,38 +67,38 @@ def all_are_followed(state: SandboxState) -> bool:
     return len({one.message_id for one in state.subscriptions[CHATS:]}) == CHATS
 
 
-async def submit_all() -> list[PlatformChatTrigger]:
+async def submit_all() -> list[PlatformRunTrigger]:
     """Ask every chat, as its operator would before it defers."""
     from airflow_provider_platform.hooks.platform import PlatformHook
 
     some = asyncio.Semaphore(AT_ONCE)
     async with PlatformHook().async_client() as client:
 
-        async def one() -> PlatformChatTrigger:
+        async def one() -> PlatformRunTrigger:
             async with some:
                 return await submit(client)
 
         return list(await asyncio.gather(*(one() for _ in range(CHATS))))
 
 
-async def submit(client: Any) -> PlatformChatTrigger:
+async def submit(client: Any) -> PlatformRunTrigger:
     """Ask one chat; the trigger that follows it."""
     from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
     from airflow_provider_platform.client.chat.request import input_digest
-    from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+    from airflow_provider_platform.triggers import PlatformRunTrigger
 
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, PROMPT, patience)
     await client.run(lambda api: call.submit(api, client.clock, until_end=False))
-    return PlatformChatTrigger(
+    return PlatformRunTrigger(
+        kind="chat",
         platform_conn_id="platform_default",
         run={
             "chat_id": call.run.chat_id,
             "message_id": call.run.message_id,
             "input_sha256": input_digest(PROMPT),
         },
-        max_rows=100,
-        details=False,
+        arguments={"max_rows": 100, "details": False, "session_settings": None},
         deadline=patience.deadline,
         poll_interval=1.0,
     )

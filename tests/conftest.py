@@ -135,9 +135,10 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     before a request is sent again, and for records that may still come."""
     if "platform_sandbox" in request.fixturenames and not left_out(request.path):
         client = "airflow_provider_platform.client"
+        runs = "airflow_provider_platform.runs"
         monkeypatch.setattr(f"{client}.http.retry.FIRST_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.data_api.query.REPEAT_PAUSE", 0.01)
-        monkeypatch.setattr(f"{client}.data_api.pre_aggregation_builds.REPEAT_PAUSE", 0.01)
+        monkeypatch.setattr(f"{runs}.pre_aggregations.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.chat.program.LATE_MESSAGE_GRACE", 0.15)
         monkeypatch.setattr(f"{client}.chat.thread.LIVE_SECONDS", 0.3)
 

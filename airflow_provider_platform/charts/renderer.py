@@ -17,7 +17,7 @@ from airflow_provider_platform.charts.errors import ChartError
 from airflow_provider_platform.charts.picture import EmptyPictureError, check_svg, page
 from airflow_provider_platform.charts.specification import drawable
 from airflow_provider_platform.client.choices import ChartFormat
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.service_text import quote_service
 
 if TYPE_CHECKING:
     import os

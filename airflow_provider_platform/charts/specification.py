@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_provider_platform.charts.chart_data import records_of
 from airflow_provider_platform.charts.errors import ChartError
-from airflow_provider_platform.charts.records import records_of
 
 Json = dict[str, Any]
 

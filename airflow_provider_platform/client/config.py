@@ -25,11 +25,11 @@ from pydantic import (
     model_validator,
 )
 
+from airflow_provider_platform.client.addresses import agent_address, passwords_in
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.formats.addresses import agent_address, passwords_in
-from airflow_provider_platform.client.formats.service_token import unverified_claims
 from airflow_provider_platform.client.operations.models import rule_of
 from airflow_provider_platform.client.operations.paths import check_deployment_id
+from airflow_provider_platform.client.service_token import unverified_claims
 from airflow_provider_platform.client.settings.connection_fields import (
     AnyField,
     ConnectionField,

@@ -34,15 +34,15 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.formats.service_token import token_warnings
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, PREMIUM_HINT, rpc_error
-from airflow_provider_platform.client.management.deployments.deployments import (
+from airflow_provider_platform.client.operations.operation import operation
+from airflow_provider_platform.client.resources import (
     Deployment,
     get_deployment,
     list_deployments,
 )
-from airflow_provider_platform.client.operations.operation import operation
+from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.service_token import token_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

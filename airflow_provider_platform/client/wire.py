@@ -29,6 +29,7 @@ from urllib.request import getproxies
 import certifi
 import httpx
 
+from airflow_provider_platform.client.addresses import passwords_in
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
@@ -39,8 +40,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     RequestName,
 )
-from airflow_provider_platform.client.formats.addresses import passwords_in
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.service_text import quote_service
 
 CONNECT_TIMEOUT = 30.0
 KEPT_SECONDS = 60.0

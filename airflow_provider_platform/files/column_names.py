@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.client.formats.json_text import db_safe
-from airflow_provider_platform.client.formats.service_text import shortened
+from airflow_provider_platform.client.json_text import db_safe
+from airflow_provider_platform.client.service_text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

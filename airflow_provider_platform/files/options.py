@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from airflow_provider_platform.client.choices import RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.formats.input_values import read_boolean, read_json_string
+from airflow_provider_platform.client.input_values import read_boolean, read_json_string
 from airflow_provider_platform.client.operations.models import InputModel
 
 if TYPE_CHECKING:

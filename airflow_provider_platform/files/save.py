@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import ResultEmptyError
-from airflow_provider_platform.client.formats.json_text import db_safe
+from airflow_provider_platform.client.json_text import db_safe
 from airflow_provider_platform.files.column_names import describe_renaming
 from airflow_provider_platform.files.options import PARQUET, Output
 from airflow_provider_platform.files.store import is_there

@@ -21,7 +21,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from airflow_provider_platform.client.errors import ResultValueError
-from airflow_provider_platform.client.formats.service_text import shortened
+from airflow_provider_platform.client.service_text import shortened
 from airflow_provider_platform.files.column_names import file_names
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.input_values import read_json_string
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.input_values import read_json_string
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.client.settings.connection_fields import (
     EXTRA_NAMES,
     FIELDS,

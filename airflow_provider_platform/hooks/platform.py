@@ -54,11 +54,11 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.formats.input_values import Seconds, in_seconds
 from airflow_provider_platform.client.http.api import Api, Work
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.http.events import Events
 from airflow_provider_platform.client.http.fair_scheduling import yield_turn
+from airflow_provider_platform.client.input_values import Seconds, in_seconds
 from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
 from airflow_provider_platform.client.operations.rules import choice, refuse
 from airflow_provider_platform.hooks._log_mask import LOG_MASK
@@ -75,7 +75,7 @@ from airflow_provider_platform.hooks.form_drawing import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.data_api import paging as page_queries
+    from airflow_provider_platform.client.data_api import page_by as page_queries
     from airflow_provider_platform.client.data_api import parameters as binding
     from airflow_provider_platform.client.data_api import query, rows, statements
     from airflow_provider_platform.client.http.transport import Clock
@@ -95,7 +95,7 @@ else:
             return getattr(import_module(f"airflow_provider_platform.{self._name}"), attribute)
 
     binding = _LazyModule("client.data_api.parameters")
-    page_queries = _LazyModule("client.data_api.paging")
+    page_queries = _LazyModule("client.data_api.page_by")
     query = _LazyModule("client.data_api.query")
     query_rows = _LazyModule("hooks.query_rows")
     rows = _LazyModule("client.data_api.rows")

@@ -15,10 +15,10 @@ from airflow.providers.common.sql.hooks.sql import DbApiHook
 
 from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.log_text import log_line
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.rules import choice, refuse, within
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.client.settings.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.files.types import ColumnTypes
 from airflow_provider_platform.hooks._dbapi import SqlConnection, check_query

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 
-from airflow_provider_platform.client.formats.readable_dates import short_moments
+from airflow_provider_platform.client.readable_dates import short_moments
 from airflow_provider_platform.messages.table import cell, number, numeric_columns
 
 if TYPE_CHECKING:

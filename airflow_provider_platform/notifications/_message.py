@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform._airflow import get_run_xcom, redacted
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.messages import mail
 from airflow_provider_platform.messages.markdown import to_markdown
 from airflow_provider_platform.messages.message import Message, message_of, to_plain

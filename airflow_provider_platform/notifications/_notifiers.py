@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseNotifier, redacted
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.messages import mail
 
 if TYPE_CHECKING:

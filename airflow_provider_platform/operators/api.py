@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.formats.input_values import read_json_string
+from airflow_provider_platform.client.input_values import read_json_string
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
@@ -90,7 +90,7 @@ def _prepared(
 ) -> Operation[Any]:
     """Return the call with its answer as plain JSON. Raises PlatformInputError."""
     from airflow_provider_platform.client.operations.operation import prepared
-    from airflow_provider_platform.client.operations.paging import Page, listing
+    from airflow_provider_platform.client.operations.pages import Page, listing
 
     called = operation or f"{method} {path}"
     given: dict[str, Any] = dict(ids or {})
@@ -248,7 +248,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         return _prepared(**{name: getattr(self, name) for name in _CALL})
 
     def _items(self, hook: PlatformHook) -> list[Any]:
-        from airflow_provider_platform.client.operations.paging import collect
+        from airflow_provider_platform.client.operations.pages import collect
 
         listed = hook.run(
             lambda api: collect(api.call, self._operation(), max_items=self.max_items)

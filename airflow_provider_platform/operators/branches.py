@@ -22,12 +22,15 @@ from airflow_provider_platform._airflow import (
 from airflow_provider_platform.client.choices import IfUnsupported, MergeTarget
 from airflow_provider_platform.client.defaults import POLL_INTERVAL
 from airflow_provider_platform.client.errors import BranchUnsupportedError, PlatformInputError
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import (
+    RemoteRunOperator,
+    StoppableRunOperator,
+)
 
 BUILD_TIMEOUT = 900.0
 MERGE_TIMEOUT = 1800.0
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import BaseTrigger, Context
+    from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.run_kind import Ids
 
 
-class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
+class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     """Open a branch of the data model and wait until it is built, so that it answers questions and
     queries.
 
@@ -117,17 +120,6 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
             deployment_id=self.deployment_id,
         )
 
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.branches import PlatformBuildTrigger
-
-        return PlatformBuildTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
-        )
-
     def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
         try:
             return super()._submit(attempt, ids)
@@ -165,7 +157,7 @@ class PlatformCloseBranchOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Close the branch."""
-        from airflow_provider_platform.client.management.data_model.open_and_close import (
+        from airflow_provider_platform.client.branches import (
             close_branch,
         )
 
@@ -223,7 +215,6 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     :param hash: the commit that was checked, as `PlatformOpenBranchOperator` returns it; the task
         does not merge a branch that has another commit now
     :param wait_for_build: wait until production is built from the merge
-    :param cancel_on_kill: has no effect: a merge cannot be undone
     :param timeout: seconds (or a timedelta) of wall time for each try until production is built; an
         earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
@@ -250,13 +241,11 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
         hash: str | None = None,
         wait_for_build: bool | str = True,
         timeout: float | timedelta = MERGE_TIMEOUT,
-        cancel_on_kill: bool = False,
         multiple_outputs: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(
             timeout=timeout,
-            cancel_on_kill=cancel_on_kill,
             multiple_outputs=multiple_outputs,
             **kwargs,
         )
@@ -279,17 +268,6 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
             checked_hash=self.hash,
             wait_for_build=bool(self.wait_for_build),
             deployment_id=self.deployment_id,
-        )
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.branches import PlatformMergedBuildTrigger
-
-        return PlatformMergedBuildTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=False,  # there is nothing to stop
         )
 
 
@@ -338,7 +316,7 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
         return {"branch_name": self.branch_name, "deleted": deleted}
 
     def _delete(self, hook: PlatformHook) -> bool:
-        from airflow_provider_platform.client.management.data_model.open_and_close import (
+        from airflow_provider_platform.client.branches import (
             delete_branch,
         )
 
@@ -468,10 +446,10 @@ def branch_gate(
     waiting: dict[str, Any] = {
         "deferrable": deferrable,
         "poll_interval": poll_interval,
-        "cancel_on_kill": True,
         **own,
     }
     opening: dict[str, Any] = {
+        "cancel_on_kill": True,
         "branch_name": branch_name,
         "if_unsupported": if_unsupported,
         "timeout": timeout,

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
 from airflow_provider_platform.client.defaults import CHAT_TIMEOUT, MAX_ROWS
 from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._files.answer import (
+from airflow_provider_platform.operators._files.answer_output import (
     ANSWER_CHECKS,
     ANSWER_RULES,
     AnswerOutput,
 )
-from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import StoppableRunOperator
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import BaseTrigger, Context, ObjectStoragePath
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
@@ -38,7 +38,7 @@ ALL_SENT_ROWS = 2**31 - 1
 """A file holds every row that the chat sends: 100 of a query by default, which is no limit."""
 
 
-class PlatformChatOperator(RemoteRunOperator):
+class PlatformChatOperator(StoppableRunOperator):
     """Ask the agent a question; the answer and the query results go to XCom.
 
     Use it for every question whose answer a pipeline needs: as words for a mail, as rows for a task
@@ -203,20 +203,6 @@ class PlatformChatOperator(RemoteRunOperator):
             fail_on_tool_error=self.fail_on_tool_error,
             max_rows=self.rows_to_read,
             details=bool(self.details),
-        )
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.chat import PlatformChatTrigger
-
-        return PlatformChatTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            session_settings=self.session_settings,
-            max_rows=self.rows_to_read,
-            details=bool(self.details),
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
         )
 
     def check_before(self, attempt: Attempt) -> None:

@@ -12,17 +12,15 @@ from airflow_provider_platform.client.choices import SyncOutput, SyncSource
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import StoppableRunOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
-    from airflow_provider_platform.runs.run_kind import Ids
 
 DBT_SYNC_TIMEOUT = 3600.0
 IfSyncRunning = Literal["start", "follow", "fail", "skip"]
@@ -68,7 +66,7 @@ def _compares_what_the_history_shows(
         )
 
 
-class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
+class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     """Start a dbt sync and wait until it has written the data model.
 
     Use it after a dbt run, so that the platform gets the new models. Use a branch of its own if
@@ -161,8 +159,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         self.validate_known_arguments()
 
     def run_kind(self) -> DbtSyncRunKind:
-        from airflow_provider_platform.client.management.dbt_sync.syncs import StartDbtSyncInput
-        from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
+        from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind, StartDbtSyncInput
 
         body = StartDbtSyncInput.build(
             branch_name=self.branch_name,
@@ -177,24 +174,4 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
             open_branch=self.open_branch,
             if_running=self.if_running,
             deployment_id=self.deployment_id,
-        )
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.branches import PlatformBuildTrigger
-        from airflow_provider_platform.triggers.dbt_sync import PlatformDbtSyncTrigger
-
-        if "opened" in ids:
-            return PlatformBuildTrigger(
-                platform_conn_id=self.platform_conn_id,
-                run=ids,
-                deadline=deadline,
-                poll_interval=self.poll_interval,
-                cancel_on_kill=self.cancel_on_kill,
-            )
-        return PlatformDbtSyncTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
         )

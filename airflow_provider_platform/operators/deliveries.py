@@ -20,14 +20,12 @@ from airflow_provider_platform.operators._submission.submit_or_reattach import R
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import BaseTrigger, Context
+    from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.deliveries.deliveries import ReportDelivery
     from airflow_provider_platform.client.operations.models import ResponseModel
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.runs.deliveries import DeliveryRunKind
-    from airflow_provider_platform.runs.run_kind import Ids
+    from airflow_provider_platform.runs.deliveries import DeliveryRunKind, ReportDelivery
 
 DELIVERY_TIMEOUT = 3900.0
 """The service ends a delivery that hangs after an hour."""
@@ -71,7 +69,6 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         v0.17.0, or not activated for the account): `fail` (FeatureNotActivatedError; Airflow does
         not retry the task) or `skip`
     :param wait_for_completion: False returns after the start, with `status` None
-    :param cancel_on_kill: has no effect, since nothing stops a run
     :param timeout: seconds (or a timedelta) of wall time for each try (default 3900), from the
         start or, in a retry that follows a run, from its begin; an earlier `execution_timeout`
         counts too. The service ends a run after an hour
@@ -116,17 +113,6 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
             if_running=self.if_running,
             wait_for_completion=self.wait_for_completion,
             deployment_id=self.deployment_id,
-        )
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.deliveries import PlatformDeliveryTrigger
-
-        return PlatformDeliveryTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
         )
 
 
@@ -177,7 +163,7 @@ class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):
         return {"was_paused": self._was_paused}
 
     def call(self, hook: PlatformHook) -> Any:
-        from airflow_provider_platform.client.management.deliveries.pausing import pause_delivery
+        from airflow_provider_platform.runs.deliveries import pause_delivery
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         return self._describe(
@@ -198,7 +184,7 @@ class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):
         return self._describe(delivery) if delivery.is_paused else None
 
     def _read(self, hook: PlatformHook) -> ReportDelivery:
-        from airflow_provider_platform.client.management.deliveries.pausing import read_delivery
+        from airflow_provider_platform.runs.deliveries import read_delivery
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         return hook.run(lambda api: read_delivery(api, deployment_id, self.delivery_id))
@@ -247,7 +233,7 @@ class PlatformResumeDeliveryOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Resume the delivery, unless it was paused before."""
-        from airflow_provider_platform.client.management.deliveries.pausing import resume_delivery
+        from airflow_provider_platform.runs.deliveries import resume_delivery
 
         with ShortTraceback(), self.opened(context) as hook:
             delivery = None

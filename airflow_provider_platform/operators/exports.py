@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import BaseTrigger, ObjectStoragePath
-    from airflow_provider_platform.client.management.exports.run import ExportOutcome
+    from airflow_provider_platform._airflow import ObjectStoragePath
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt
-    from airflow_provider_platform.runs.exports import ExportRunKind
+    from airflow_provider_platform.runs.exports import ExportOutcome, ExportRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
@@ -122,10 +121,10 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         self.validate_known_arguments()
 
     def run_kind(self) -> ExportRunKind:
-        from airflow_provider_platform.client.management.exports.exports import (
+        from airflow_provider_platform.runs.exports import (
+            ExportRunKind,
             StartDashboardExportInput,
         )
-        from airflow_provider_platform.runs.exports import ExportRunKind
 
         body = StartDashboardExportInput.build(
             format=self.format,
@@ -142,17 +141,6 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
             output_path=str(self.output_path),
             format=str(self.format),
             deployment_id=self.deployment_id,
-        )
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.exports import PlatformExportDashboardTrigger
-
-        return PlatformExportDashboardTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
         )
 
     def check_before(self, attempt: Attempt) -> None:

@@ -16,13 +16,13 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.rules import (
     at_most_one,
     exactly_one,
     required,
     together,
 )
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.notifications.existing import Matches
-    from airflow_provider_platform.client.management.notifications.notifications import (
+    from airflow_provider_platform.client.notifications import (
         CreateNotificationInput,
+        Matches,
         Notification,
     )
     from airflow_provider_platform.client.operations.rules import Rule
@@ -65,7 +65,7 @@ SETTINGS = ("filters", "time_grains", "member_switchers")
 
 
 def _part(name: str, value: Any) -> int | None:
-    from airflow_provider_platform.client.management.notifications.schedule_parts import RANGES
+    from airflow_provider_platform.client.schedules import RANGES
 
     present = arguments.optional(value)
     if present is None:
@@ -75,19 +75,19 @@ def _part(name: str, value: Any) -> int | None:
 
 
 def _custom_cron(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.management.notifications.cron import check_cron
+    from airflow_provider_platform.client.schedules import check_cron
 
     return arguments.by_rule(check_cron, name, value)
 
 
 def _timezone(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.formats.input_values import check_timezone
+    from airflow_provider_platform.client.input_values import check_timezone
 
     return arguments.by_rule(check_timezone, name, value)
 
 
 def _schedule_type(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.management.notifications.schedule_parts import (
+    from airflow_provider_platform.client.schedules import (
         SCHEDULE_TYPES,
     )
 
@@ -100,7 +100,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     is known."""
     settings = arguments.sequence(name, value)
     if settings and not arguments.is_template(settings):
-        from airflow_provider_platform.client.management.notifications.notifications import (
+        from airflow_provider_platform.client.notifications import (
             NotificationInput,
         )
 
@@ -110,7 +110,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     """A rule: the parts of the schedule fit its type."""
-    from airflow_provider_platform.client.management.notifications.schedule_parts import check_parts
+    from airflow_provider_platform.client.schedules import check_parts
 
     check_parts(schedule_type, parts)
 
@@ -201,7 +201,7 @@ class NotificationScheduleOperator(PlatformOperator):
 
     def coerce_arguments(self) -> None:
         """Check the arguments, and warn of a cron expression that the service may refuse."""
-        from airflow_provider_platform.client.management.notifications.cron import cron_doubt
+        from airflow_provider_platform.client.schedules import cron_doubt
 
         super().coerce_arguments()
         doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)
@@ -269,7 +269,7 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
     """Return the checked list of recipients. Each recipient is checked as soon as it is known."""
     recipients = arguments.sequence(name, value)
     if recipients and not arguments.is_template(recipients):
-        from airflow_provider_platform.client.management.notifications.recipients import (
+        from airflow_provider_platform.client.notifications import (
             to_add,
             to_remove,
         )
@@ -401,7 +401,7 @@ class PlatformCreateNotificationOperator(
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """Return the deployment and the ids of the schedules that exist before the call."""
-        from airflow_provider_platform.client.management.notifications.existing import find_matching
+        from airflow_provider_platform.client.notifications import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         body, own_id = self._body(), self._own_id(hook)
@@ -420,7 +420,7 @@ class PlatformCreateNotificationOperator(
         dashboard = arguments.given(
             dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id
         )
-        from airflow_provider_platform.client.management.notifications.notifications import (
+        from airflow_provider_platform.client.notifications import (
             create_notification,
         )
 
@@ -435,7 +435,7 @@ class PlatformCreateNotificationOperator(
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
         """Return a matching schedule that did not exist before the call whose response was lost, or
         None. Raises PlatformOutcomeUnknownError."""
-        from airflow_provider_platform.client.management.notifications.existing import find_created
+        from airflow_provider_platform.client.notifications import find_created
 
         body = self._body()
         created = hook.run(
@@ -550,7 +550,7 @@ class PlatformCreateNotificationOperator(
             )
 
     def _body(self) -> CreateNotificationInput:
-        from airflow_provider_platform.client.management.notifications.notifications import (
+        from airflow_provider_platform.client.notifications import (
             CreateNotificationInput,
         )
 
@@ -718,7 +718,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
             return capped(listed, int(self.max_items), self.log)
 
     def _change(self, hook: PlatformHook) -> None:
-        from airflow_provider_platform.client.management.notifications.recipients import (
+        from airflow_provider_platform.client.notifications import (
             add_recipients,
             remove_recipients,
             set_recipients,
@@ -759,7 +759,7 @@ def _update(
     hook: PlatformHook, notification_id: int | str, deployment_id: Any, body: dict[str, Any]
 ) -> Notification:
     """Change the given parts of a schedule, and return it."""
-    from airflow_provider_platform.client.management.notifications.notifications import (
+    from airflow_provider_platform.client.notifications import (
         update_notification,
     )
 

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
-    from airflow_provider_platform.runs.run_kind import Ids
 
 BUILD_TIMEOUT = 7200.0
 
@@ -49,7 +47,7 @@ def _contexts(name: str, value: Any) -> list[Any]:
 
 
 def _timezones(name: str, value: Any) -> list[str]:
-    from airflow_provider_platform.client.formats.input_values import check_timezone
+    from airflow_provider_platform.client.input_values import check_timezone
 
     zones = _names(name, value)
     if zones is None:
@@ -60,7 +58,7 @@ def _timezones(name: str, value: Any) -> list[str]:
 
 
 def _full_names(name: str, value: Any) -> list[str] | None:
-    from airflow_provider_platform.client.formats.build_selector import check_full_name
+    from airflow_provider_platform.client.build_selector import check_full_name
 
     names = _names(name, value)
     for full_name in names or ():
@@ -70,7 +68,7 @@ def _full_names(name: str, value: Any) -> list[str] | None:
 
 def _date_range(name: str, value: Any) -> list[str] | None:
     """Return two moments in the service's form, or None. Raises PlatformInputError."""
-    from airflow_provider_platform.client.formats.build_selector import zoneless_range
+    from airflow_provider_platform.client.build_selector import zoneless_range
 
     dates = arguments.sequence(name, value)
     if not dates or all(arguments.optional(date) is None for date in dates):
@@ -138,7 +136,6 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param timeout: seconds (or a timedelta) of wall time for each try (default 7200), from the
         start of the builds, or from the begin of a retry that follows builds; an earlier
         `execution_timeout` counts too
-    :param cancel_on_kill: has no effect, because the service cannot stop a build
     :param multiple_outputs: push the result key by key too
     """
 
@@ -192,8 +189,10 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         self.validate_known_arguments()
 
     def run_kind(self) -> PreAggregationsRunKind:
-        from airflow_provider_platform.client.data_api.pre_aggregation_builds import BuildSelector
-        from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
+        from airflow_provider_platform.runs.pre_aggregations import (
+            BuildSelector,
+            PreAggregationsRunKind,
+        )
 
         with self.named_errors():
             if self.verify_sql is not None:
@@ -213,21 +212,6 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
             missing_grace=self.missing_grace,
             if_start_lost=self.if_start_lost,
             deployment_id=self.deployment_id,
-        )
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.pre_aggregations import (
-            PlatformBuildPreAggregationsTrigger,
-        )
-
-        return PlatformBuildPreAggregationsTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            deadline=deadline,
-            missing_grace=self.missing_grace,
-            verify_sql=self.verify_sql,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
         )
 
 

@@ -310,13 +310,13 @@ class PlatformQueryOperator(DeploymentOperator):
         `page_by` if it cannot be read in pages."""
         sql = one_query("sql", self._bound_sql())
         if self.page_by is not None:
-            from airflow_provider_platform.client.data_api.paging import PagedQuery
+            from airflow_provider_platform.client.data_api.page_by import PagedQuery
 
             PagedQuery.build(sql, self.page_by)
         return sql
 
     def _wait_in_triggerer(self, hook: PlatformHook, sql: str, deadline: float) -> None:
-        from airflow_provider_platform.triggers.query import PlatformQueryTrigger
+        from airflow_provider_platform.triggers import PlatformQueryTrigger
 
         run = {"wait_id": uuid.uuid4().hex, "deadline": deadline, "sql": sql}
         if self.page_by is not None:
@@ -339,7 +339,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _first_page(self, hook: PlatformHook, sql: str) -> str:
         """Return the SQL of the first page, which the worker requests again."""
-        from airflow_provider_platform.client.data_api.paging import PagedQuery
+        from airflow_provider_platform.client.data_api.page_by import PagedQuery
         from airflow_provider_platform.client.data_api.statements import page_rows
 
         rows = page_rows(hook.config, self.page_rows, self.max_row_limit)

@@ -12,21 +12,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.config import PlatformConfig, fingerprint
-from airflow_provider_platform.client.data_api.waking import poll_awake
-from airflow_provider_platform.client.errors import BuildFailedError, PlatformError
-from airflow_provider_platform.client.management.data_model.build_status import (
-    Build,
-    BuildSeen,
-    BuildWanted,
-    wait_for_build,
-)
-from airflow_provider_platform.client.management.data_model.open_and_close import (
+from airflow_provider_platform.client.branches import (
     close_branch,
     find_opened_address,
     is_open,
     open_branch,
 )
+from airflow_provider_platform.client.builds import (
+    Build,
+    BuildSeen,
+    BuildWanted,
+    wait_for_build,
+)
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.data_api.waking import poll_awake
+from airflow_provider_platform.client.errors import BuildFailedError, PlatformError
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -51,6 +51,7 @@ class BranchRunKind(RunKind[Build]):
     open before. A trigger waits for the build only, so `branch_name` is then empty.
     """
 
+    name = "branch"
     id_field = "branch_name"
     outcome_class = Build
 

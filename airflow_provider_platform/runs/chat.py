@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat import errors
+from airflow_provider_platform.client.chat import run_errors as errors
 from airflow_provider_platform.client.chat.failed_queries import check_tools
 from airflow_provider_platform.client.chat.log_events import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
@@ -21,8 +21,8 @@ from airflow_provider_platform.client.chat.result import (
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.client.known_secrets import KnownSecrets
+from airflow_provider_platform.client.service_text import shortened
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     SINGLE_POLL_SECONDS,
@@ -59,6 +59,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     `prompt` is then None.
     """
 
+    name = "chat"
+    followed_with = ("session_settings", "max_rows", "details")
     id_field = "message_id"
 
     prompt: str | None = None

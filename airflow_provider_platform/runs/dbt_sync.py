@@ -1,48 +1,69 @@
 """A dbt sync: how a sync is started once, found, followed, stopped and read.
 
-A task may wait for a sync or only start it (`waits` in its ids): some tenants do not report the
-status of a sync. With `open_branch` the synced branch is opened after the sync, and the run is over
-when the branch is built (`runs/branches.py`).
+`syncJobId` names a sync in every operation; `workflowId` is only echoed by the service. A tenant of
+the first release with dbt syncs has only the start. How much the service reports about a started
+sync depends on its release: the history list shows whether it reports anything. So a task may wait
+for a sync or only start it (`waits` in its ids). A tenant silently ignores arguments that its
+release does not know, so the started sync is compared with the request.
+
+A start is never repeated blindly, because every start runs a sync and makes a branch. If the
+response to a start was lost, the start began a sync only if the history has one that fits in all
+respects: branch, ref, source, trigger, and a start time near the intent. A sync that fits but began
+at another time may be somebody else's, and so may a sync that the service does not describe well
+enough. Then the outcome is unknown.
+
+The status shows the progress; only the history shows a cancelled sync. With `open_branch` the
+synced branch is opened after the sync, and the run is over when the branch is built
+(`runs/branches.py`).
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from airflow_provider_platform.client.branches import is_open
+from airflow_provider_platform.client.builds import Build
+from airflow_provider_platform.client.choices import SyncOutput, SyncSource
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
+    DbtSyncCancelledError,
+    DbtSyncFailedError,
+    DbtSyncInputDroppedError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
     PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformPermissionError,
+    PlatformProtocolError,
 )
-from airflow_provider_platform.client.management.data_model.build_status import Build
-from airflow_provider_platform.client.management.data_model.open_and_close import is_open
-from airflow_provider_platform.client.management.dbt_sync.run import (
-    DbtSyncOutcome,
-    wait,
+from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
+from airflow_provider_platform.client.lost_start import find_lost_start
+from airflow_provider_platform.client.missing_operations import may_be_missing
+from airflow_provider_platform.client.operations.models import (
+    EmptiableResponse,
+    InputModel,
+    ResponseModel,
+    Timestamp,
 )
-from airflow_provider_platform.client.management.dbt_sync.start import (
-    HistoryState,
-    SyncsBefore,
-    can_be_followed,
-    find_equal,
-    find_started,
-    read_syncs_before,
-    refuse_dropped,
-    refuse_dropped_files,
-    start,
-)
-from airflow_provider_platform.client.management.dbt_sync.syncs import (
-    DbtSyncResponse,
-    DbtSyncRun,
-    StartDbtSyncInput,
-    cancel_dbt_sync,
-)
-from airflow_provider_platform.client.polling.poll_until import PollLimits
+from airflow_provider_platform.client.operations.operation import typed
+from airflow_provider_platform.client.operations.pages import Page, PageWalk
+from airflow_provider_platform.client.polling import NOT_FOUND_GRACE, PollLimits, poll_until_over
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.runs.branches import (
+    BranchRunKind,
     close_again,
     describe_opened,
     follow_build,
@@ -63,6 +84,723 @@ from airflow_provider_platform.runs.run_kind import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.api import Api
     from airflow_provider_platform.client.http.transport import Clock
+
+
+RUNNING = "RUNNING"
+"""The history's status of a running sync."""
+SUCCEEDED = "COMPLETED"
+FAILED = "FAILED"
+CANCELLED = "CANCELLED"
+UNKNOWN = "UNKNOWN"
+"""The service has lost the outcome."""
+TERMINAL_STATUSES = frozenset({SUCCEEDED, FAILED, CANCELLED})
+"""The statuses of a sync that has ended. Any other status, known or not, means that it is running.
+Only the history shows CANCELLED."""
+
+MAX_START_BYTES = 50 * 1024 * 1024
+"""The most bytes in the body of a start; this limits an uploaded manifest."""
+
+
+class StartDbtSyncInput(InputModel):
+    """What to sync: the platform's branch to write, the dbt repository's ref or a manifest."""
+
+    branch_name: str | None = Field(default=None, min_length=1)
+    ref: str | None = Field(default=None, min_length=1)
+    source: SyncSource | None = None
+    manifest: dict[str, Any] | None = None
+    output: SyncOutput | None = None
+
+    @model_validator(mode="after")
+    def _manifest_belongs_to_its_source(self) -> Self:
+        if self.source == "manifest" and self.manifest is None:
+            raise ValueError("source='manifest' needs the argument manifest")
+        if self.manifest is not None and self.source != "manifest":
+            raise ValueError("the argument manifest needs source='manifest'")
+        if self.ref is not None and self.source == "manifest":
+            raise ValueError(
+                "ref cannot be given with source='manifest', because no repository is cloned"
+            )
+        if self.manifest is not None and len(json.dumps(self.manifest)) > MAX_START_BYTES:
+            raise ValueError(
+                f"manifest makes the request larger than the limit of {MAX_START_BYTES} bytes"
+            )
+        return self
+
+
+def _as_text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+StatusText = Annotated[str | None, BeforeValidator(_as_text)]
+"""Any status of the service: an unknown status means that the sync is running."""
+
+
+class DbtSyncResponse(ResponseModel):
+    """A sync that has been started, and the platform's branch that it writes to."""
+
+    sync_job_id: str = Field(min_length=1)
+    workflow_id: str | None = None
+    branch_name: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_the_sync(cls, answer: Any) -> Any:
+        """Say what came without `syncJobId`: it shows whether something was started."""
+        if not isinstance(answer, dict) or not answer.get("syncJobId"):
+            raise PydanticCustomError(
+                "sync_without_id",
+                "syncJobId is missing, the service sent {sent}",
+                {"sent": quote_service(answer)},
+            )
+        return answer
+
+
+class DbtSyncProgress(ResponseModel):
+    """How far a sync is; the percentage is rough."""
+
+    stage: str | None = None
+    percent_complete: int | None = None
+    message: str | None = None
+
+
+class DbtSyncStatusResponse(ResponseModel):
+    """The status of a sync; only a failed sync has an `error`."""
+
+    sync_job_id: str | None = None
+    status: StatusText = None
+    progress: DbtSyncProgress | None = None
+    updated_at: str | None = None
+    error: str | None = None
+
+
+class DbtGeneratedFileContent(ResponseModel):
+    """A file that a sync generated without committing it, with its text."""
+
+    path: str
+    content: str | None = None
+
+
+class DbtSyncResultResponse(EmptiableResponse):
+    """What a completed sync wrote; no field is set if the service has no result yet."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a result: it can be empty for a moment after the end."""
+        return bool(self.model_fields_set or self.model_extra)
+
+
+class DbtSyncRun(ResponseModel):
+    """A sync in the history; UNKNOWN means that its outcome was lost, not that it failed."""
+
+    sync_job_id: str
+    deployment_id: int | None = None
+    status: StatusText = None
+    trigger: str | None = None
+    source: str | None = None
+    branch_name: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    duration_ms: int | None = None
+    error_message: str | None = None
+    failed_phase: str | None = None
+    git_ref: str | None = None
+    last_stage: str | None = None
+
+
+start_dbt_sync = typed("startDbtSync", DbtSyncResponse)
+list_dbt_syncs = typed("listDbtSyncs", Page[DbtSyncRun])
+get_dbt_sync_status = typed("getDbtSyncStatus", DbtSyncStatusResponse)
+get_dbt_sync_result = typed("getDbtSyncResult", DbtSyncResultResponse)
+list_dbt_sync_files = typed("getDbtSyncGeneratedFiles", Page[DbtGeneratedFileContent])
+cancel_dbt_sync = typed("cancelDbtSync", EmptiableResponse)
+
+
+HISTORY_PAGE = 50
+NEAR_SECONDS = 120.0
+"""How far from the intent our sync may begin: the time of a request, and the difference between the
+clocks."""
+CLOCK_DIFFERENCE = 3600.0
+"""The largest difference between two clocks that is allowed for."""
+_REF_LENGTH = 12
+"""How many characters of a ref are compared with the branch's name, as in the vendor's tool."""
+
+_NO_HISTORY_STATUSES = frozenset({403, 404, 405})
+
+HistoryState = Literal["listed", "none", "denied", "unclear", "unread"]
+
+
+@dataclass(frozen=True)
+class SyncsBefore:
+    """The history before a start. `ids` are the syncs in it, `running` the active ones. `state` is
+    `listed`; `none` if the tenant has no operation for the history, and so none for the status;
+    `denied` if the credential may not read it; `unclear` if the request failed; `unread` if no
+    request was made."""
+
+    state: HistoryState
+    ids: list[str] = field(default_factory=list)
+    running: list[DbtSyncRun] = field(default_factory=list)
+
+
+async def read_syncs_before(
+    api: Api, deployment_id: int, *, required: bool, deadline: float | None = None
+) -> SyncsBefore:
+    """Read the history before a start. If the history itself fails (400, 500, a broken response),
+    this raises only if the history is `required`. A refused token, a busy service and a broken
+    connection are errors in any case, as they are for the start."""
+    try:
+        history = await _read_newest(api, deployment_id, deadline=deadline)
+    except PlatformAddressError:
+        return SyncsBefore("none")
+    except PlatformError as error:
+        if isinstance(error, PlatformPermissionError):
+            return SyncsBefore("denied")
+        status = error.status if isinstance(error, PlatformApiError) else None
+        if status in _NO_HISTORY_STATUSES:
+            return SyncsBefore("none")
+        asks_to_wait = isinstance(error, PlatformApiError) and error.retry_after is not None
+        failed_itself = isinstance(error, PlatformProtocolError) or (
+            status is not None and status not in (401, 408, 429) and not asks_to_wait
+        )
+        if required or not failed_itself:
+            raise
+        return SyncsBefore("unclear")
+    running = [run for run in history.runs if run.status == RUNNING]
+    return SyncsBefore("listed", [run.sync_job_id for run in history.runs], running)
+
+
+@dataclass(frozen=True)
+class _History:
+    """The newest syncs; `left_out` is the number of rows that could not be parsed."""
+
+    runs: list[DbtSyncRun]
+    left_out: int
+
+
+async def _read_newest(
+    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> _History:
+    """Return the first page, or all pages if the list begins with the oldest sync: the order of the
+    history is not documented."""
+    query = {"first": HISTORY_PAGE}
+    walk = PageWalk(list_dbt_syncs(deployment_id=deployment_id, query=query))
+    runs: list[DbtSyncRun] = []
+    left_out = 0
+    while walk.operation is not None:
+        page = await api.call(walk.operation, once=once, deadline=deadline)
+        runs += walk.add_page(page)
+        left_out += page.left_out
+        if not _begins_with_oldest(runs):
+            break
+    return _History(runs, left_out)
+
+
+def _begins_with_oldest(runs: list[DbtSyncRun]) -> bool:
+    began = [moment for moment in map(_began, runs) if moment is not None]
+    return len(began) > 1 and began[0] < began[-1]
+
+
+async def read_history(
+    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> list[DbtSyncRun] | None:
+    """Return the newest syncs, or None if the service has no operation for the history, and so none
+    for the status."""
+    history = await _read_newest_or_none(api, deployment_id, once=once, deadline=deadline)
+    return None if history is None else history.runs
+
+
+async def _read_newest_or_none(
+    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> _History | None:
+    try:
+        return await _read_newest(api, deployment_id, once=once, deadline=deadline)
+    except PlatformAddressError:
+        return None
+    except PlatformApiError as error:
+        if error.status in _NO_HISTORY_STATUSES:
+            return None
+        raise
+
+
+async def can_be_followed(
+    api: Api,
+    deployment_id: int,
+    sync_job_id: str,
+    clock: Clock,
+    *,
+    poll_interval: float,
+    deadline: float | None = None,
+) -> bool:
+    """Return whether the status of a sync that was just started can be read within a minute. Used
+    if the history did not show whether the tenant reports it. Raises
+    PlatformAuthenticationError."""
+    until = clock() + NOT_FOUND_GRACE
+    operation = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
+    while True:
+        try:
+            await api.call(operation, once=True, deadline=deadline)
+            return True
+        except PlatformAuthenticationError:
+            raise
+        except PlatformError as error:
+            if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
+                return False
+        if clock() >= until:
+            return False
+        await api.sleep(poll_interval)
+
+
+async def start(
+    api: Api,
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    *,
+    ids_before: Collection[str] | None,
+    submitted_at: float,
+    listed: bool = True,
+    deadline: float | None = None,
+) -> DbtSyncResponse:
+    """Start one sync. `ids_before` are the ids in the history before the start, None if there is no
+    history; `listed` is False if the history was not read. `submitted_at` is the intent's Unix
+    time. Neither a refused start nor a request for the history is repeated beyond the deadline
+    (Unix time).
+
+    If the response is lost, the history is read. Raises PlatformOutcomeUnknownError if it does not
+    show whether the sync was started.
+    """
+    try:
+        operation = start_dbt_sync(deployment_id=deployment_id, body=body)
+        return await api.call(operation, deadline=deadline)
+    except PlatformError as error:
+        if not may_have_been_processed(error):
+            raise
+        cause = error
+    find = find_started(
+        api,
+        deployment_id,
+        body,
+        ids_before=ids_before,
+        submitted_at=submitted_at,
+        listed=listed,
+        deadline=deadline,
+    )
+    return await find_lost_start(cause, find, noun="sync", listing="history")
+
+
+async def find_started(
+    api: Api,
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    *,
+    ids_before: Collection[str] | None,
+    submitted_at: float,
+    listed: bool = True,
+    deadline: float | None = None,
+) -> DbtSyncResponse | None:
+    """Return the sync that a start with a lost response began, or None if it began none (see the
+    module; arguments as for `start`). A request for the history is not repeated beyond the deadline
+    (Unix time).
+
+    Raises PlatformOutcomeUnknownError if there is no history, if it shows several new syncs that
+    could be this one, or if it does not show whose sync a new one is.
+    """
+    lost = "The service did not confirm the start of the dbt sync, and "
+    where = f"deployment {deployment_id}"
+    for poll in range(2):
+        history = None
+        if ids_before is not None:
+            history = await _read_newest_or_none(api, deployment_id, deadline=deadline)
+        if history is None or ids_before is None:
+            raise PlatformOutcomeUnknownError(
+                f"{lost}the task could not read the history of syncs. The tenant may have no "
+                "history, or the token may not be allowed to read it. A sync may be running. Look "
+                "at the deployment's branches. If the sync wrote its branch, mark this task as "
+                "successful. If it did not, clear the task to start a sync.",
+                where=where,
+            )
+        new = [run for run in history.runs if run.sync_job_id not in {"", *ids_before}]
+        left_out = history.left_out
+        own = {run.sync_job_id: _is_own(run, body, submitted_at, listed=listed) for run in new}
+        ours = [run for run in new if own[run.sync_job_id]]
+        if len(ours) > 1:
+            ids = ", ".join(run.sync_job_id for run in ours)
+            raise PlatformOutcomeUnknownError(
+                f"{lost}the history has several new syncs that could belong to this task ({ids}). "
+                "Look at these syncs. If one of them did the work of this task, mark this task as "
+                "successful. If none did, clear the task to start another sync.",
+                where=where,
+            )
+        if ours:
+            (run,) = ours
+            return DbtSyncResponse.model_validate(
+                {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
+            )
+        if poll == 0:
+            await api.sleep(2.0)
+    unclear = [sync_job_id for sync_job_id, is_own in own.items() if is_own is None]
+    if unclear or left_out:
+        problem = (
+            f"the history has new syncs ({', '.join(map(quote_service, unclear))}), but does not "
+            "show whether this task started one of them. Look at these syncs."
+            if unclear
+            else "some entries of the history of syncs cannot be read, so the history does not "
+            "show whether this task started a sync. Look at the syncs in the platform."
+        )
+        raise PlatformOutcomeUnknownError(
+            f"{lost}{problem} If one of them did the work of this task, mark this task as "
+            "successful. If none did, clear the task to start another sync.",
+            where=where,
+        )
+    return None
+
+
+def find_equal(
+    running: Collection[DbtSyncRun], body: StartDbtSyncInput
+) -> tuple[DbtSyncRun | None, list[DbtSyncRun]]:
+    """Return (the newest of the active syncs that does what `body` asks for, or None; the other
+    active syncs that write the same branch).
+
+    A sync is equal if it writes the same branch from the same ref of the repository; a sync without
+    a ref in the history is equal only to a request without a ref.
+    """
+    same_branch = [run for run in running if run.branch_name == body.branch_name]
+    equal = [run for run in same_branch if run.git_ref == body.ref and run.source in (None, "git")]
+    newest = max(equal, key=lambda run: _began(run) or 0.0, default=None)
+    return newest, [run for run in same_branch if run not in equal]
+
+
+def _is_own(
+    run: DbtSyncRun, body: StartDbtSyncInput, submitted_at: float, *, listed: bool
+) -> bool | None:
+    """Return whether a start with a lost response began this sync; None if this is unknown."""
+    fits = _fits(run, body)
+    began = _began(run)
+    if fits is False:
+        return False
+    if began is None:
+        return None
+    if abs(began - submitted_at) <= NEAR_SECONDS:
+        return fits
+    if not listed and began < submitted_at - CLOCK_DIFFERENCE:
+        return False  # it existed before, and the history was not read then
+    return None
+
+
+def _fits(run: DbtSyncRun, body: StartDbtSyncInput) -> bool | None:
+    """Return whether the sync fits the request; None if the history does not show it."""
+    ours = body.source or "git"
+    if body.branch_name is not None and run.branch_name not in (None, body.branch_name):
+        return False
+    if body.ref is not None and run.git_ref not in (None, body.ref):
+        return False
+    if run.source not in (None, ours) or run.trigger in ("webhook", "agent"):
+        return False
+    if (run.source is None and ours != "git") or run.trigger not in (None, "api"):
+        return None
+    return True
+
+
+def _began(run: DbtSyncRun) -> float | None:
+    """Return when the sync began by the service's time stamp (Unix time); None if it has none."""
+    try:
+        return Timestamp.parse(run.started_at).timestamp()
+    except ValueError:
+        return None
+
+
+def drops_ref(ref: str | None, body: StartDbtSyncInput, branch_name: str | None) -> bool:
+    """Return whether a tenant of a release without `ref` started the tracked branch instead: then
+    the name that the tenant gave the branch does not begin with the ref. A name that the caller
+    chose does not show this.
+
+    Such names have the form `dbt-sync/<ref>-<time>-<hash>`, with other characters than letters,
+    digits, `.` and `_` of the ref replaced.
+    """
+    if ref is None or body.branch_name is not None or not branch_name:
+        return False
+    begin = _usable(ref)[:_REF_LENGTH]
+    made = branch_name.removeprefix("dbt-sync/")
+    return bool(begin) and not _usable(made).startswith(begin)
+
+
+def _usable(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]", "", text)
+
+
+async def refuse_dropped(
+    api: Api,
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    started: DbtSyncResponse,
+    history: HistoryState,
+) -> str | None:
+    """Raise DbtSyncInputDroppedError if the started sync is not the requested one. Returns the name
+    of an argument for which the history does not show it, or None."""
+    where = f"dbt sync {quote_service(started.sync_job_id)}, deployment {deployment_id}"
+    branch = quote_service(started.branch_name or "unknown")
+    if drops_ref(body.ref, body, started.branch_name):
+        raise DbtSyncInputDroppedError(
+            f"The tenant ignored ref={body.ref!r}: releases before v0.4.0 do not support ref. The "
+            "tenant syncs the ref that is set in the platform's dbt integration, into branch "
+            f"{branch}. Delete that branch. Then set the ref in the platform's dbt integration, or "
+            "leave ref out.",
+            where=where,
+        )
+    if body.source != "manifest":
+        return None
+    for poll in range(2):
+        if history != "listed":
+            break
+        rows = await read_history(api, deployment_id)
+        run = next((row for row in rows or [] if row.sync_job_id == started.sync_job_id), None)
+        if run is not None and run.source != "manifest":
+            raise DbtSyncInputDroppedError(
+                "The tenant ignored source='manifest': releases before v0.8.0 do not support it. "
+                f"The tenant syncs the dbt repository into branch {branch}. Delete that branch. "
+                "Use source='git' on this tenant.",
+                where=where,
+            )
+        if run is not None:
+            return None
+        if poll == 0:
+            await api.sleep(2.0)
+    return "source"
+
+
+async def refuse_dropped_files(api: Api, deployment_id: int, sync_job_id: str) -> None:
+    """Raise DbtSyncInputDroppedError if a sync with `output` `files` that was just completed has no
+    files: then it wrote a branch. Other errors of the request are ignored."""
+    files = list_dbt_sync_files(
+        deployment_id=deployment_id, sync_job_id=sync_job_id, query={"first": 1}
+    )
+    try:
+        await api.call(files)
+    except PlatformError as error:
+        if not may_be_missing(error):
+            return
+        raise DbtSyncInputDroppedError(
+            "The tenant ignored output='files': releases before v0.10.0 do not support it. The "
+            "sync wrote a branch instead of files. Delete the branch if you do not need it.",
+            where=f"dbt sync {quote_service(sync_job_id)}, deployment {deployment_id}",
+        ) from error
+
+
+HISTORY_INTERVAL = 30.0
+UNKNOWN_READS = 3
+"""How often in a row the history may say that it does not know the outcome, while the status does
+not change. Then the outcome is lost."""
+UNKNOWN_PAUSE = 10.0
+"""Seconds between these reads of a single poll."""
+RESULT_BUDGET = 30.0
+
+
+@dataclass(frozen=True)
+class DbtSyncStage:
+    """The sync has reached another status, or reports new progress."""
+
+    sync_job_id: str
+    status: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        said = f", {self.message}" if self.message else ""
+        return quote_service(f"Sync status: {self.status}{said} (dbt sync {self.sync_job_id})")
+
+
+@dataclass(frozen=True)
+class DbtSyncOutcome:
+    """A completed sync: its branch (None if it is not known) and its result as plain JSON."""
+
+    sync_job_id: str
+    branch_name: str | None
+    result: dict[str, Any] | None
+
+
+async def wait(
+    api: Api,
+    deployment_id: int,
+    sync_job_id: str,
+    limits: PollLimits,
+    clock: Clock,
+    *,
+    poll_once: bool = False,
+) -> DbtSyncOutcome | None:
+    """Wait until the sync ends. With `poll_once`, return None if it has not ended yet.
+
+    Notifies of DbtSyncStage. Raises DbtSyncFailedError, DbtSyncCancelledError,
+    PlatformDeadlineError, or the sixth transient failure in a row.
+    """
+    sync = _KnownSync(deployment_id, sync_job_id)
+    due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
+    failure: PlatformError | None = None
+
+    async def read_once(api: Api) -> tuple[DbtSyncOutcome | None] | None:
+        """Return the outcome of a sync that has ended; with `poll_once`, also None if it has not
+        ended."""
+        nonlocal due, failure
+        moved, failure = False, None
+        try:
+            moved = await sync.read_status(api, limits.deadline)
+        except PlatformError as error:
+            if not (is_transient(error) or isinstance(error, PlatformNotFoundError)):
+                raise
+            failure = error
+        if moved:
+            due = clock() + HISTORY_INTERVAL
+        elif clock() >= due and not sync.ended:
+            due = clock() + HISTORY_INTERVAL
+            await sync.read_history(api)
+        if sync.ended:
+            return (await sync.outcome(api, clock),)
+        if failure is not None:
+            raise failure
+        return (None,) if poll_once else None
+
+    try:
+        outcome: tuple[DbtSyncOutcome | None] | None = await poll_until_over(
+            api, read_once, limits, clock, grace=True
+        )
+    except PlatformDeadlineError:
+        if poll_once and failure is not None:
+            raise failure from None
+        raise
+    if outcome is not None:
+        return outcome[0]
+    raise PlatformDeadlineError(
+        "The dbt sync did not end before its deadline. Its last status was "
+        f"{sync.status or 'unknown'}.",
+        where=sync,
+    )
+
+
+async def poll(
+    api: Api, deployment_id: int, sync_job_id: str, clock: Clock
+) -> DbtSyncOutcome | None:
+    """Read the status of a sync and the history once. Return None if the sync has not ended.
+    Notifies of DbtSyncStage. Raises the errors of `wait`, and any failure of the requests.
+    """
+    sync = _KnownSync(deployment_id, sync_job_id)
+    try:
+        await sync.read_status(api)
+    except (PlatformAddressError, PlatformApiError) as error:
+        if is_transient(error) or await read_history(api, deployment_id, once=True) is not None:
+            raise
+        raise PlatformError(
+            "This tenant has no operation that reports the status of a dbt sync, so a task cannot "
+            "wait for one.",
+            where=sync,
+        ) from error
+    if not sync.ended:
+        await sync.read_history(api)
+    while sync.outcome_is_unknown:
+        await api.sleep(UNKNOWN_PAUSE)
+        await sync.read_history(api)
+    return await sync.outcome(api, clock) if sync.ended else None
+
+
+class _KnownSync:
+    """What is known about one sync."""
+
+    def __init__(self, deployment_id: int, sync_job_id: str) -> None:
+        self._deployment_id = deployment_id
+        self._sync_job_id = sync_job_id
+        self._get_status = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
+        self._told: tuple[str | None, str] | None = None
+        self._error: str | None = None
+        self._branch_name: str | None = None
+        self._unknown_reads = 0
+        self.status: str | None = None
+
+    def __str__(self) -> str:
+        return f"dbt sync {quote_service(self._sync_job_id)}, deployment {self._deployment_id}"
+
+    @property
+    def ended(self) -> bool:
+        return self.status in TERMINAL_STATUSES
+
+    @property
+    def outcome_is_unknown(self) -> bool:
+        """Return whether the history said at the last read that it does not know the outcome."""
+        return self._unknown_reads > 0
+
+    async def read_status(self, api: Api, deadline: float | None = None) -> bool:
+        """Read the status, and return whether it changed."""
+        answer = await api.call(self._get_status, once=True, deadline=deadline)
+        moved = answer.status != self.status
+        if moved:
+            self._unknown_reads = 0
+        self.status = answer.status
+        self._error = answer.words("error") or self._error
+        message = (answer.progress.message if answer.progress else None) or ""
+        if self._told != (answer.status, message):
+            self._told = (answer.status, message)
+            await api.notify(DbtSyncStage(self._sync_job_id, answer.status or "", message))
+        return moved
+
+    async def read_history(self, api: Api) -> None:
+        """Read the history for an end that the status does not show. A failed read is ignored.
+        Raises PlatformOutcomeUnknownError if the history has lost the outcome."""
+        try:
+            runs = await read_history(api, self._deployment_id, once=True)
+        except PlatformError as error:
+            if not is_transient(error) and not isinstance(error, PlatformProtocolError):
+                raise
+            return
+        for run in runs or []:
+            if run.sync_job_id != self._sync_job_id:
+                continue
+            self._branch_name = run.branch_name or self._branch_name
+            if run.status in TERMINAL_STATUSES:
+                self.status = run.status
+                self._error = run.words("error_message") or self._error
+            self._unknown_reads = self._unknown_reads + 1 if run.status == UNKNOWN else 0
+        if self._unknown_reads >= UNKNOWN_READS:
+            raise PlatformOutcomeUnknownError(
+                "The service has lost the outcome of the dbt sync: the history reports the status "
+                f"UNKNOWN, and the last status was {self.status or 'unknown'}. Look at the sync's "
+                f"branch, {quote_service(self._branch_name or 'whose name is unknown')}. If it has "
+                "the new model, mark this task as successful. If it does not, clear the task to "
+                "sync again.",
+                where=self,
+            )
+
+    async def outcome(self, api: Api, clock: Clock) -> DbtSyncOutcome:
+        """Return the result of a sync that has ended, or raise its error."""
+        said = quote_service(self._error or "no reason given").removesuffix(".")
+        if self.status == FAILED:
+            raise DbtSyncFailedError(
+                f"The dbt sync failed: {said}. For its log, call GET /v1/deployments/"
+                f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs, for example with "
+                "PlatformApiOperator.",
+                where=self,
+            )
+        if self.status == CANCELLED:
+            raise DbtSyncCancelledError(
+                "The dbt sync was cancelled, for example by a user or by another task.", where=self
+            )
+        result = await self._read_result(api, clock)
+        return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
+
+    async def _read_result(self, api: Api, clock: Clock) -> dict[str, Any] | None:
+        """Read the result, which can come some time after the end. Without a result the sync has
+        still succeeded."""
+        until = clock() + RESULT_BUDGET
+        while True:
+            try:
+                answer = await api.call(
+                    get_dbt_sync_result(
+                        deployment_id=self._deployment_id, sync_job_id=self._sync_job_id
+                    ),
+                    once=True,
+                )
+                if answer.is_ready:
+                    return answer.to_json()
+            except PlatformError as error:
+                if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
+                    return None
+            if clock() >= until:
+                return None
+            await api.sleep(2.0)
+
 
 FILES_ARE_KEPT = 3000.0
 """Seconds after a sync's start in which its files certainly exist: the service keeps them for an
@@ -89,6 +827,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     A trigger follows the sync without its input: `body` is then None.
     """
 
+    name = "dbt_sync"
     id_field = "sync_job_id"
     outcome_class = DbtSyncOutcome
 
@@ -97,6 +836,10 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     open_branch: bool = False
     if_running: str = "start"
     deployment_id: int | None = None
+
+    def followed_as(self, ids: Ids) -> RunKind[Any]:
+        """Return the sync, or the branch that is built after the sync."""
+        return BranchRunKind() if "opened" in ids else self
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         config.require_management_url()

@@ -1,24 +1,43 @@
-"""A dashboard export: how an export is started, followed and read."""
+"""A dashboard export: a published dashboard rendered as an image or a PDF, from its start to its
+file.
+
+A job and its file are gone five minutes after the start, and only the credential that started it
+can see them.
+"""
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from pydantic import model_validator
+
+from airflow_provider_platform.client.choices import ExportFormat, ExportLayout
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.dashboard_filters import (
+    DashboardFilterInput,
+    DashboardMemberSwitcherInput,
+    DashboardTimeGrainInput,
+)
 from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
-from airflow_provider_platform.client.errors import DashboardExportFailedError
-from airflow_provider_platform.client.management.exports.exports import (
-    StartDashboardExportInput,
-    start_dashboard_export,
+from airflow_provider_platform.client.errors import (
+    DashboardExportFailedError,
+    PlatformApiError,
+    PlatformDeadlineError,
+    PlatformNotFoundError,
 )
-from airflow_provider_platform.client.management.exports.run import (
-    ExportOutcome,
-    download,
-    poll,
-    wait,
+from airflow_provider_platform.client.operations.models import (
+    InputModel,
+    Number,
+    ResponseModel,
+    Timestamp,
 )
+from airflow_provider_platform.client.operations.operation import typed
+from airflow_provider_platform.client.operations.rules import Rule, exactly_one
+from airflow_provider_platform.client.polling import PollLimits, poll_until_over
+from airflow_provider_platform.client.resources import UserAttributeInput
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -33,6 +52,172 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.http.transport import Clock
 
 
+COMPLETED = "completed"
+FAILED = "failed"
+
+
+class ExportSubjectInput(InputModel):
+    """Whose eyes to render with: a console user (`user_id` or `email`) or an embed user. For
+    administrators."""
+
+    type: Literal["USER", "EMBED_USER"]
+    user_id: int | None = None
+    email: str | None = None
+    embed_tenant_name: str | None = None
+    external_id: str | None = None
+    groups: list[str] | None = None
+    security_context: dict[str, Any] | None = None
+    user_attributes: list[UserAttributeInput] | None = None
+
+
+class StartDashboardExportInput(InputModel):
+    """What to render; `layout` `print` is a paginated PDF."""
+
+    format: ExportFormat
+    dashboard_id: int | None = None
+    dashboard_public_id: str | None = None
+    filters: list[DashboardFilterInput] | None = None
+    time_grains: list[DashboardTimeGrainInput] | None = None
+    member_switchers: list[DashboardMemberSwitcherInput] | None = None
+    render_as: ExportSubjectInput | None = None
+    layout: ExportLayout | None = None
+
+    rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
+
+    @model_validator(mode="after")
+    def _print_is_pdf(self) -> Self:
+        if self.layout == "print" and self.format != "pdf":
+            raise ValueError("layout='print' needs format='pdf'")
+        return self
+
+
+class DashboardExportJobResponse(ResponseModel):
+    """An export that was started, and when it is dropped."""
+
+    job_id: str
+    expires_at: Timestamp | None = None
+
+
+class DashboardExportStatusResponse(ResponseModel):
+    """Where an export is; `completed` and `failed` are its ends."""
+
+    status: str
+    content_type: str | None = None
+    error: str | None = None
+    progress: Number | None = None
+
+
+start_dashboard_export = typed(
+    "startExport",
+    DashboardExportJobResponse,
+    permission="DownloadData, and WorkbookManage on the dashboard's workbook",
+)
+get_dashboard_export = typed("getExportStatus", DashboardExportStatusResponse)
+download_dashboard_export = typed("downloadExport", bytes)
+
+
+_MARKS = {"pdf": b"%PDF-", "png": b"\x89PNG\r\n\x1a\n"}
+"""What a file of each format has among its first bytes."""
+_MARK_WITHIN = 1024
+
+
+@dataclass(frozen=True)
+class ExportStage:
+    """The export has reached another status."""
+
+    job_id: str
+    status: str
+
+    def __str__(self) -> str:
+        return f"Export status: {quote_service(self.status)} (dashboard export {self.job_id})"
+
+
+@dataclass(frozen=True)
+class ExportOutcome:
+    """A completed export, whose file can be downloaded for a while."""
+
+    content_type: str | None = None
+
+
+async def wait(
+    api: Api, deployment_id: int, job_id: str, limits: PollLimits, clock: Clock
+) -> ExportOutcome:
+    """Wait until the export is complete.
+
+    Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
+    PlatformDeadlineError, or the sixth transient failure in a row.
+    """
+    last_status: str | None = None
+
+    async def read_once(api: Api) -> ExportOutcome | None:
+        nonlocal last_status
+        status, outcome = await poll(api, deployment_id, job_id)
+        if status != last_status:
+            last_status = status
+            await api.notify(ExportStage(job_id, status))
+        return outcome
+
+    outcome: ExportOutcome | None = await poll_until_over(api, read_once, limits, clock)
+    if outcome is None:
+        raise PlatformDeadlineError(
+            "The dashboard export did not end before its deadline. Its last status was "
+            f"{last_status or 'unknown'}.",
+            where=_name(deployment_id, job_id),
+        )
+    return outcome
+
+
+async def poll(api: Api, deployment_id: int, job_id: str) -> tuple[str, ExportOutcome | None]:
+    """The status now, and the outcome of an export that is complete. Raises
+    DashboardExportFailedError where it failed or is gone."""
+    operation = get_dashboard_export(deployment_id=deployment_id, job_id=job_id)
+    try:
+        answer = await api.call(operation, once=True)
+    except PlatformNotFoundError as error:
+        raise _gone(deployment_id, job_id) from error
+    if answer.status == FAILED:
+        said = quote_service(answer.words("error") or "no reason given").removesuffix(".")
+        raise DashboardExportFailedError(
+            f"The dashboard export failed: {said}.", where=_name(deployment_id, job_id)
+        )
+    done = answer.status == COMPLETED
+    return answer.status, ExportOutcome(answer.content_type) if done else None
+
+
+async def download(api: Api, deployment_id: int, job_id: str, file_format: str) -> bytes:
+    """The file of a completed export, pdf or png. Raises DashboardExportFailedError where it is
+    gone, or where what comes is no such file: an error under 200, or nothing."""
+    try:
+        data = await api.call(download_dashboard_export(deployment_id=deployment_id, job_id=job_id))
+    except PlatformApiError as error:
+        if error.status == 404:
+            raise _gone(deployment_id, job_id) from error
+        if error.status in (409, 422):
+            raise DashboardExportFailedError(error.reason, where=error.where) from error
+        raise
+    if _MARKS[file_format] not in data[:_MARK_WITHIN]:
+        begins = quote_service(data[:80].decode("utf-8", "replace"))
+        raise DashboardExportFailedError(
+            f"No file was written: the service sent something that is not a {file_format.upper()} "
+            f"file ({len(data)} bytes, beginning with {begins!r}).",
+            where=_name(deployment_id, job_id),
+        )
+    return data
+
+
+def _gone(deployment_id: int, job_id: str) -> DashboardExportFailedError:
+    return DashboardExportFailedError(
+        "The service no longer has the dashboard export. It keeps an export for "
+        f"{EXPORT_LIFETIME:g} seconds and only for the credential that started the export. Clear "
+        "the task to start a new export.",
+        where=_name(deployment_id, job_id),
+    )
+
+
+def _name(deployment_id: int, job_id: str) -> str:
+    return f"dashboard export {job_id}, deployment {deployment_id}"
+
+
 @dataclass(frozen=True)
 class ExportRunKind(RunKind[ExportOutcome]):
     """An export, with the arguments of `PlatformExportDashboardOperator`.
@@ -41,6 +226,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
     trigger follows the export without its input: `body` is then None.
     """
 
+    name = "export"
     id_field = "job_id"
     outcome_class = ExportOutcome
     lifetime = EXPORT_LIFETIME

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow_provider_platform.client.defaults import POLL_INTERVAL
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.http.transport import Clock
     from airflow_provider_platform.client.known_secrets import KnownSecrets
     from airflow_provider_platform.client.operations.event_logger import Log
-    from airflow_provider_platform.client.polling.poll_until import PollLimits
+    from airflow_provider_platform.client.polling import PollLimits
 
 Ids = dict[str, Any]
 """The ids of a run at the service, as plain JSON; `submitted_at` is in Unix time."""
@@ -71,7 +72,7 @@ class RunEnvironment:
     def poll_limits(self) -> PollLimits:
         """How often and until when the run is polled."""
         # A DAG file imports this module.
-        from airflow_provider_platform.client.polling.poll_until import PollLimits
+        from airflow_provider_platform.client.polling import PollLimits
 
         return PollLimits(self.deadline, self.poll_interval, self.in_triggerer)
 
@@ -140,6 +141,11 @@ class RunKind(ABC, Generic[OutcomeT]):
     step needs to its `ids`.
     """
 
+    name: ClassVar[str]
+    """The kind's name in `KINDS`. Triggers store it."""
+    followed_with: ClassVar[tuple[str, ...]] = ()
+    """The arguments that following a run needs. Triggers store them: neither a prompt nor a
+    secret is among them."""
     id_field: ClassVar[str]
     """The id that distinguishes one run from another."""
     outcome_class: ClassVar[type[Any]]
@@ -150,6 +156,10 @@ class RunKind(ABC, Generic[OutcomeT]):
     """Whether a run can be stopped if no try will follow it. If the service cannot stop it, the run
     continues after a deadline too, and a retry continues to follow it instead of starting
     another."""
+
+    def followed_as(self, ids: Ids) -> RunKind[Any]:
+        """Return the kind as which a trigger follows the run with these ids."""
+        return self
 
     @abstractmethod
     def idempotency_key(self, config: PlatformConfig) -> str:
@@ -219,3 +229,22 @@ class RunKind(ABC, Generic[OutcomeT]):
         """Return what a new submission of the same input must know of the run before it, whatever
         the outcome of that run was. `submit` gets it as `earlier`. None: nothing."""
         return None
+
+
+KINDS = {
+    "branch": "branches.BranchRunKind",
+    "chat": "chat.ChatRunKind",
+    "dbt_sync": "dbt_sync.DbtSyncRunKind",
+    "delivery": "deliveries.DeliveryRunKind",
+    "export": "exports.ExportRunKind",
+    "merge": "merges.MergeRunKind",
+    "pre_aggregations": "pre_aggregations.PreAggregationsRunKind",
+}
+"""Where each kind of run is, by the name that triggers store."""
+
+
+def kind_named(name: str, arguments: dict[str, Any]) -> RunKind[Any]:
+    """Return the kind of a run that a trigger follows."""
+    module, class_name = KINDS[name].split(".")
+    kind: RunKind[Any] = getattr(import_module(f"{__package__}.{module}"), class_name)(**arguments)
+    return kind

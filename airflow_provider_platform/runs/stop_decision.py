@@ -3,7 +3,7 @@
 A kill alone does not show what the user wants. A worker is also told to end when its machine is
 drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over. A
 trigger is also killed when it moves to another triggerer. The state of the task distinguishes these
-cases. `operators._submission.kills` and `triggers._remote_run` ask here, stop the run and log why.
+cases. `operators._submission.kills` and `triggers` ask here, stop the run and log why.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, PokeReturnValue
     from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.known_secrets import KnownSecrets
-    from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-    from airflow_provider_platform.client.sensor_conditions import Condition
+    from airflow_provider_platform.client.polling import FailureBudget
     from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.runs.sensor_conditions import Condition
 
 STORE_KEY = "platform_sensor"
 
@@ -136,7 +136,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
     def _poll(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
         """Poll once with the rest of the wait's failure budget."""
-        from airflow_provider_platform.client.polling.poll_until import poll_once
+        from airflow_provider_platform.client.polling import poll_once
 
         condition = self._condition()
         budget = self._remembered_failures(context)
@@ -162,14 +162,13 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return log_changes(self.log)
 
     def _condition(self) -> Condition:
-        from airflow_provider_platform.client.sensor_conditions import Condition
+        from airflow_provider_platform.runs.sensor_conditions import Condition
 
         return Condition(self.condition_kind, self.subject())
 
     def _defer(self, deadline: float, now: float) -> None:
-        from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-        from airflow_provider_platform.client.polling.poll_interval import PollInterval
-        from airflow_provider_platform.triggers.sensors import PlatformSensorTrigger
+        from airflow_provider_platform.client.polling import FailureBudget, PollInterval
+        from airflow_provider_platform.triggers import PlatformSensorTrigger
 
         poll_interval = PollInterval(
             interval=self.poke_interval,
@@ -202,7 +201,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         """Return the number of failures so far. A sensor that Airflow reschedules is a new process
         at every poke, and keeps the number in the task's state (Airflow 3.3+). Without a task
         state, every poke counts from zero."""
-        from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+        from airflow_provider_platform.client.polling import FailureBudget
 
         if self._budget is None:
             self._budget = FailureBudget()
@@ -212,7 +211,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return self._budget
 
     def _stored_budget(self, context: Context) -> FailureBudget:
-        from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+        from airflow_provider_platform.client.polling import FailureBudget
 
         ti: Any = context["ti"]
         store: Any = context.get("task_state_store")

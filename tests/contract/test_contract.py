@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import pkgutil
-from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client import management
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.operation import operation
-from airflow_provider_platform.client.operations.paging import Page
+from airflow_provider_platform.client.operations.pages import Page
 from airflow_provider_platform.client.table.table import definition, operations, resolved
 from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.contract.service_table import (
@@ -27,20 +22,11 @@ from tests.contract.service_table import (
     USER_OAUTH_TOKEN_REQUIRED,
     Row,
 )
+from tests.unit.client.typed_calls import typed_calls
 from tests.unit.hooks.test_management_methods import methods
 
 PROJECT = Path(__file__).parents[2]
 TABLE = {(one.method, one.path.removeprefix("/api")): one for one in operations().values()}
-
-
-def typed_calls() -> dict[str, Any]:
-    """The model that each typed call reads, by the operation's id."""
-    found = {}
-    for module in pkgutil.walk_packages(management.__path__, f"{management.__name__}."):
-        for value in vars(import_module(module.name)).values():
-            if isinstance(value, partial) and value.func is operation:
-                found[value.args[0]] = value.args[1]
-    return found
 
 
 TYPED = typed_calls()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_provider_platform.client.management.deliveries.deliveries import run_report_delivery
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.deliveries import (
     PlatformPauseDeliveryOperator,
     PlatformResumeDeliveryOperator,
     PlatformRunDeliveryOperator,
 )
+from airflow_provider_platform.runs.deliveries import run_report_delivery
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask

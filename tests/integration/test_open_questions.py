@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import ChatAbortedError, PlatformError
-from airflow_provider_platform.client.management.dbt_sync.syncs import cancel_dbt_sync
-from airflow_provider_platform.client.management.reports.reports import get_report
+from airflow_provider_platform.client.resources import get_report
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.runs.dbt_sync import cancel_dbt_sync
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:

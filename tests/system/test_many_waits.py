@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.request import input_digest
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+from airflow_provider_platform.triggers import PlatformRunTrigger
 from tests.system.config.chat_by_number import CHATS as CHATS_FILE
 from tests.system.dags.many_waits import CHATS
 
@@ -36,15 +36,15 @@ async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, prompt, patience)
     await client.run(lambda api: call.submit(api, client.clock, until_end=False))
-    _, arguments = PlatformChatTrigger(
+    _, arguments = PlatformRunTrigger(
+        kind="chat",
         platform_conn_id=connection_id,
         run={
             "chat_id": call.run.chat_id,
             "message_id": call.run.message_id,
             "input_sha256": input_digest(prompt),
         },
-        max_rows=100,
-        details=False,
+        arguments={"max_rows": 100, "details": False, "session_settings": None},
         deadline=patience.deadline,
         poll_interval=0.5,
     ).serialize()

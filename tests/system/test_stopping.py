@@ -205,7 +205,7 @@ def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
     assert task.record["phase"] == "failed"
     # By whoever waited for it, and once.
     (stop,) = [line for line in task.logs().splitlines() if "remote run was stopped" in line]
-    assert ("PlatformChatTrigger" in stop) is deferrable
+    assert ("PlatformRunTrigger" in stop) is deferrable
 
 
 @MODES

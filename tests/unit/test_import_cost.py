@@ -47,9 +47,9 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
     light = (
         "client.choices",
         "client.defaults",
-        "client.formats.branch_names",
-        "client.formats.input_values",
-        "client.formats.service_text",
+        "client.branch_names",
+        "client.input_values",
+        "client.service_text",
         "client.errors",
         "client.log_text",
         "client.operations.event_logger",
@@ -71,7 +71,6 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "notifications",
         "runs",
         "client",
-        "client.formats",
         "client.operations",
     )  # packages with a docstring only
     heavy = [

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_platform.sandbox.server import Sandbox
-    from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+    from airflow_provider_platform.triggers import PlatformRunTrigger
 
 REPORT = {
     "report_id": 101,
@@ -81,7 +81,7 @@ def test_link_that_cannot_be_stored_does_not_fail_a_resumed_task(platform_sandbo
     waiting = deferral_while_stopped(
         platform_sandbox.control, chat(deferrable=True).execute, context
     )
-    trigger: PlatformChatTrigger = waiting.trigger
+    trigger: PlatformRunTrigger = waiting.trigger
 
     async def brought() -> Any:
         return [event.payload async for event in trigger.run()]

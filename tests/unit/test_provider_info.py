@@ -28,7 +28,7 @@ from airflow_provider_platform.get_provider_info import get_provider_info
 
 INFO = get_provider_info()
 PACKAGE = Path(str(import_module("airflow_provider_platform").__file__)).parent
-FOLDERS = ("operators", "sensors", "triggers")
+FOLDERS = ("operators", "sensors")
 [CONNECTION_TYPE] = INFO["connection-types"]
 
 
@@ -58,6 +58,12 @@ def test_metadata_lists_every_module_of_a_package(folder: str) -> None:
         for file in (PACKAGE / folder).glob("[!_]*.py")
     }
     assert set(listed["python-modules"]) == there
+
+
+def test_metadata_lists_the_module_of_the_triggers() -> None:
+    [listed] = INFO["triggers"]
+    [name] = listed["python-modules"]
+    assert import_module(name).PlatformRunTrigger
 
 
 def test_every_class_in_the_metadata_exists() -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED
 from airflow_provider_platform.client.choices import FailOnToolError
 from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.client.formats.branch_errors import branch_advice
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.service_text import quote_service
 
 
 def check_tools(result: dict[str, Any], rule: FailOnToolError) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 
 from airflow_provider_platform.client.chat.busy_thread import says_busy
 from airflow_provider_platform.client.errors import PlatformAddressError, PlatformProtocolError
-from airflow_provider_platform.client.formats.json_text import (
+from airflow_provider_platform.client.json_text import (
     CutJsonError,
     CutStringError,
     read_json,
 )
-from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.service_text import quote_service
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_ERROR_LINES = 200

@@ -48,7 +48,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat import errors
+from airflow_provider_platform.client.chat import run_errors as errors
 from airflow_provider_platform.client.chat.busy_thread import is_busy
 from airflow_provider_platform.client.chat.log_events import Waiting
 from airflow_provider_platform.client.chat.records import ChatRun, Verdict
@@ -80,8 +80,7 @@ from airflow_provider_platform.client.http.retry import (
     is_transient,
     pause_after,
 )
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.poll_interval import poll_pause
+from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.api import Api

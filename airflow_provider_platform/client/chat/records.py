@@ -96,9 +96,9 @@ from airflow_provider_platform.client.chat.tool_calls import (
 from airflow_provider_platform.client.choices import FailOnToolError
 from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
-from airflow_provider_platform.client.formats.json_text import read_plain_json, replace_surrogates
-from airflow_provider_platform.client.formats.ndjson import LineReader
-from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
+from airflow_provider_platform.client.json_text import read_plain_json, replace_surrogates
+from airflow_provider_platform.client.ndjson import LineReader
+from airflow_provider_platform.client.service_text import MAX_SERVICE_TEXT, quote_service
 
 MAX_TEXT = 64 * 1024 * 1024
 """Characters that the records of a run may hold in all: a chat that never ends must end."""

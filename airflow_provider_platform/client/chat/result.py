@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Self, TypeVar
 
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query, Search
-from airflow_provider_platform.client.formats.json_text import db_safe
+from airflow_provider_platform.client.json_text import db_safe
 
 R = TypeVar("R")
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeGuard
 
-from airflow_provider_platform.client.formats.json_text import read_json, replace_surrogates
+from airflow_provider_platform.client.json_text import read_json, replace_surrogates
 
 Speaker = Literal["human", "ai", "tool", "other", "unknown"]
 

@@ -43,10 +43,10 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.json_text import db_safe, replace_surrogates
-from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, rpc_error
 from airflow_provider_platform.client.http.retry import is_transient, pause_after
+from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
+from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
 if TYPE_CHECKING:

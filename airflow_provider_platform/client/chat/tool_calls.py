@@ -15,17 +15,17 @@ from typing import Any
 from pydantic_core import to_json
 
 from airflow_provider_platform.client.defaults import MAX_ROWS
-from airflow_provider_platform.client.formats.json_text import (
+from airflow_provider_platform.client.json_text import (
     read_json,
     read_plain_json,
     storable_numbers,
 )
-from airflow_provider_platform.client.formats.service_text import (
+from airflow_provider_platform.client.service_text import (
     MAX_CHART_CHARACTERS,
     MAX_SERVICE_TEXT,
     quote_service,
 )
-from airflow_provider_platform.client.formats.service_types import type_name
+from airflow_provider_platform.client.service_types import type_name
 
 UNFINISHED = "The call had no result when the run ended."
 """The error of a query whose result did not arrive."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from airflow_provider_platform.client.addresses import DATA_PATH, data_address
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformProtocolError
-from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_address
-from airflow_provider_platform.client.management.deployments.deployments import (
+from airflow_provider_platform.client.resources import (
     create_deployment_token,
     get_deployment,
 )

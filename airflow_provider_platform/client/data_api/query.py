@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, SecretStr
 
+from airflow_provider_platform.client.branch_names import branch_advice
+from airflow_provider_platform.client.branches import (
+    branch_address_beside,
+    find_branch_address,
+)
 from airflow_provider_platform.client.choices import CacheMode
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.access import (
@@ -28,15 +33,10 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.branch_errors import branch_advice
-from airflow_provider_platform.client.formats.service_text import quote_service, shortened
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.management.data_model.open_and_close import (
-    branch_address_beside,
-    find_branch_address,
-)
 from airflow_provider_platform.client.operations.models import InputModel
-from airflow_provider_platform.client.polling.poll_until import deadline_after
+from airflow_provider_platform.client.polling import deadline_after
+from airflow_provider_platform.client.service_text import quote_service, shortened
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.api import Api

@@ -23,14 +23,14 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.json_text import (
+from airflow_provider_platform.client.json_text import (
     read_unchecked_json,
     replace_surrogates,
 )
-from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
-from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.formats.service_types import type_name
-from airflow_provider_platform.client.formats.timeout_errors import TIME_OUT_ADVICE, says_time_out
+from airflow_provider_platform.client.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.service_types import type_name
+from airflow_provider_platform.client.timeout_errors import TIME_OUT_ADVICE, says_time_out
 
 CONTINUE_WAIT = "continue wait"
 CHUNK_ROWS = 1000

@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.access import address_below, mint_token
-from airflow_provider_platform.client.errors import BranchNotServedError, PlatformError
-from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.management.data_model.build_status import (
+from airflow_provider_platform.client.branches import (
+    find_branch_address,
+)
+from airflow_provider_platform.client.builds import (
     Build,
     BuildSeen,
     BuildWanted,
     poll_build,
 )
-from airflow_provider_platform.client.management.data_model.open_and_close import (
-    find_branch_address,
-)
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.access import address_below, mint_token
+from airflow_provider_platform.client.errors import BranchNotServedError, PlatformError
+from airflow_provider_platform.client.service_text import quote_service
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.api import Api

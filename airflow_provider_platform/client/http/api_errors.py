@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.errors import (
     ChatError,
     ChatRpcError,
@@ -27,14 +28,13 @@ from airflow_provider_platform.client.errors import (
     PlatformUnprocessableError,
     RequestName,
 )
-from airflow_provider_platform.client.formats.branch_errors import branch_advice
-from airflow_provider_platform.client.formats.json_text import read_json
-from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.formats.timeout_errors import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.http.retry import parse_retry_after
+from airflow_provider_platform.client.json_text import read_json
 from airflow_provider_platform.client.known_secrets import HIDDEN, SHORTEST_SECRET
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.secret_names import is_credential_name
+from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.timeout_errors import TIME_OUT_ADVICE, says_time_out
 
 TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
 """Codes of a 409 that mean: try again."""

@@ -26,7 +26,7 @@ from airflow_provider_platform.client.http.events import END, Events, RunningWor
 from airflow_provider_platform.client.http.loop_thread import LoopThread
 from airflow_provider_platform.client.http.transport import Clock, Transport
 from airflow_provider_platform.client.known_secrets import KnownSecrets
-from airflow_provider_platform.client.operations import paging
+from airflow_provider_platform.client.operations import pages as paging
 from airflow_provider_platform.client.operations.operation import Operation, prepared
 
 T = TypeVar("T")

@@ -112,6 +112,7 @@ class Steps(Generic[T]):
             raise
         finally:
             await self._api.aclose()
+            del self._work  # it may hold the client, whose end it would delay until a collection
 
     async def _offer(self, event: object) -> None:
         """Hand the event to the caller, and wait until the caller has handled it."""

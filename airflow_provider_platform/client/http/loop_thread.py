@@ -15,11 +15,10 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 Cleanup = Callable[[], Awaitable[None]]
-Begun = Callable[[asyncio.Task[Any]], None]
 
 STOP_SECONDS = 5.0
 EXIT_SECONDS = 2.0
@@ -60,17 +59,14 @@ class LoopThread:
         """Whether the loop belongs to this process."""
         return self._pid == os.getpid()
 
-    def call(self, function: Callable[[], Awaitable[T]], begun: Begun | None = None) -> T:
+    def call(self, function: Callable[[], Awaitable[T]]) -> T:
         """Run the function on the loop and return its outcome. If the caller's thread gets an
-        exception (a signal handler may raise), the function is cancelled. `begun` is called on the
-        loop with its task. Raises LoopStoppedError."""
+        exception (a signal handler may raise), the function is cancelled. Raises
+        LoopStoppedError."""
         if threading.current_thread() is self._thread:
             raise RuntimeError("the loop's own thread cannot wait for it")
 
         async def awaited() -> T:
-            task = asyncio.current_task()
-            if begun is not None and task is not None:
-                begun(task)
             return await function()
 
         if not self.here:

@@ -17,12 +17,6 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     RequestName,
 )
-from airflow_provider_platform.client.formats.json_text import (
-    CutJsonError,
-    db_safe,
-    read_json,
-)
-from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
     CHAT_ABORT,
     chat_error,
@@ -35,9 +29,15 @@ from airflow_provider_platform.client.http.api_errors import (
     rpc_error,
     service_message,
 )
+from airflow_provider_platform.client.json_text import (
+    CutJsonError,
+    db_safe,
+    read_json,
+)
 from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.paging import Page
+from airflow_provider_platform.client.operations.pages import Page
+from airflow_provider_platform.client.service_text import quote_service
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Literal
 from urllib.parse import quote
 
-from airflow_provider_platform.client.formats.addresses import has_relative_steps
-from airflow_provider_platform.client.formats.input_values import read_digits
+from airflow_provider_platform.client.addresses import has_relative_steps
+from airflow_provider_platform.client.input_values import read_digits
 from airflow_provider_platform.client.operations.rules import refuse
 
 Api = Literal["management", "build"]

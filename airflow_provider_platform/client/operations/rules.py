@@ -18,10 +18,10 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
+from airflow_provider_platform.client.addresses import check_agent_id
+from airflow_provider_platform.client.branch_names import check_branch_name
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.formats.addresses import check_agent_id
-from airflow_provider_platform.client.formats.branch_names import check_branch_name
-from airflow_provider_platform.client.formats.input_values import (
+from airflow_provider_platform.client.input_values import (
     in_seconds,
     is_absent,
     read_boolean,

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from airflow_provider_platform.client.formats.addresses import (
+from airflow_provider_platform.client.addresses import (
     chat_address,
     data_address,
     management_address,
     split_address,
 )
-from airflow_provider_platform.client.formats.input_values import (
+from airflow_provider_platform.client.input_values import (
     in_seconds,
     read_boolean,
     read_json_string,
 )
-from airflow_provider_platform.client.formats.link_patterns import check_patterns
+from airflow_provider_platform.client.link_patterns import check_patterns
 
 if TYPE_CHECKING:
     from pathlib import Path

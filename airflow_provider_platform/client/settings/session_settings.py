@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.formats.input_values import (
+from airflow_provider_platform.client.input_values import (
     check_timezone,
     is_absent,
     read_boolean,

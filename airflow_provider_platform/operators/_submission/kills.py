@@ -1,7 +1,7 @@
 """What happens to a remote run when its task is stopped: the run is stopped, or left to a retry.
 
 `on_kill` is called in a signal handler, which may have interrupted anything. Airflow's state of the
-task decides whether the run is stopped (`runs.stop_decision`). `triggers._remote_run` does the same
+task decides whether the run is stopped (`runs.stop_decision`). `triggers` does the same
 for a deferred task.
 """
 

@@ -8,11 +8,18 @@ try, and logs this.
 A later try reads the record and decides what to do first:
 
     phase     retry, same key           retry, other key             after a clear
-    intent    find out what happened    report what may have happened  start
+    intent    find out what happened    report                       start
     running   re-attach                 stop that run, start         stop that run, start
     done      reload the result         start                        start
     failed    start                     start                        start
     lost      start                     start                        start
+
+    step                      RemoteRunOperator        SingleCallOperator
+    start                     `_submit`                `_result`
+    find out what happened    `_recover`               `_result`, which asks `find`
+    re-attach                 `_reattach`              (a call is never running)
+    reload the result         `_start`, `_finish`      `reload_result`
+    report                    `_report_lost`           `_make_once`
 
 The key is a fingerprint of address, identity and input. `TryCounters` distinguish a retry from a
 clear. They can be wrong, so a try that re-attaches must handle a run that was stopped. After an

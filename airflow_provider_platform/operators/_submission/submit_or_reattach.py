@@ -60,7 +60,7 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_platform._airflow import BaseTrigger, Context
+    from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.http.api import Work
     from airflow_provider_platform.operators._base.operator import Checks
 
@@ -73,16 +73,16 @@ class RemoteRunOperator(PlatformOperator):
     :param poll_interval: seconds (or a timedelta) between two polls of the run
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
-    :param cancel_on_kill: stop the remote run if the task is stopped or exceeds its deadline
     """
 
     checks: ClassVar[Checks] = {
         "deferrable": arguments.boolean,
         "poll_interval": arguments.seconds,
         "timeout": arguments.seconds,
-        "cancel_on_kill": arguments.boolean,
     }
 
+    cancel_on_kill = False
+    """Whether the remote run is stopped if the task is stopped or exceeds its deadline."""
     if_running: Any = None
     """What to do if an equal run is active already; None if this kind of run does not check
     that."""
@@ -93,24 +93,18 @@ class RemoteRunOperator(PlatformOperator):
         deferrable: bool | None = None,
         poll_interval: float | timedelta = POLL_INTERVAL,
         timeout: float | timedelta,
-        cancel_on_kill: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
         self.poll_interval: Any = poll_interval
         self.timeout: Any = timeout
-        self.cancel_on_kill = cancel_on_kill
         self._kill = RunKill()
 
     @abstractmethod
     def run_kind(self) -> RunKind[Any]:
         """Return the kind of the run, made from the rendered arguments. Raises
         PlatformInputError."""
-
-    @abstractmethod
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        """Return the trigger that waits for the run until the deadline (Unix time)."""
 
     def check_before(self, attempt: Attempt) -> None:
         """Before the run is submitted, check what the task needs after the run, such as its output
@@ -405,12 +399,23 @@ class RemoteRunOperator(PlatformOperator):
         return self._finish(attempt, ids, outcome)
 
     def _defer(self, attempt: Attempt, ids: Ids) -> None:
+        from airflow_provider_platform.triggers import PlatformRunTrigger
+
         self._kill.is_deferring = True
         deadline = self.deadline(attempt, _followed_since(ids))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
         attempt.submission.flush_pending()
+        followed = attempt.kind.followed_as(ids)
         self.defer(
-            trigger=self.trigger(ids, deadline),
+            trigger=PlatformRunTrigger(
+                platform_conn_id=self.platform_conn_id,
+                kind=followed.name,
+                arguments={name: getattr(followed, name) for name in followed.followed_with},
+                run=ids,
+                deadline=deadline,
+                poll_interval=self.poll_interval,
+                cancel_on_kill=self.cancel_on_kill,
+            ),
             method_name="execute_complete",
             kwargs={"run": ids},
             timeout=timedelta(seconds=limits + attempt.config.stream_idle_timeout),
@@ -464,6 +469,19 @@ class RemoteRunOperator(PlatformOperator):
         elif known is not None and not self._kill.happened:
             # Write it again, in case the store could not be reached before.
             attempt.submission.note("running" if attempt.ids else "intent", known)
+
+
+class StoppableRunOperator(RemoteRunOperator):
+    """Base of the operators whose run can be stopped.
+
+    :param cancel_on_kill: stop the remote run if the task is stopped or exceeds its deadline
+    """
+
+    checks: ClassVar[Checks] = {"cancel_on_kill": arguments.boolean}
+
+    def __init__(self, *, cancel_on_kill: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cancel_on_kill = cancel_on_kill
 
 
 def _followed_since(ids: Ids) -> float:

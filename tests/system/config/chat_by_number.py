@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent
 
-from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+from airflow_provider_platform.triggers import PlatformRunTrigger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,6 +31,6 @@ class ChatByNumber(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         chats = json.loads((Path(os.environ["AIRFLOW_HOME"]) / CHATS).read_text())
-        trigger = PlatformChatTrigger(**chats[self.task_instance.map_index])
+        trigger = PlatformRunTrigger(**chats[self.task_instance.map_index])
         async for event in trigger.run():
             yield TaskSuccessEvent(xcoms={"event": event.payload})

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.charts.records import records_of
-from airflow_provider_platform.client.formats.readable_dates import short_moments
+from airflow_provider_platform.charts.chart_data import records_of
+from airflow_provider_platform.client.readable_dates import short_moments
 
 NUMBER = {"type": "quantitative"}
 LABEL = {"type": "nominal"}

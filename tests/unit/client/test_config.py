@@ -18,7 +18,7 @@ from airflow_provider_platform.client.config import (
     fingerprint,
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.formats.service_token import unverified_claims
+from airflow_provider_platform.client.service_token import unverified_claims
 from airflow_provider_platform.client.settings.connection_fields import FIELDS
 from airflow_provider_platform.client.settings.session_settings import session_settings
 

@@ -21,9 +21,9 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.service_token import token_warnings
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.http.client import PlatformClient
+from airflow_provider_platform.client.service_token import token_warnings
 from tests.unit.client.fakes.effects import API, Call, CloseStream, OpenStream, ReadStream, SendChat
 
 if TYPE_CHECKING:

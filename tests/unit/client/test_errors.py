@@ -24,8 +24,8 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     from_payload,
 )
-from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
 from airflow_provider_platform.client.http.api_errors import error_for_status
+from airflow_provider_platform.client.service_text import MAX_SERVICE_TEXT, quote_service
 from airflow_provider_platform.client.settings.connection_fields import LABELS
 
 CHAT = "https://ai.example.com/api/v1/public/acme/agents/7/chat"

@@ -22,15 +22,10 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.client.formats.ndjson import parse_line
 from airflow_provider_platform.client.http.api_errors import service_message
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.known_secrets import KnownSecrets, forms
-from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
-from airflow_provider_platform.client.management.deployments.deployments import (
-    create_deployment_token,
-    get_deployment,
-)
+from airflow_provider_platform.client.ndjson import parse_line
 from airflow_provider_platform.client.operations import secret_names
 from airflow_provider_platform.client.operations.operation import (
     Operation,
@@ -38,6 +33,11 @@ from airflow_provider_platform.client.operations.operation import (
     raw_operation,
 )
 from airflow_provider_platform.client.operations.secret_names import credentials_in
+from airflow_provider_platform.client.resources import (
+    create_deployment_token,
+    get_deployment,
+    list_user_oauth_tokens,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox

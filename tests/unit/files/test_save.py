@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     ResultValueError,
 )
-from airflow_provider_platform.client.formats.json_text import db_safe
+from airflow_provider_platform.client.json_text import db_safe
 from airflow_provider_platform.files.options import FORMATS, Output
 from airflow_provider_platform.files.save import save_rows
 from airflow_provider_platform.files.types import TypedRows

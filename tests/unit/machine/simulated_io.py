@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.client.chat import program as chat_program
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
@@ -22,7 +23,6 @@ from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import Submission
-from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.client.fakes.effects import (
     Call,
     CallData,

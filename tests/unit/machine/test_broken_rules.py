@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.management.data_model import merging
+from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.operators._submission import kills, submit_or_reattach
 from airflow_provider_platform.operators._submission.record import Step, Submission
 from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
@@ -20,7 +20,6 @@ from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 from airflow_provider_platform.runs.merges import MergeRunKind
 from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
-from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.machine.task_machine import (
     EXAMPLES,
     HAS_STATE_STORE,
@@ -142,12 +141,12 @@ def _stop_merges(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a lost merge is sent again without a look", (MergeMachine,))
 def _send_blindly(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(merging, "find_merge", lambda *_, **__: _answer(merging.UNSURE))
+    patch.setattr(merges, "find_merge", lambda *_, **__: _answer(merges.UNSURE))
 
 
 @breaks("a lost merge is never found by its commits", (MergeMachine,))
 def _find_no_merge(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(merging, "judge_lost", lambda *_, **__: merging.UNSURE)
+    patch.setattr(merges, "judge_lost", lambda *_, **__: merges.UNSURE)
 
 
 @breaks("a clear forgets what was merged", (MergeMachine,))
@@ -157,7 +156,17 @@ def _forget_the_merge(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("the build of the model before a merge counts", (MergeMachine,))
 def _take_any_build(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(merging, "_holds_merge", lambda *_: _answer(True))
+    poll = merges.poll_merged_build
+
+    class AnyCommit(set[Any]):
+        def __contains__(self, commit: object) -> bool:
+            return True
+
+    patch.setattr(
+        merges,
+        "poll_merged_build",
+        lambda api, merge, _, clock: poll(api, merge, AnyCommit(), clock),
+    )
 
 
 @breaks("a commit that nobody checked is merged", (MergeMachine,))

@@ -15,17 +15,17 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     ReportDeliveryFailedError,
 )
-from airflow_provider_platform.client.management.deliveries import run as delivery_runs
-from airflow_provider_platform.client.management.deliveries.deliveries import (
-    get_report_delivery,
-    run_report_delivery,
-)
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.deliveries import (
     PlatformPauseDeliveryOperator,
     PlatformResumeDeliveryOperator,
     PlatformRunDeliveryOperator,
+)
+from airflow_provider_platform.runs import deliveries as delivery_runs
+from airflow_provider_platform.runs.deliveries import (
+    get_report_delivery,
+    run_report_delivery,
 )
 from tests.unit.operators.task_context import TaskTries, deferral
 

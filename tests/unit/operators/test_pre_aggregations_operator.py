@@ -272,7 +272,7 @@ def test_build_trigger_has_no_context_and_the_worker_starts_no_second_build(
     task = build(deferrable=True, contexts=[{"tenant": "acme"}], verify_sql=ORDERS)
     deferred = deferral(task.execute, tries.context())
     assert "acme" not in str(deferred.trigger.serialize())
-    assert deferred.trigger.serialize()[1]["verify_sql"] == ORDERS
+    assert deferred.trigger.serialize()[1]["arguments"]["verify_sql"] == ORDERS
     assert starts(control) == 1
 
 

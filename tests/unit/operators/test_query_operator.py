@@ -61,7 +61,7 @@ def ended(operator: type[Any], *, outlet_events: Any = None, **arguments: Any) -
         return task.execute(context)
     deferred = deferral(task.execute, context)
     path, stored = deferred.trigger.serialize()
-    assert path == "airflow_provider_platform.triggers.query.PlatformQueryTrigger"
+    assert path == "airflow_provider_platform.triggers.PlatformQueryTrigger"
     trigger = type(deferred.trigger)(**json.loads(json.dumps(stored)))
 
     async def only_event() -> Any:

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.triggers._remote_run import unexpected
+from airflow_provider_platform.triggers import unexpected
 from tests.unit.operators.remote_tasks import deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries
 

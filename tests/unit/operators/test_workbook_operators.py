@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
 )
-from airflow_provider_platform.client.management.workbooks.publish import publish
+from airflow_provider_platform.client.workbooks import publish
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.workbooks import (

@@ -21,7 +21,7 @@ from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from airflow_provider_platform.sensors.notifications import PlatformNotificationSensor
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
-from airflow_provider_platform.triggers.sensors import PlatformSensorTrigger
+from airflow_provider_platform.triggers import PlatformSensorTrigger
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class TestDeferred:
     ) -> None:
         _, deferral = self.deferred(report_id=999, exponential_backoff=True, max_wait=600)
         path, arguments = deferral.trigger.serialize()
-        assert path == "airflow_provider_platform.triggers.sensors.PlatformSensorTrigger"
+        assert path == "airflow_provider_platform.triggers.PlatformSensorTrigger"
         assert arguments["poll_interval"] == {
             "interval": 0.01,
             "exponential_backoff": True,

@@ -21,7 +21,6 @@ import pytest
 
 from airflow_provider_platform.client import errors
 from airflow_provider_platform.client.errors import PlatformError, from_payload
-from airflow_provider_platform.client.sensor_conditions import KINDS
 from airflow_provider_platform.links import PlatformLink
 from airflow_provider_platform.operators._submission.record import STORE_KEY, read_record
 from airflow_provider_platform.operators.api import PlatformApiOperator
@@ -42,6 +41,7 @@ from airflow_provider_platform.operators.workbooks import (
     PlatformDuplicateWorkbookOperator,
     PlatformPublishWorkbookOperator,
 )
+from airflow_provider_platform.runs.sensor_conditions import KINDS
 from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
 from airflow_provider_platform.sensors.branches import PlatformBuildSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform import triggers
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
-from airflow_provider_platform.triggers import _remote_run
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
-    from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
+    from airflow_provider_platform.triggers import PlatformRunTrigger
 
 pytestmark = pytest.mark.one_case_in(3)
 
@@ -24,13 +24,13 @@ ENDED = ["success", "failed", "skipped"]
 RUNS_AGAIN = [None, "scheduled", "queued", "running", "restarting", "up_for_retry"]
 
 
-def triggered(operator: Any) -> RemoteRunTrigger:
+def triggered(operator: Any) -> PlatformRunTrigger:
     """The trigger that the operator defers to."""
-    trigger: RemoteRunTrigger = deferral(operator.execute, TaskTries().context()).trigger
+    trigger: PlatformRunTrigger = deferral(operator.execute, TaskTries().context()).trigger
     return trigger
 
 
-def asking(control: SandboxControl, chat_id: str | None = None) -> RemoteRunTrigger:
+def asking(control: SandboxControl, chat_id: str | None = None) -> PlatformRunTrigger:
     control.set_breakpoint("mid_stream")
     return triggered(
         PlatformChatOperator(
@@ -45,7 +45,7 @@ def a_thread() -> str:
     return chat_id
 
 
-def kill(trigger: RemoteRunTrigger, monkeypatch: pytest.MonkeyPatch, state: str | None) -> None:
+def kill(trigger: PlatformRunTrigger, monkeypatch: pytest.MonkeyPatch, state: str | None) -> None:
     """Kill the trigger of a task that is in this state by now, as Airflow does: it cancels
     `on_kill` again while it runs."""
 
@@ -58,9 +58,9 @@ def kill(trigger: RemoteRunTrigger, monkeypatch: pytest.MonkeyPatch, state: str 
         await asyncio.sleep(0)
         killing.cancel()
         await asyncio.gather(killing, return_exceptions=True)
-        await asyncio.gather(*_remote_run._STOPS)
+        await asyncio.gather(*triggers._STOPS)
 
-    monkeypatch.setattr(_remote_run, "get_task_states_on_loop", look_up)
+    monkeypatch.setattr(triggers, "get_task_states_on_loop", look_up)
     asyncio.run(cancel_twice())
 
 
@@ -121,7 +121,7 @@ def test_late_kill_does_not_stop_the_next_question_of_the_thread(
     assert control.state().runs[-1].status == "streaming"
 
 
-def event_of(trigger: RemoteRunTrigger) -> dict[str, Any]:
+def event_of(trigger: PlatformRunTrigger) -> dict[str, Any]:
     """The event that the trigger ends with."""
 
     async def run() -> Any:
@@ -152,7 +152,7 @@ def test_run_continues_if_the_task_state_cannot_be_read(
 
     control = platform_sandbox.control
     trigger = asking(control)
-    monkeypatch.setattr(_remote_run, "get_task_states_on_loop", fails)
+    monkeypatch.setattr(triggers, "get_task_states_on_loop", fails)
     asyncio.run(trigger.on_kill())
     assert control.state().aborts == []
 
@@ -192,8 +192,8 @@ def test_stop_decision_that_never_returns_leaves_the_run_alone(
 
     control = platform_sandbox.control
     trigger = asking(control)
-    monkeypatch.setattr(_remote_run, "get_task_states_on_loop", never)
-    monkeypatch.setattr(_remote_run, "TASK_STATE_SECONDS", 0.1)
+    monkeypatch.setattr(triggers, "get_task_states_on_loop", never)
+    monkeypatch.setattr(triggers, "TASK_STATE_SECONDS", 0.1)
     asyncio.run(trigger.on_kill())
     assert control.state().aborts == []
     assert "state of the task could not be read" in capfd.readouterr().out
@@ -207,7 +207,7 @@ def test_stop_that_takes_longer_than_airflow_allows_is_abandoned(
     control = platform_sandbox.control
     trigger = asking(control)
     control.set_breakpoint("before_call", path="/abort$")
-    monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
+    monkeypatch.setattr(triggers, "KILL_SECONDS", 0.5)
     kill(trigger, monkeypatch, "failed")
     assert "no time was left" in capfd.readouterr().out
     control.release()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.data_api.paging import PagedQuery, PageReader
+from airflow_provider_platform.client.data_api.page_by import PagedQuery, PageReader
 from airflow_provider_platform.client.errors import (
     PageKeyError,
     PagesChangedError,

@@ -6,6 +6,7 @@ and the sandbox's own expression for what is not code.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum, StrEnum
@@ -18,10 +19,12 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.data_api.parameters import bind_parameters
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.sandbox.data_api.limits import _NOT_SQL as NOT_CODE
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
 WAREHOUSE = Warehouse()
+NOT_CODE = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`""", re.DOTALL)
+"""Comments, strings and quoted names of SQL."""
+
 WORDS = st.text(
     alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
 )

@@ -17,11 +17,11 @@ from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.http.client import AsyncPlatformClient
-from airflow_provider_platform.client.management.exports.exports import (
+from airflow_provider_platform.client.resources import list_reports
+from airflow_provider_platform.runs.exports import (
     download_dashboard_export,
     get_dashboard_export,
 )
-from airflow_provider_platform.client.management.reports.reports import list_reports
 from tests.unit.client.http.calls import GET, config_for
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.management.dbt_sync.run import wait
-from airflow_provider_platform.client.polling.poll_until import PollLimits
+from airflow_provider_platform.client.polling import PollLimits
+from airflow_provider_platform.runs.dbt_sync import wait
 from tests.unit.client.http.calls import DELETE, GET, POST, Run, config_for
 from tests.unit.client.http.keep_alive_server import Connection, keeping
 from tests.unit.client.http.test_certificates import authority, bundle, certified

@@ -15,10 +15,9 @@ from airflow_provider_platform.client.http import api as client_api
 from airflow_provider_platform.client.http.api import Api
 from airflow_provider_platform.client.http.fair_scheduling import yield_turn
 from airflow_provider_platform.client.http.transport import Transport
-from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
-from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
-from airflow_provider_platform.client.polling.poll_interval import first_pause, poll_pause
-from airflow_provider_platform.client.polling.poll_until import PollLimits
+from airflow_provider_platform.client.polling import PollLimits, first_pause, poll_pause
+from airflow_provider_platform.runs.dbt_sync import wait as wait_for_sync
+from airflow_provider_platform.runs.exports import wait as wait_for_export
 from tests.unit.client.fakes.effects import API, Call, Sleep
 from tests.unit.client.http.calls import config_for
 

@@ -18,8 +18,8 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.http.client import PlatformClient
-from airflow_provider_platform.client.management.exports.exports import download_dashboard_export
 from airflow_provider_platform.client.operations.operation import operation
+from airflow_provider_platform.runs.exports import download_dashboard_export
 from tests.unit.client.http.calls import GET, POST, Run, config_for, reading
 from tests.unit.client.http.http_server import (
     Answer,

@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.management.deployments.deployments import get_deployment
+from airflow_provider_platform.client.resources import get_deployment
 from tests.unit.client.http.calls import GET, POST, Run, config_for, run_sync
 from tests.unit.client.http.http_server import answer, closed_port, serving
 from tests.unit.client.http.test_certificates import authority, bundle, certified

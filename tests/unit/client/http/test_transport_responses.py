@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client.branches import (
+    MergeResponse,
+)
 from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
@@ -22,11 +25,8 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.http import responses
-from airflow_provider_platform.client.management.data_model.branches import (
-    MergeResponse,
-)
-from airflow_provider_platform.client.management.reports.reports import list_reports
 from airflow_provider_platform.client.operations.operation import operation, typed
+from airflow_provider_platform.client.resources import list_reports
 from tests.unit.client.http.calls import DELETE, GET, KEY, POST, TOKEN, Run, config_for, reading
 from tests.unit.client.http.http_server import (
     STREAM_HEAD,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import pkgutil
 from datetime import datetime
-from functools import cache, partial
-from importlib import import_module
+from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
@@ -15,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from airflow_provider_platform.client import management
 from airflow_provider_platform.client.operations.models import ResponseModel
-from airflow_provider_platform.client.operations.operation import operation
-from airflow_provider_platform.client.operations.paging import Page
+from airflow_provider_platform.client.operations.pages import Page
 from tests.hypothesis_profiles import examples
+from tests.unit.client.typed_calls import typed_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,19 +24,11 @@ if TYPE_CHECKING:
 Steps = tuple[str | int, ...]
 
 
-def typed_answers() -> dict[str, Any]:
-    """The models of the answers of all typed calls, by the operation's id."""
-    found = {}
-    for module in pkgutil.walk_packages(management.__path__, f"{management.__name__}."):
-        for value in vars(import_module(module.name)).values():
-            if isinstance(value, partial) and value.func is operation:
-                name, answer = value.args
-                if isinstance(answer, type) and issubclass(answer, ResponseModel):
-                    found[name] = answer
-    return found
-
-
-MODELLED = typed_answers()
+MODELLED = {
+    name: answer
+    for name, answer in typed_calls().items()
+    if isinstance(answer, type) and issubclass(answer, ResponseModel)
+}
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),

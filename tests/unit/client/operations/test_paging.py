@@ -10,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
-from airflow_provider_platform.client.management.deployments.deployments import list_deployments
-from airflow_provider_platform.client.operations.paging import Page, PageWalk, collect, listing
+from airflow_provider_platform.client.operations.pages import Page, PageWalk, collect, listing
+from airflow_provider_platform.client.resources import list_deployments, list_user_oauth_tokens
 from tests.unit.client.fakes.effects import API, Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.operations.operation import Operation
-    from airflow_provider_platform.client.operations.paging import Collected
+    from airflow_provider_platform.client.operations.pages import Collected
     from tests.unit.client.fakes.effects import Program
 
     Service = Callable[[dict[str, Any]], Any]

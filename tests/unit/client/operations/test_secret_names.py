@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import pkgutil
-from importlib import import_module
 from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client import management
 from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.secret_names import (
     SECRET_NAMES,
@@ -17,6 +14,7 @@ from airflow_provider_platform.client.operations.secret_names import (
     may_hold_secrets,
     secrets_in,
 )
+from tests.unit.client.typed_calls import modules
 
 SECRET = "9f8Akq7-2Zp3mWvxyz"
 
@@ -83,8 +81,7 @@ def test_each_listed_secret_name_is_recognized_in_every_spelling(name: str) -> N
 
 def test_each_secret_of_an_answer_has_a_name_of_the_list() -> None:
     """Only bodies that contain such a name are searched for secrets."""
-    for module in pkgutil.walk_packages(management.__path__, f"{management.__name__}."):
-        import_module(module.name)
+    assert list(modules())
     models = [ResponseModel]
     for model in models:
         models += model.__subclasses__()

@@ -1,1 +1,0 @@
-"""The management API, one package for each resource."""

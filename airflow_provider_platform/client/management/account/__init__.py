@@ -1,1 +1,0 @@
-"""The account: app configuration, users, OAuth."""

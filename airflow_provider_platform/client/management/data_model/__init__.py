@@ -1,1 +1,0 @@
-"""The data model and its branches."""

@@ -1,1 +1,0 @@
-"""Deliveries of reports to spreadsheets."""

@@ -1,1 +1,0 @@
-"""Deployments, their environments and agents."""

@@ -1,1 +1,0 @@
-"""Scheduled notifications and their recipients."""

@@ -1,1 +1,0 @@
-"""Reports, their placements and snapshots."""

@@ -1,0 +1,253 @@
+"""Waits until a condition at the service is true: poll, pause, poll again.
+
+A condition is an async function that returns plain JSON once the wait is over, and None until then.
+`runs.sensor_conditions` has the conditions of sensors. Waits that begin together must not poll
+together, so each pause varies at random.
+
+A wait tolerates short outages: five transient failures in a row. For a minute it also tolerates
+that the service does not know or serve something that was just started. The count is plain data, so
+that it can move with the wait from one process to the next.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
+from airflow_provider_platform.client.errors import (
+    BranchNotServedError,
+    PlatformApiError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+)
+from airflow_provider_platform.client.http.retry import is_transient, pause_after
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.http.transport import Clock
+
+
+TOLERATED_FAILURES = 5
+NOT_FOUND_GRACE = 60.0
+"""Seconds for which the service may not know something after its start, or a branch may have no
+build."""
+LONGEST_PAUSE = 60.0
+
+
+@dataclass
+class FailureBudget:
+    """The failures of one wait so far: `failures` in a row, `missing_since` in Unix time."""
+
+    failures: int = 0
+    missing_since: float | None = None
+
+    def tolerates(self, error: PlatformError, now: float, *, grace: bool = False) -> bool:
+        """Count a failed poll, and return whether the wait continues. With `grace`, a 404 is
+        tolerated for a minute. A branch that the service does not serve is always tolerated for a
+        minute."""
+        not_served = isinstance(error, BranchNotServedError)
+        if not_served:
+            self.failures = 0  # the service answered
+        if not_served or (grace and isinstance(error, PlatformNotFoundError)):
+            self.missing_since = now if self.missing_since is None else self.missing_since
+            return now - self.missing_since < NOT_FOUND_GRACE
+        if not is_transient(error):
+            return False
+        self.failures += 1
+        return self.failures <= TOLERATED_FAILURES
+
+    def clear(self) -> None:
+        """Forget the failures after a successful poll."""
+        self.failures, self.missing_since = 0, None
+
+    def pause(self, interval: float, error: PlatformError | None) -> float:
+        """Return the seconds until the next poll: the interval, and longer while polls fail."""
+        if self.failures == 0 or error is None:
+            return interval
+        grown = min(LONGEST_PAUSE, interval * 2.0 ** (self.failures - 1))
+        return max(grown, pause_after(error, 1))
+
+
+POLL_SPREAD = 0.5
+"""The fraction by which a pause between polls is randomly shorter or longer, so that polls which
+began together spread over an interval."""
+
+
+@dataclass(frozen=True)
+class PollInterval:
+    """The seconds between polls. With `exponential_backoff` they grow up to `max_wait`."""
+
+    interval: float
+    exponential_backoff: bool = False
+    max_wait: float | None = None
+
+    def pause(self, polls: int) -> float:
+        """Return the seconds to wait after so many polls."""
+        if not self.exponential_backoff:
+            return self.interval
+        grown = max(1.0, self.interval * 2.0 ** min(polls - 2, 32))
+        jittered = grown * random.uniform(1.0, 2.0)  # noqa: S311 - spreads load, guards nothing
+        return jittered if self.max_wait is None else min(jittered, self.max_wait)
+
+
+async def poll_pause(api: Api, seconds: float, left: float) -> None:
+    """Pause before the next poll, until at the latest after the `left` seconds."""
+    if seconds * (1 + POLL_SPREAD) <= left:
+        await api.sleep(seconds, spread=POLL_SPREAD)
+    else:
+        await api.sleep(max(0.0, min(seconds, left)))
+
+
+async def first_pause(api: Api, interval: float, left: float) -> None:
+    """Pause at random up to the interval, before the first poll of a wait: many waits may
+    begin at the same time."""
+    await api.sleep(max(0.0, min(interval, left) / 2), spread=1.0)
+
+
+@dataclass(frozen=True)
+class PollLimits:
+    """How often a wait for a run polls (seconds), and until when (Unix time).
+
+    With `stagger_first_poll` the first poll comes within the first interval instead of at once, so
+    that many waits that begin together do not poll together.
+    """
+
+    deadline: float
+    poll_interval: float = POLL_INTERVAL
+    stagger_first_poll: bool = False
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """Reports what a poll found if the condition is not true yet."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True)
+class PollFailed:
+    """Reports that a poll failed and the wait continues."""
+
+    error: PlatformError
+
+    def __str__(self) -> str:
+        return f"A status check failed and is repeated: {self.error.message}"
+
+
+async def poll_until(
+    api: Api,
+    condition: Callable[[Api], Awaitable[Any]],
+    interval: PollInterval,
+    budget: FailureBudget,
+    *,
+    deadline: float,
+    clock: Clock,
+    grace: bool = False,
+    begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
+    notify_failures: bool = True,
+) -> Any:
+    """Poll until the condition is true, for the last time at the deadline (Unix time). Return its
+    value, or None after the deadline.
+
+    By default the first poll comes after a pause, because the caller has just polled. "within the
+    interval" is for one of many waits that begin together. Notifies of the condition's events and,
+    with `notify_failures`, of PollFailed. Raises the condition's errors if they are not tolerated.
+    """
+    if begins == "within the interval":
+        await first_pause(api, interval.interval, deadline - clock())
+    failure: PlatformError | None = None
+    for polls in count(1):
+        if polls > 1 or begins == "after a pause":
+            pause = budget.pause(interval.pause(polls), failure)
+            await poll_pause(api, pause, deadline - clock())
+        outcome, failure = await poll_once(
+            api, condition, budget, clock, grace=grace, notify_failures=notify_failures
+        )
+        if outcome is not None:
+            return outcome
+        if clock() >= deadline:
+            return None
+    raise AssertionError("polls are counted without end")
+
+
+async def poll_until_over(
+    api: Api,
+    read_once: Callable[[Api], Awaitable[Any]],
+    limits: PollLimits,
+    clock: Clock,
+    *,
+    grace: bool = False,
+    notify_failures: bool = False,
+) -> Any:
+    """`poll_until` within the limits, for a run: its outcome, or None if it is not over at the
+    deadline. Raises PlatformDeadlineError if the last poll before the deadline failed."""
+    failure: PlatformError | None = None
+
+    async def read_and_note(api: Api) -> Any:
+        nonlocal failure
+        try:
+            outcome = await read_once(api)
+        except PlatformError as error:
+            failure = error
+            raise
+        failure = None
+        return outcome
+
+    outcome = await poll_until(
+        api,
+        read_and_note,
+        PollInterval(limits.poll_interval),
+        FailureBudget(),
+        deadline=limits.deadline,
+        clock=clock,
+        grace=grace,
+        begins="within the interval" if limits.stagger_first_poll else "at once",
+        notify_failures=notify_failures,
+    )
+    if outcome is None and failure is not None:
+        raise deadline_after(failure)
+    return outcome
+
+
+def deadline_after(failure: PlatformError) -> PlatformDeadlineError:
+    """Return the error of a wait whose last request failed when its deadline came."""
+    asked = failure.retry_after if isinstance(failure, PlatformApiError) else None
+    pause = "" if asked is None else f" It asks to wait {asked:.0f} seconds (Retry-After)."
+    error = PlatformDeadlineError(
+        "The deadline has passed, and the service did not say how far the work is. Its last "
+        f"answer: {failure.reason.removesuffix('.')}.{pause}",
+        where=failure.where,
+    )
+    error.__cause__ = failure
+    return error
+
+
+async def poll_once(
+    api: Api,
+    condition: Callable[[Api], Awaitable[Any]],
+    budget: FailureBudget,
+    clock: Clock,
+    *,
+    grace: bool = False,
+    notify_failures: bool = True,
+) -> tuple[Any, PlatformError | None]:
+    """Poll once. Return the value, and the failure if one was tolerated instead. With `grace`, a
+    404 is tolerated for a minute."""
+    try:
+        outcome = await condition(api)
+    except PlatformError as error:
+        if not budget.tolerates(error, clock(), grace=grace):
+            raise
+        if notify_failures:
+            await api.notify(PollFailed(error))
+        return None, error
+    budget.clear()
+    return outcome, None

@@ -1,1 +1,0 @@
-"""Waiting for something at the service: how often to ask, and how many failures to tolerate."""

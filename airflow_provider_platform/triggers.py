@@ -1,0 +1,414 @@
+"""What waits in the triggerer: `PlatformRunTrigger` for a run, `PlatformQueryTrigger` for the first
+row of a query, `PlatformSensorTrigger` for the condition of a sensor. Each ends with exactly one
+event.
+
+A trigger may run twice (a triggerer restarts, or another triggerer takes over), so it submits
+nothing. Its arguments are stored in the metadata database: ids, limits and a deadline, never a
+prompt or a secret.
+
+Who stops a run, and when. All of them only with `cancel_on_kill`, and only a run that can be
+stopped:
+
+    who                                 when
+    the task's `on_kill` on a worker    the task has ended, or no try will follow (`kills`)
+    the trigger's `on_kill`             the deferred task has ended (`stops_run`)
+    the trigger                         at its deadline, or after a response that it cannot read;
+                                        not if it stood still: others may have gone on
+    the worker that resumes the task    the trigger did not report in time
+    a try that fails                    no later try will follow the run (`disposition_of`)
+    a later try                         the input changed, or the task was cleared (`decide`)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing, closing
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
+from airflow_provider_platform.client.defaults import POLL_INTERVAL
+from airflow_provider_platform.client.errors import (
+    ChatSuspendedError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformProtocolError,
+    PlatformTriggerError,
+)
+from airflow_provider_platform.client.operations.event_logger import EventLog, log_changes
+from airflow_provider_platform.client.polling import FailureBudget, PollInterval, poll_until
+from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.runs.run_kind import (
+    MAX_EVENT_BYTES,
+    NOT_STOPPED,
+    LogLine,
+    RunEnvironment,
+    kind_named,
+)
+from airflow_provider_platform.runs.stop_decision import UNKNOWN, stops_run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from airflow_provider_platform.client.choices import CacheMode
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
+    from airflow_provider_platform.runs.run_kind import Ids, RunKind
+
+KILL_SECONDS = 25.0
+"""Seconds that `on_kill` may take in all; Airflow intends to allow 30."""
+TASK_STATE_SECONDS = 15.0
+"""Seconds of these that Airflow may take to report the task's state; its first call takes
+seconds."""
+
+STOOD_STILL_SECONDS = 15.0
+"""Seconds after the deadline from which a trigger concludes that its triggerer was frozen or down.
+A running trigger notices its deadline at once."""
+
+_STOPS: set[asyncio.Task[None]] = set()
+"""The stops that are running: the event loop itself keeps no strong reference to a task."""
+
+
+class OneEventTrigger(BaseTrigger):
+    """Base of the triggers that end with one event; `run` holds the ids that name what is waited
+    for. `deadline` is in Unix time.
+
+    The event is `{"status": "success" | "error" | ..., "run": ids, ...}`. With "error" it contains
+    the error as the client describes it, and whether the run was stopped.
+    """
+
+    def __init__(self, *, platform_conn_id: str, run: Ids, deadline: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.platform_conn_id = platform_conn_id
+        self.ids = run
+        self.deadline = float(deadline)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class path and the arguments of the class, as plain JSON."""
+        path = f"{type(self).__module__}.{type(self).__qualname__}"
+        names = signature(type(self)).parameters
+        return path, {name: self.ids if name == "run" else getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Follow the run and report how it ended."""
+        yield TriggerEvent(await self._event())
+
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        """Wait for the end; returns the fields of the event. Raises PlatformError."""
+        raise NotImplementedError
+
+    async def stop_after_failure(
+        self,
+        client: AsyncPlatformClient,  # noqa: ARG002 - here nothing can be stopped
+    ) -> bool:
+        """Return whether the run was stopped, because the wait met its deadline or could not read a
+        response."""
+        return False
+
+    async def _event(self) -> dict[str, Any]:
+        stopped = False
+        try:
+            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
+                try:
+                    with client.redacted_errors():
+                        return {"run": self.ids, **await self.follow(client)}
+                except (PlatformDeadlineError, PlatformProtocolError):
+                    stopped = await self.stop_after_failure(client)
+                    raise
+        except PlatformError as error:
+            failure = error
+        except Exception as error:
+            self.log.exception("The trigger failed")
+            failure = unexpected(error)
+        return {
+            "status": "error",
+            "run": self.ids,
+            "error": failure.to_payload(),
+            "stopped": stopped,
+        }
+
+
+class PlatformRunTrigger(OneEventTrigger):
+    """Follow a run. `kind` is a name in `runs.run_kind.KINDS`, `arguments` are those that the kind
+    needs to follow the run (`RunKind.followed_with`), `run` holds its ids.
+
+    `poll_interval` is in seconds; `cancel_on_kill` says whether the run is stopped if its task is
+    stopped or exceeds its deadline. The event is `{"status": "success", ...}` with the fields of
+    `RunKind.to_event`. The status "suspended" asks the worker to repeat the input of a chat.
+    """
+
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        kind: str,
+        run: Ids,
+        deadline: float,
+        arguments: dict[str, Any] | None = None,
+        poll_interval: float = POLL_INTERVAL,
+        cancel_on_kill: bool = True,
+    ) -> None:
+        super().__init__(platform_conn_id=platform_conn_id, run=run, deadline=deadline)
+        self.kind = kind
+        self.arguments = arguments or {}
+        self.poll_interval = float(poll_interval)
+        self.cancel_on_kill = cancel_on_kill
+
+    def run_kind(self) -> RunKind[Any]:
+        """Return the kind of the run, for following and stopping it."""
+        return kind_named(self.kind, self.arguments)
+
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        run_kind = self.run_kind()
+        env = RunEnvironment(
+            client.config,
+            client.clock,
+            client.secrets,
+            self.deadline,
+            poll_interval=self.poll_interval,
+            in_triggerer=True,
+        )
+        with closing(EventLog(self.log, client.secrets)) as event_log:
+
+            def hear(event: object) -> None:
+                if isinstance(event, LogLine):
+                    event.write(self.log, client.secrets)
+                else:
+                    event_log(event)
+
+            try:
+                outcome = await client.run(lambda api: run_kind.follow(api, env, self.ids), hear)
+            except ChatSuspendedError:
+                return {"status": "suspended"}
+        return {"status": "success", **run_kind.to_event(env, outcome)}
+
+    async def on_kill(self) -> None:
+        """Stop the run of a task that was stopped (Airflow 3.3+).
+
+        Airflow repeats the cancel about every second, so the stop runs in a shielded task of its
+        own.
+        """
+        if not self.cancel_on_kill:
+            return
+        stop = asyncio.create_task(self._stop_unless_wanted())
+        _STOPS.add(stop)
+        stop.add_done_callback(_STOPS.discard)
+        await asyncio.shield(stop)
+
+    async def stop_after_failure(self, client: AsyncPlatformClient) -> bool:
+        if not self.cancel_on_kill or self._stood_still(client):
+            return False
+        return await self._stop_quietly(client)
+
+    def _stood_still(self, client: AsyncPlatformClient) -> bool:
+        """Return whether this trigger is so late that others may have continued its task. Then the
+        trigger only reports, and the worker that resumes the task decides what to stop."""
+        late = client.clock() - self.deadline
+        if late <= STOOD_STILL_SECONDS:
+            return False
+        self.log.warning(
+            "This trigger noticed its deadline %.0f seconds late, because its triggerer was "
+            "blocked or down. The trigger does not stop the run; the worker that resumes the "
+            "task stops it.",
+            late,
+        )
+        return True
+
+    async def _stop_unless_wanted(self) -> None:
+        """Stop the run if the task has ended. A trigger is also killed when it moves to another
+        triggerer: then its task is deferred and needs the run. A cleared task runs again, and its
+        next try stops the old run."""
+        try:
+            async with asyncio.timeout(KILL_SECONDS):
+                state = await self._state_of_task()
+                if stops_run(state, killed="trigger"):
+                    await self._stop_with_own_client()
+                elif state == "deferred":
+                    self.log.info(
+                        "Another trigger waits for this task, so the remote run is not stopped."
+                    )
+                elif state != UNKNOWN:
+                    self.log.info("The task runs again. Its next try stops the remote run.")
+        except TimeoutError:
+            self.log.warning(
+                "The remote run could not be stopped, because no time was left for it. The run may "
+                "continue."
+            )
+
+    async def _state_of_task(self) -> str | None:
+        try:
+            async with asyncio.timeout(TASK_STATE_SECONDS):
+                return await get_task_states_on_loop(self.task_instance)
+        except Exception:
+            self.log.warning(
+                "The remote run is not stopped, because the state of the task could not be read.",
+                exc_info=True,
+            )
+            return UNKNOWN
+
+    async def _stop_with_own_client(self) -> None:
+        try:
+            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
+                await self._stop_quietly(client)
+        except PlatformError as error:
+            self.log.warning("The remote run could not be stopped: %s", error)
+
+    async def _stop_quietly(self, client: AsyncPlatformClient) -> bool:
+        run_kind = self.run_kind()
+        if not run_kind.can_stop:
+            self.log.info(NOT_STOPPED)
+            return False
+        try:
+            stopped = await client.run(
+                lambda api: run_kind.stop(api, client.config, client.clock, self.ids)
+            )
+        except PlatformError as error:
+            self.log.warning("The remote run could not be stopped: %s", error)
+            return False
+        self.log.info(
+            "The remote run was %s.",
+            "stopped" if stopped else "not stopped, because it does not belong to this task",
+        )
+        return stopped
+
+
+class PlatformQueryTrigger(OneEventTrigger):
+    """Send the query again until it returns its first row. The worker then sends the query once
+    more and reads the rows: the service keeps the result, but drops a query if nobody requests its
+    result. So nothing has to be stopped.
+
+    `run` names the wait and holds the SQL, which the worker must repeat unchanged, and the SQL of
+    the first page (`first_page`) if the result is read in pages. The other arguments are those of
+    the query; `deadline` is in Unix time.
+    """
+
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        run: Ids,
+        deployment_id: int | None,
+        branch_name: str | None = None,
+        timezone: str | None = None,
+        cache: CacheMode | None = None,
+        deadline: float,
+    ) -> None:
+        super().__init__(platform_conn_id=platform_conn_id, run=run, deadline=deadline)
+        self.deployment_id = deployment_id
+        self.branch_name = branch_name
+        self.timezone = timezone
+        self.cache = cache
+
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+        from airflow_provider_platform.client.data_api.response import SqlChunk
+
+        query = SqlQuery.build(
+            self.ids.get("first_page") or self.ids["sql"],
+            deployment_id=self.deployment_id,
+            deadline=self.deadline,
+            branch_name=self.branch_name,
+            timezone=self.timezone,
+            cache=self.cache,
+        )
+        async with aclosing(
+            client.events(lambda api: run_sql(api, query, client.config, client.clock))
+        ) as events:
+            async for event in events:
+                if isinstance(event, SqlChunk):
+                    break
+        return {"status": "success"}
+
+
+class PlatformSensorTrigger(BaseTrigger):
+    """Poll until the condition holds or the deadline has passed.
+
+    `condition`, `poll_interval` and `failure_budget` are the fields of `Condition`, `PollInterval`
+    and `FailureBudget` as plain JSON; `deadline` is in Unix time. The event is
+    `{"status": "success" | "timeout" | "error", "wait": {...}, ...}`. With "success" it contains
+    `value`, None if the value exceeds 256 KB; with "error" the `error` as the client describes it.
+    """
+
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        condition: dict[str, Any],
+        poll_interval: dict[str, Any],
+        failure_budget: dict[str, Any],
+        deadline: float,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.platform_conn_id = platform_conn_id
+        self.condition = condition
+        self.poll_interval = poll_interval
+        self.failure_budget = failure_budget
+        self.deadline = deadline
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class path and the arguments, as plain JSON."""
+        path = f"{type(self).__module__}.{type(self).__qualname__}"
+        return path, {
+            "platform_conn_id": self.platform_conn_id,
+            "condition": self.condition,
+            "poll_interval": self.poll_interval,
+            "failure_budget": self.failure_budget,
+            "deadline": self.deadline,
+        }
+
+    @property
+    def wait(self) -> dict[str, Any]:
+        """Return what identifies this wait."""
+        return {"condition": self.condition, "deadline": self.deadline}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait, and yield the event that says how the wait ended."""
+        yield TriggerEvent(await self._event())
+
+    async def _event(self) -> dict[str, Any]:
+        try:
+            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
+                with client.redacted_errors():
+                    value = await self._poll(client)
+        except PlatformError as error:
+            return self._failed(error)
+        except Exception as error:
+            self.log.exception("The trigger failed")
+            return self._failed(unexpected(error))
+        if value is None:
+            return {"status": "timeout", "wait": self.wait}
+        fits = len(json.dumps(value).encode()) <= MAX_EVENT_BYTES
+        return {"status": "success", "wait": self.wait, "value": value if fits else None}
+
+    def _failed(self, error: PlatformError) -> dict[str, Any]:
+        return {"status": "error", "wait": self.wait, "error": error.to_payload()}
+
+    async def _poll(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
+        from airflow_provider_platform.runs.sensor_conditions import Condition
+
+        condition = Condition(**self.condition)
+        log_change = log_changes(self.log)
+        value: dict[str, Any] | None = await client.run(
+            lambda api: poll_until(
+                api,
+                lambda api: condition.poll(api, client.config, client.clock),
+                PollInterval(**self.poll_interval),
+                FailureBudget(**self.failure_budget),
+                deadline=self.deadline,
+                clock=client.clock,
+                grace=condition.may_be_late,
+            ),
+            lambda event: log_change(event, client.secrets),
+        )
+        return value
+
+
+def unexpected(error: Exception) -> PlatformError:
+    """Return the part of an event that describes an unexpected error. If a trigger
+    raises, the task does not learn what happened."""
+    return PlatformTriggerError(
+        f"The trigger failed with an unexpected error, {type(error).__name__}: "
+        f"{quote_service(error).removesuffix('.')}. The log of the trigger has the details. A "
+        "retry may succeed."
+    )

@@ -1,1 +1,0 @@
-"""Triggers: the waits of deferred tasks, one module for each resource."""

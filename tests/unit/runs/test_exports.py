@@ -1,0 +1,71 @@
+"""Dashboard exports: what is sent, and what the answers become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.runs.exports import (
+    StartDashboardExportInput,
+    download_dashboard_export,
+    get_dashboard_export,
+    start_dashboard_export,
+)
+
+
+def test_start_of_an_export_has_the_described_body() -> None:
+    body = StartDashboardExportInput.build(
+        format="pdf",
+        dashboard_public_id="pub-1",
+        layout="print",
+        filters=[{"member": "o.s", "operator": "equals", "value": "x"}],
+        time_grains=[{"member": "o.d", "grain": "day"}],
+        render_as={"type": "EMBED_USER", "embedTenantName": "acme", "externalId": "u1"},
+    )
+
+    operation = start_dashboard_export(deployment_id=7, body=body)
+
+    assert operation.body == {
+        "format": "pdf",
+        "dashboardPublicId": "pub-1",
+        "layout": "print",
+        "filters": [{"member": "o.s", "operator": "equals", "value": "x"}],
+        "timeGrains": [{"member": "o.d", "grain": "day"}],
+        "renderAs": {"type": "EMBED_USER", "embedTenantName": "acme", "externalId": "u1"},
+    }
+    assert not operation.repeatable
+    job = operation.read({"jobId": "j", "expiresAt": "2026-09-01T10:05:00Z"})
+    assert job.expires_at is not None
+    assert job.expires_at.minute == 5
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"format": "pdf"},
+        {"format": "pdf", "dashboard_id": 1, "dashboard_public_id": "p"},
+        {"format": "gif", "dashboard_id": 1},
+        {"format": "png", "dashboard_id": 1, "layout": "print"},
+        {"format": "pdf", "dashboard_id": 1, "render_as": {"type": "SLACK"}},
+    ],
+)
+def test_exports_that_the_service_would_refuse_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(PlatformInputError):
+        StartDashboardExportInput.build(**given)
+
+
+def test_unknown_export_status_is_accepted() -> None:
+    status = get_dashboard_export(deployment_id=7, job_id="j").read(
+        {"status": "queued", "progress": "12.5"}
+    )
+
+    assert (status.status, status.progress) == ("queued", 12.5)
+
+
+def test_a_download_is_binary() -> None:
+    operation = download_dashboard_export(deployment_id=7, job_id="j", query={"filename": "sales"})
+
+    assert operation.binary
+    assert operation.query == {"filename": "sales"}
