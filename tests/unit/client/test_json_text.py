@@ -59,6 +59,16 @@ def test_numbers_beyond_64_bits_are_parsed_without_a_call_for_each(
     assert read_json(f'{{"data":[{10**20},[1e400,{10**400}]]}}') == {"data": [1e20, [None, None]]}
 
 
+def test_numbers_beyond_64_bits_are_limited_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_text, "MAX_LARGE_NUMBERS", 3)
+    large = 10**24
+    digits = [str(large)] * 9
+    assert read_json(json.dumps([large, -large, large, digits])) == [1e24, -1e24, 1e24, digits]
+    for text in (json.dumps({"a": [large] * 4}), json.dumps({"a": json.dumps([large] * 4)})):
+        with pytest.raises(ValueError, match="more than 3 numbers beyond 64 bits"):
+            read_json(text)
+
+
 def test_number_beyond_the_range_of_a_float_is_none() -> None:
     assert read_json("1" * 400) is None
 
