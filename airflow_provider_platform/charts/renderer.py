@@ -205,7 +205,7 @@ class ChartRenderer:
             "seconds": self.limits.seconds,
             "memory_bytes": self.limits.memory_bytes,
         }
-        script = str(Path(__file__).with_name("worker.py"))
+        script = str(Path(__file__).with_name("drawing_process.py"))
         return subprocess.Popen(  # noqa: S603
             [sys.executable, "-I", "-B", script, json.dumps(settings)],
             stdin=subprocess.PIPE,

@@ -766,16 +766,16 @@ class _KnownSync:
     async def outcome(self, api: Api, clock: Clock) -> DbtSyncOutcome:
         """Return the result of a sync that has ended, or raise its error."""
         said = quote_service(self._error or "no reason given").removesuffix(".")
-        if self.status == FAILED:
+        if self.status == CANCELLED:
+            raise DbtSyncCancelledError(
+                "The dbt sync was cancelled, for example by a user or by another task.", where=self
+            )
+        if self.status != SUCCEEDED:
             raise DbtSyncFailedError(
                 f"The dbt sync failed: {said}. For its log, call GET /v1/deployments/"
                 f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs, for example with "
                 "PlatformApiOperator.",
                 where=self,
-            )
-        if self.status == CANCELLED:
-            raise DbtSyncCancelledError(
-                "The dbt sync was cancelled, for example by a user or by another task.", where=self
             )
         result = await self._read_result(api, clock)
         return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
