@@ -110,6 +110,7 @@ class Connections:
             if not repeatable or client not in self._in_use:
                 raise
             response = await client.send(request, stream=True)
+            return OpenResponse(self, response, sent_twice=True)
         self._in_use.add(client)
         return OpenResponse(self, response)
 
@@ -236,10 +237,14 @@ def system_proxy_passwords() -> list[str]:
 
 
 class OpenResponse:
-    """A response whose head has arrived."""
+    """A response whose head has arrived. `sent_twice` says that the service may have carried out
+    the request before."""
 
-    def __init__(self, connections: Connections, response: httpx.Response) -> None:
+    def __init__(
+        self, connections: Connections, response: httpx.Response, *, sent_twice: bool = False
+    ) -> None:
         self.connections = connections
+        self.sent_twice = sent_twice
         self.status: int = response.status_code
         self.headers: httpx.Headers = response.headers
         self._response = response

@@ -89,12 +89,12 @@ def _prepared(
     paginate: bool,
 ) -> Operation[Any]:
     """Return the call with its answer as plain JSON. Raises PlatformInputError."""
-    from airflow_provider_platform.client.operations.operation import prepared
+    from airflow_provider_platform.client.operations.operation import prepared, takes_deployment
     from airflow_provider_platform.client.operations.pages import Page, listing
 
     called = operation or f"{method} {path}"
     given: dict[str, Any] = dict(ids or {})
-    if deployment_id is not None:
+    if deployment_id is not None and takes_deployment(called):  # it may be of default_args
         given["deployment_id"] = deployment_id
     if paginate:
         listed = listing(called, query=query, rendered=True, **given)

@@ -221,6 +221,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     """
 
     operator_extra_links = Links(BranchLink)
+    cancel_on_kill = False  # a merge cannot be undone
 
     checks: ClassVar[Checks] = {
         "branch_name": arguments.branch,

@@ -54,7 +54,10 @@ def same(found: ChatResult, expected: ChatResult) -> bool:
     """Alike but for ids and usage."""
 
     def plain(result: ChatResult) -> list[Any]:
-        return [result.answer, [replace(query, uuid=None) for query in result.queries]]
+        return [
+            result.answer,
+            [replace(query, uuid=None, memory_id=None) for query in result.queries],
+        ]
 
     return plain(found) == plain(expected)
 

@@ -215,7 +215,7 @@ class PlatformClient(_Client):
         )
         self._thread: LoopThread | None = None
         self._running: weakref.WeakSet[RunningWork[Any]] = weakref.WeakSet()
-        self._interrupted = threading.Event()  # work that runs must not refer to this client
+        self._interrupted: list[bool] = []  # work that runs must not refer to this client
         self._closed = False
 
     @property
@@ -265,7 +265,9 @@ class PlatformClient(_Client):
     def _events(self, work: Work[T], *, silent: bool) -> Events[T]:
         def begin() -> RunningWork[T]:
             thread = self._loop_thread()
-            steps = Steps(work, self._own_transport, self._interrupted.is_set, silent=silent)
+            steps = Steps(
+                work, self._own_transport, partial(bool, self._interrupted), silent=silent
+            )
             running = RunningWork(thread, steps)
             self._running.add(running)
             return running
@@ -275,7 +277,7 @@ class PlatformClient(_Client):
     def interrupt(self) -> None:
         """End all work of this client: its current request and each later one raise
         PlatformInterruptedError. For signal handlers and other threads."""
-        self._interrupted.set()
+        self._interrupted.append(True)  # no lock: a signal handler may call this
         for running in list(self._running):
             running.interrupt()
 

@@ -78,6 +78,11 @@ class Steps(Generic[T]):
         self._task.result()
         return END
 
+    @property
+    def ended(self) -> bool:
+        """Whether the work has returned or failed."""
+        return self._task is not None and self._task.done()
+
     def cancel(self) -> None:
         """Cancel what the work is waiting for at the service, if anything."""
         waits_for_caller = self._handled is not None and not self._handled.done()
@@ -201,10 +206,11 @@ class RunningWork(Generic[T]):
 
     def step(self) -> Any:
         """Return the next event; `END` at the end."""
-        event = self.thread.call(self.steps.step)
-        if event is END:
-            self._ending.detach()
-        return event
+        try:
+            return self.thread.call(self.steps.step)
+        finally:
+            if self.steps.ended:  # its error holds the frames of the caller, and they this object
+                self._ending.detach()
 
     def close(self) -> None:
         """End the work, and wait for it."""

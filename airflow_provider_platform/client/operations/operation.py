@@ -29,6 +29,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     RequestName,
 )
+from airflow_provider_platform.client.input_values import is_absent
 from airflow_provider_platform.client.operations.models import InputModel, JsonObject
 from airflow_provider_platform.client.operations.paths import (
     BUILD_API,
@@ -109,7 +110,7 @@ def operation(
     """
     row = described(name)
     arguments = _Arguments(row)
-    path_ids = arguments.ids(ids)
+    path_ids = arguments.ids(ids, rendered=rendered)
     if isinstance(body, InputModel):
         body = body.to_json()
     secrets = (*secrets_in(query), *secrets_in(body))
@@ -177,14 +178,16 @@ class _Arguments:
         words = self._row.path.partition("/{id}")[0].rpartition("/")[2].rpartition("-")[2]
         return re.sub(r"ie?s$|s$", lambda end: "y" if end[0] == "ies" else "", words)
 
-    def ids(self, values: Mapping[str, Any]) -> dict[str, int | str | None]:
-        """Return the ids by the service's names."""
+    def ids(self, values: Mapping[str, Any], *, rendered: bool) -> dict[str, int | str | None]:
+        """Return the ids by the service's names. A template may render nothing as "None"."""
         for name in values:
             if name not in self._names:
                 self._refuse_unknown(name)
         missing = [name for name in self._names if name not in values and name != "deployment_id"]
         if missing:
             self._refuse(f"needs {' and '.join(missing)}", field=missing[0])
+        if rendered:
+            values = {name: None if is_absent(one) else one for name, one in values.items()}
         return {self._names[name]: self._id(name, value) for name, value in values.items()}
 
     def query(self, values: Mapping[str, Any] | None, *, rendered: bool) -> dict[str, Any]:
@@ -425,12 +428,22 @@ def prepared(
     return replace(call, answer=Json)
 
 
+def takes_deployment(name: str) -> bool:
+    """Return whether a call of this operation, or of this method and path, is about a deployment.
+    Raises PlatformInputError for an unknown operation."""
+    method, _, path = str(name).strip().partition(" ")
+    if method.upper() in METHODS and path:
+        return DEPLOYMENT in placeholders(path)
+    row = described(name)
+    return DEPLOYMENT in (*row.ids, *table.resolved(row.body or {}).get("required", ()))
+
+
 def _with_ids(path: str, ids: Mapping[str, Any]) -> str:
     """Return the path with the ids in its placeholders; the deployment may stay open."""
     names = {to_snake(name): name for name in placeholders(path)}
     for name, value in ids.items():
         if name not in names:
-            raise refuse(name, "is not in the path. Write {name} where it stands in the path")
+            raise refuse(name, f"is not in the path. Write {{{name}}} where it stands in the path")
         if not (name == "deployment_id" and check_deployment_id(value) is None):
             one = f"{{{names[name]}}}"
             path = path.replace(one, fill_path(one, {names[name]: value}))
@@ -462,8 +475,8 @@ def raw_operation(
         api=api,
         described=False,
         answer=cast("type[Any]", Any),
-        query={name: value for name, value in (query or {}).items() if value is not None},
-        body=body,
+        query={n: value for n, value in table.fit({}, query or {}).items() if value is not None},
+        body=table.fit({}, body),
         repeatable=upper in REPEATABLE_METHODS,
         secrets=(*secrets_in(query), *secrets_in(body)),
     )

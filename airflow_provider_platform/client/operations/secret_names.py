@@ -7,7 +7,7 @@ request are hidden in errors and logs, and which bodies are searched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -87,9 +87,9 @@ def hide_credentials(value: Any) -> Any:
 def _hide(value: Any, *, under_credential: bool) -> Any:
     if isinstance(value, str):
         return SecretStr(value) if under_credential else value
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_hide(item, under_credential=under_credential) for item in value]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         named = under_credential or any(
             is_credential_name(item) for name, item in value.items() if str(name).lower() in _LABELS
         )
@@ -130,7 +130,7 @@ def _found(
         fields = {**vars(value), **(value.model_extra or {})}
         items = ((name, hide_credentials(item)) for name, item in fields.items())
         shortest = 1  # in a model, secret fields have a secret type
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         items, shortest = value.items(), shortest_in_json
     elif isinstance(value, list | tuple):
         items = enumerate(value)

@@ -81,8 +81,9 @@ class RemoteRunOperator(PlatformOperator):
         "timeout": arguments.seconds,
     }
 
-    cancel_on_kill = False
-    """Whether the remote run is stopped if the task is stopped or exceeds its deadline."""
+    cancel_on_kill: bool = True
+    """Whether the remote run is stopped, if it can be, when the task is stopped or exceeds its
+    deadline."""
     if_running: Any = None
     """What to do if an equal run is active already; None if this kind of run does not check
     that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import DAG
 
@@ -11,15 +11,13 @@ from airflow_provider_platform.operators._submission import (
 )
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
-if TYPE_CHECKING:
-    from airflow.triggers.base import BaseTrigger
-
 _submit_or_reattach.BACKSTOP_SECONDS = 1.0
 
 
 class AskWithLateTrigger(PlatformChatOperator):
-    def trigger(self, ids: dict[str, Any], deadline: float) -> BaseTrigger:
-        return super().trigger(ids, deadline + 3600)
+    def defer(self, *, trigger: Any, **kwargs: Any) -> None:
+        trigger.deadline += 3600
+        super().defer(trigger=trigger, **kwargs)
 
 
 with DAG("ask_with_late_trigger", schedule=None):

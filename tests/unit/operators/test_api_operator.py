@@ -51,6 +51,21 @@ class TestReading:
         assert len(asked) == 2
         assert len(call(path="/v1/user-oauth-tokens", max_items=1)) == 1
 
+    def test_deployment_of_default_args_is_left_out_where_a_call_has_none(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        assert call(operation="listEmbedTenants", deployment_id=1)
+        assert call(path="/v1/app-config", deployment_id=1)
+        assert call(operation="getReport", report_id=101, deployment_id=1)["id"] == 101
+
+    @pytest.mark.parametrize("slug", ["None", "", " "])
+    def test_an_id_that_rendered_to_nothing_is_refused(
+        self, slug: str, platform_sandbox: Sandbox
+    ) -> None:
+        with pytest.raises((AirflowFailException, PlatformInputError), match="slug"):
+            call(operation="upsertWorkbookBySlug", slug=slug, body={"name": "x"})
+        assert platform_sandbox.control.state().requests == []
+
     def test_headers_are_sent_beside_the_clients_own(self, platform_sandbox: Sandbox) -> None:
         headers = {"X-Request-Source": "airflow", "accept": "application/json"}
         call(path="/v1/deployments/1/reports", headers=headers, paginate=True)

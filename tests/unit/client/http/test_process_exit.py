@@ -18,6 +18,7 @@ import gc, os, sys, threading, time, warnings
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.rows import SqlRows
+from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operations.operation import raw_operation
 from airflow_provider_platform.client.http.client import PlatformClient
 url, token = sys.argv[1:]
@@ -50,6 +51,19 @@ del client
 gc.collect()
 assert next(rows)
 del rows
+gc.collect()
+until = time.monotonic() + 60
+while any(t.name == "platform-client" for t in threading.enumerate()):
+    assert time.monotonic() < until
+    time.sleep(0.01)
+""",
+    "a client that failed and was dropped": """
+client = PlatformClient(config)
+try:
+    client.run(raw_operation("GET", "/v1/deployments/99"))
+except PlatformError:
+    print(1)
+del client
 gc.collect()
 until = time.monotonic() + 60
 while any(t.name == "platform-client" for t in threading.enumerate()):

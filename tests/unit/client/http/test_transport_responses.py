@@ -205,6 +205,13 @@ def test_repeated_delete_succeeds_if_its_first_response_was_lost(run: Run) -> No
     assert report.to_json() == {}
     with serving(silent_end, gone) as server:
         assert run(config_for(server), DELETE) is None
+    with serving(answer(), silent_end, gone) as server:  # on a connection that was kept open
+
+        async def read_then_delete(api: Any) -> Any:
+            await api.call(GET)
+            return await api.call(DELETE)
+
+        assert run(config_for(server), read_then_delete) is None
     with serving(gone) as server, pytest.raises(PlatformNotFoundError):
         run(config_for(server), forget)
 
