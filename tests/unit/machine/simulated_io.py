@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -235,7 +236,7 @@ def _addressed(platform: SimulatedPlatform, body: dict[str, Any], actor: Actor) 
 
 def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) -> Any:
     """Stands for `PlatformClient.run`: here no work ever waits, so it needs no loop."""
-    running = run_here(work, client._transport, on_event, client._interrupted.is_set)
+    running = run_here(work, client._transport, on_event, partial(bool, client._interrupted))
     try:
         running.send(None)
     except StopIteration as end:
