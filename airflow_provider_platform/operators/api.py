@@ -133,7 +133,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
 
     :param operation: the operation's id, as `createFolder`
     :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`; each can
-        also be an argument of its own: `folder_id=12`
+        also be an argument of its own: `folder_id=12` (a mapped task needs `ids`)
     :param path: in place of `operation`, the path below the management address, as
         `/v1/deployments/{deploymentId}/folders`, or the whole path of the build API, as
         `/build/api/v1/deployments/{deploymentId}/branches`; `{deploymentId}` is replaced by the
@@ -193,6 +193,8 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         own = {name: kwargs.pop(name) for name in _IDS & kwargs.keys()}
         super().__init__(**kwargs)
         self.operation = operation
+        if own and ids is not None and not isinstance(ids, dict):
+            raise arguments.refuse("ids", "must be a dict if ids are also arguments of their own")
         self.ids: Any = {**ids, **own} if isinstance(ids, dict) else ids or own or None
         self.path = path
         self.method = method

@@ -58,6 +58,10 @@ class TestReading:
         assert call(path="/v1/app-config", deployment_id=1)
         assert call(operation="getReport", report_id=101, deployment_id=1)["id"] == 101
 
+    def test_ids_in_a_string_beside_ids_of_their_own_are_refused(self) -> None:
+        with pytest.raises(PlatformInputError, match="ids must be a dict"):
+            PlatformApiOperator(task_id="a", operation="getGroup", ids="{}", id=1)
+
     @pytest.mark.parametrize("slug", ["None", "", " "])
     def test_an_id_that_rendered_to_nothing_is_refused(
         self, slug: str, platform_sandbox: Sandbox
