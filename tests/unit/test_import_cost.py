@@ -47,6 +47,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
     light = (
         "client.choices",
         "client.defaults",
+        "client.addresses",
         "client.branch_names",
         "client.input_values",
         "client.service_text",
