@@ -1,4 +1,4 @@
-"""Write airflow_provider_platform/client/table/operations.json from the service's OpenAPI document.
+"""Write airflow_provider_platform/client/operations.json from the service's OpenAPI document.
 
     python .ci/operations_table.py DOCUMENT
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-TABLE = Path(__file__).parents[1] / "airflow_provider_platform/client/table/operations.json"
+TABLE = Path(__file__).parents[1] / "airflow_provider_platform/client/operations.json"
 DIFFERENCES = Path(__file__).with_name("operations_differences.yaml")
 METHODS = ("get", "post", "put", "patch", "delete")
 RULES = (

@@ -28,7 +28,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
-from airflow_provider_platform.client.defaults import POLL_INTERVAL
+from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     ChatSuspendedError,
     PlatformDeadlineError,
@@ -36,24 +36,25 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTriggerError,
 )
-from airflow_provider_platform.client.operations.event_logger import EventLog, log_changes
+from airflow_provider_platform.client.event_log import EventLog, log_changes
 from airflow_provider_platform.client.polling import FailureBudget, PollInterval, poll_until
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     NOT_STOPPED,
+    UNKNOWN,
     LogLine,
     RunEnvironment,
     kind_named,
+    stops_run,
 )
-from airflow_provider_platform.runs.stop_decision import UNKNOWN, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from airflow_provider_platform.client.choices import CacheMode
-    from airflow_provider_platform.client.http.client import AsyncPlatformClient
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
     from airflow_provider_platform.runs.run_kind import Ids, RunKind
 
 KILL_SECONDS = 25.0

@@ -22,7 +22,7 @@ import httpx
 
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable

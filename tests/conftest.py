@@ -136,7 +136,7 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if "platform_sandbox" in request.fixturenames and not left_out(request.path):
         client = "airflow_provider_platform.client"
         runs = "airflow_provider_platform.runs"
-        monkeypatch.setattr(f"{client}.http.retry.FIRST_PAUSE", 0.01)
+        monkeypatch.setattr(f"{client}.api_errors.FIRST_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.data_api.query.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{runs}.pre_aggregations.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.chat.program.LATE_MESSAGE_GRACE", 0.15)

@@ -7,7 +7,6 @@ time and memory (`renderer`, `worker`), and a picture that shows nothing is an e
 
 from __future__ import annotations
 
-from airflow_provider_platform.charts.errors import ChartError
 from airflow_provider_platform.charts.renderer import (
     FORMATS,
     ChartLimits,
@@ -15,5 +14,6 @@ from airflow_provider_platform.charts.renderer import (
     Pictures,
     render_chart,
 )
+from airflow_provider_platform.charts.specification import ChartError
 
 __all__ = ["FORMATS", "ChartError", "ChartLimits", "ChartRenderer", "Pictures", "render_chart"]

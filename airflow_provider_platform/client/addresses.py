@@ -11,7 +11,7 @@ import re
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
 DATA_PATH = "/cubejs-api"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 
 _REFUSED = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 _TIME = re.compile(r"\d\d:\d\d")

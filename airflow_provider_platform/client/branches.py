@@ -33,18 +33,18 @@ from airflow_provider_platform.client.missing_operations import (
     check_tenant,
     may_be_missing,
 )
-from airflow_provider_platform.client.operations.models import EmptiableResponse, ResponseModel
-from airflow_provider_platform.client.operations.operation import Operation, typed
-from airflow_provider_platform.client.operations.pages import Page, PageWalk
+from airflow_provider_platform.client.models import EmptiableResponse, ResponseModel
+from airflow_provider_platform.client.operation import Operation, typed
+from airflow_provider_platform.client.pages import Page, PageWalk
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (
     DeploymentEnvironment,
     get_deployment,
     list_environments,
 )
-from airflow_provider_platform.client.service_text import quote_service
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.platform_client import Api
 
 
 class BranchResponse(ResponseModel):

@@ -39,19 +39,19 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
 )
-from airflow_provider_platform.client.operations.operation import Operation, raw_operation
+from airflow_provider_platform.client.operation import Operation, raw_operation
 from airflow_provider_platform.client.polling import NOT_FOUND_GRACE, PollLimits, poll_until_over
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (
     BuildStatusResponse,
     get_build_status,
 )
-from airflow_provider_platform.client.service_text import quote_service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 BUILT = "built"
 ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})

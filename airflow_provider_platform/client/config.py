@@ -2,16 +2,28 @@
 
 Built once from loose values (a connection form, a URI, a JSON document, keyword arguments) and
 checked before any request; every error names its field and the rule, never the value of a secret.
-`client.settings.connection_fields` declares the fields. Here are the rules over several of them.
+`client.connection_fields` declares the fields. Here are the rules over several of them.
+
+What the claims of a chat service token tell about why it will be refused, now or soon.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Self,
+    get_args,
+    get_type_hints,
+)
 
 from pydantic import (
     BaseModel,
@@ -25,12 +37,11 @@ from pydantic import (
     model_validator,
 )
 
-from airflow_provider_platform.client.addresses import agent_address, passwords_in
-from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.operations.models import rule_of
-from airflow_provider_platform.client.operations.paths import check_deployment_id
-from airflow_provider_platform.client.service_token import unverified_claims
-from airflow_provider_platform.client.settings.connection_fields import (
+from airflow_provider_platform.client.addresses import (
+    agent_address,
+    passwords_in,
+)
+from airflow_provider_platform.client.connection_fields import (
     AnyField,
     ConnectionField,
     ConnectionFields,
@@ -38,10 +49,91 @@ from airflow_provider_platform.client.settings.connection_fields import (
     fields_of,
     with_label,
 )
-from airflow_provider_platform.client.settings.session_settings import (
-    SessionSettings,
-    session_settings,
-)
+from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.client.models import rule_of
+from airflow_provider_platform.client.operation import check_deployment_id
+from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pydantic import SecretStr
+
+    from airflow_provider_platform.client.session_settings import SessionSettings
+
+
+SOON = 24 * 3600.0
+"""Seconds: a token that lives no longer does not last until the next nightly run."""
+
+
+def unverified_claims(token: str) -> dict[str, Any] | None:
+    """The claims of a JWT, its signature unchecked; None where it is not a JWT."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except ValueError:
+        return None
+    return claims if isinstance(claims, dict) else None
+
+
+def token_warnings(token: str, now: float) -> list[str]:
+    """A sentence for each fault of the token's claims; `now` is Unix time.
+
+    The signature is not checked, and a custom check function of the deployment may make up for
+    missing claims: only the service knows whether it accepts the token.
+    """
+    claims = unverified_claims(token)
+    if claims is None:
+        return [
+            "Chat service token (chat_service_token) is not a JWT: it must have three parts "
+            "separated by dots."
+        ]
+    return [*_missing_claims(claims), *_times(claims, now)]
+
+
+def _missing_claims(claims: dict[str, Any]) -> Iterator[str]:
+    scope = claims.get("scope")
+    if not isinstance(scope, list) or "chat" not in scope:
+        yield (
+            "Chat service token (chat_service_token) lacks the scope 'chat'. Its claim scope "
+            "must be a list that includes 'chat'."
+        )
+    if not claims.get("externalId") and not claims.get("sub"):
+        yield (
+            "Chat service token (chat_service_token) names no user: it has neither the claim "
+            "externalId nor sub."
+        )
+
+
+def _times(claims: dict[str, Any], now: float) -> Iterator[str]:
+    expires, begins = _seconds(claims.get("exp")), _seconds(claims.get("nbf"))
+    if begins is not None and begins > now:
+        yield f"Chat service token (chat_service_token) is not valid before {_when(begins)}."
+    if expires is None:
+        return
+    if expires <= now:
+        yield (
+            f"Chat service token (chat_service_token) expired on {_when(expires)}. Enter a new "
+            "token."
+        )
+    elif expires - now < SOON:
+        yield (
+            f"Chat service token (chat_service_token) expires soon, on {_when(expires)}. Runs "
+            "after that need a new token."
+        )
+
+
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _when(seconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, OSError, ValueError):
+        return f"an invalid date ({seconds:g})"
 
 
 def model_fields_of(table: type[ConnectionFields]) -> dict[str, Any]:

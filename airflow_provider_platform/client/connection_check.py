@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+from airflow_provider_platform.client.api_errors import CHAT_STREAM, PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.chat.request import ChatRequest
 from airflow_provider_platform.client.chat.thread import abort, first_record
-from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.config import PlatformConfig, token_warnings
 from airflow_provider_platform.client.errors import (
     ChatStreamError,
     PlatformAddressError,
@@ -34,21 +35,19 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, PREMIUM_HINT, rpc_error
-from airflow_provider_platform.client.operations.operation import operation
+from airflow_provider_platform.client.operation import operation
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (
     Deployment,
     get_deployment,
     list_deployments,
 )
-from airflow_provider_platform.client.service_text import quote_service
-from airflow_provider_platform.client.service_token import token_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 Side = Literal["management", "chat"]
 _Verdict = tuple[bool, str]

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.models import InputModel
 
 FilterOperator = Literal[
     "equals",

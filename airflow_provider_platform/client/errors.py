@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from airflow_provider_platform.client.log_text import log_line
+from airflow_provider_platform.client.redaction import log_line
 
 MAX_ERROR_TEXT = 10_000
 """Characters of an error's message: it may name many fields, rules or queries."""

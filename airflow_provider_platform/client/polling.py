@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.defaults import POLL_INTERVAL
+from airflow_provider_platform.client.api_errors import is_transient, pause_after
+from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     BranchNotServedError,
     PlatformApiError,
@@ -25,11 +26,10 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.http.retry import is_transient, pause_after
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 
 TOLERATED_FAILURES = 5

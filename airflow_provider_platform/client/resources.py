@@ -6,14 +6,9 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field, SecretStr
 
-from airflow_provider_platform.client.operations.models import (
-    InputModel,
-    Number,
-    ResponseModel,
-    Timestamp,
-)
-from airflow_provider_platform.client.operations.operation import typed
-from airflow_provider_platform.client.operations.pages import Page
+from airflow_provider_platform.client.models import InputModel, Number, ResponseModel, Timestamp
+from airflow_provider_platform.client.operation import typed
+from airflow_provider_platform.client.pages import Page
 
 
 class UserOAuthToken(ResponseModel):

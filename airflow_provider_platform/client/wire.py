@@ -7,6 +7,16 @@ not be sent twice.
 
 A body is complete only if the protocol says so. An error of any kind, a TLS alert included, is a
 broken connection.
+
+Sends over HTTP what an `Api` is asked for: management calls, streams and the abort request.
+
+A management call is repeated under the retry policy of `retry`. No redirect is followed, and each
+credential goes to its own address only.
+
+Turns an HTTP response into a typed value, or into an error that says what failed.
+
+Pure functions over status, headers and body. The platform's web host answers unknown paths with
+200 and an HTML page, so a successful status alone proves nothing.
 """
 
 from __future__ import annotations
@@ -17,30 +27,57 @@ import logging
 import re
 import socket
 import ssl
+import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from http.cookiejar import CookieJar
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import certifi
 import httpx
+from pydantic import SecretStr
+from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client.addresses import passwords_in
+from airflow_provider_platform.client.api_errors import (
+    CHAT_ABORT,
+    CHAT_STREAM,
+    DATA_QUERY,
+    chat_error,
+    data_call_error,
+    data_error,
+    is_html,
+    is_html_type,
+    management_error,
+    own_error,
+    rpc_error,
+    service_message,
+    tenacity_policy,
+)
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
+    PlatformAuthenticationError,
     PlatformClosedError,
     PlatformConfigError,
     PlatformError,
     PlatformInputError,
+    PlatformNotFoundError,
     PlatformProtocolError,
     PlatformTransportError,
     RequestName,
 )
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.json_text import CutJsonError, db_safe, read_json
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.pages import Page
+from airflow_provider_platform.client.redaction import KnownSecrets, quote_service
+from airflow_provider_platform.client.secret_names import may_hold_secrets, secrets_in
 
 CONNECT_TIMEOUT = 30.0
 KEPT_SECONDS = 60.0
@@ -512,3 +549,595 @@ def _hide_logged_headers() -> None:
     """Hide header values in httpcore's log from now on, for all users of the library in this
     process. A second call changes nothing: a logger holds a filter once."""
     logging.getLogger("httpcore.http11").addFilter(_hide_headers)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataRefusal:
+    """The deployment's own answer that a request failed: its status (which can be 200), and its
+    reason in one line."""
+
+    status: int
+    reason: str
+
+
+ADDRESSES = frozenset({"deploymentUrl", "apiUrl"})
+"""Fields that later calls use as their address. A password may be a word of a host's name."""
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""The most bytes of a response that has a model and is not a list."""
+MAX_LIST_BYTES = 16 * 1024 * 1024
+"""The most bytes of a page of a list, and of a response without a model."""
+MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+MAX_DESCRIBED_CONTAINERS = 200_000
+MAX_CONTAINERS = 1_000_000
+"""The most lists and objects of a response. Each is a few bytes of text, but takes a hundred bytes
+of memory, and most of the time of parsing."""
+
+
+def max_bytes(operation: Operation[Any]) -> int:
+    """Return how many bytes a response of the operation may have after decoding."""
+    if operation.binary:
+        return MAX_DOWNLOAD_BYTES
+    answer: Any = operation.answer
+    is_list = isinstance(answer, type) and issubclass(answer, Page)
+    return MAX_LIST_BYTES if is_list or not operation.described else MAX_RESPONSE_BYTES
+
+
+def read_response(
+    operation: Operation[T],
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float,
+    secrets: KnownSecrets | None = None,
+    open_ended: bool = False,
+) -> T:
+    """Return the typed answer of a management call. Raises PlatformError. The `secrets` of the
+    connection are removed from the answer, except from `ADDRESSES`. If the body is `open_ended`,
+    only the end of the connection marks its end. Such a body counts only if its content shows that
+    it is complete: a JSON object, array, string or word does, but a number, a file or an empty body
+    does not.
+    """
+    name = operation.request_name
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        raise management_error(operation, status, headers, body, now=now)
+    if operation.binary:
+        if is_html(headers, body):
+            raise _wrong_address(name, "HTML", described=operation.described)
+        if open_ended:
+            raise _perhaps_cut(name)
+        return cast("T", body)
+    if not body.strip():
+        return _read_nothing(operation, status, open_ended=open_ended)
+    _refuse_too_many(operation, body)
+    value = json_value(name, headers, body, described=operation.described)
+    if open_ended and type(value) in (int, float):
+        raise _perhaps_cut(name)
+    if isinstance(value, dict) and value.get("error") and not set(value) - _ERROR_KEYS:
+        raise PlatformProtocolError(
+            f"{name.action}: the service answered {status} with an error: "
+            f"{service_message(body) or 'no text'}.",
+            where=name.where,
+        )
+    return operation.read(value if secrets is None else secrets.redact_data(value, keep=ADDRESSES))
+
+
+def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:
+    """Return the answer for an empty body. Raises PlatformError if a body is required, because it
+    was cut."""
+    name = operation.request_name
+    if open_ended and operation.answer is not type(None):
+        raise _perhaps_cut(name)
+    try:
+        return operation.read(None)
+    except PlatformProtocolError:
+        if status == 204:
+            raise
+        raise PlatformTransportError(
+            f"{name.action}: the response is empty.", where=name.where
+        ) from None
+
+
+def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:
+    """Raise PlatformProtocolError if a JSON body has too many lists and objects to read it."""
+    name = operation.request_name
+    most = MAX_DESCRIBED_CONTAINERS if operation.described else MAX_CONTAINERS
+    if len(body) > most and body.count(b"[") + body.count(b"{") > most:
+        raise PlatformProtocolError(
+            f"{name.action}: the response was not read, because it contains more than {most} "
+            "lists and objects.",
+            where=name.where,
+        )
+
+
+def _perhaps_cut(name: RequestName) -> PlatformTransportError:
+    return PlatformTransportError(
+        f"{name.action}: the response may be cut off, because the connection was closed and the "
+        "response does not say how long it is. Check the proxies between Airflow and the service.",
+        where=name.where,
+    )
+
+
+_ERROR_KEYS = {"error", "message", "code", "jsonrpc", "id", "requestId", "statusCode"}
+
+
+def check_stream_start(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> None:
+    """Raise the error that the head of a chat response reports. `body` is needed (and read) only if
+    the status is not 200. The content type does not distinguish a stream from a web page, because
+    the service's document names text/html for its stream too; the first bytes do."""
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        raise chat_error(name, status, headers, body, now=now)
+
+
+def check_data_start(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> None:
+    """Raise the error that the head of a data API response reports."""
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        raise data_error(name, status, headers, body, now=now)
+    if is_html_type(headers):
+        raise _wrong_address(name, "HTML")
+
+
+def read_data_document(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> Any | DataRefusal:
+    """Return the JSON document of a data API response, or the deployment's own refusal (a body with
+    `error`). Raises PlatformError for any other response."""
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        said = own_error(status, body)
+        if said is None:
+            raise data_call_error(name, status, headers, body, now=now)
+        return DataRefusal(status, said)
+    try:
+        document = json_value(name, headers, body)
+    except PlatformAddressError as error:
+        raise PlatformAddressError(
+            f"{name.action}: the data API's address returned something else than JSON, "
+            "probably a web page. Check Data API address (data_api_url) in the connection, or the "
+            "deployment's address in the platform.",
+            where=name.where,
+        ) from error
+    said = own_error(status, body) if isinstance(document, dict) else None
+    return document if said is None else DataRefusal(status, said)
+
+
+def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:
+    """Raise PlatformError unless the response to an abort request confirms the stop: only 204
+    does."""
+    name = CHAT_ABORT
+    refuse_redirect(name, status, headers)
+    if status == 204:
+        return
+    if status >= 400:
+        raise chat_error(name, status, headers, body, now=now, aborts=True)
+    value = json_value(name, headers, body) if body.strip() else None
+    if isinstance(value, dict) and value.get("error"):
+        raise rpc_error(value["error"], name.where)
+    raise PlatformProtocolError(
+        f"{name.action}: the run may continue, because the service answered {status} and only 204 "
+        "confirms the stop.",
+        where=name.where,
+    )
+
+
+def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) -> None:
+    """Raise PlatformAddressError for a 3xx. Redirects are never followed, so that a credential is
+    sent only to its own host."""
+    if not 300 <= status < 400:
+        return
+    location = headers.get("location", "")
+    try:
+        parts = urlsplit(location)
+        target = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
+    except ValueError:
+        target = location
+    raise PlatformAddressError(
+        f"{name.action}: the service answered {status}, a redirect to "
+        f"{quote_service(target) or 'nowhere'}. The provider does not follow redirects, because "
+        "they could send the credential to another host. Check the address in the connection.",
+        where=name.where,
+        status=status,
+    )
+
+
+def json_value(
+    name: RequestName, headers: Mapping[str, str], body: bytes, *, described: bool = True
+) -> Any:
+    """Return the value of a JSON body. Raises PlatformError for HTML, for a cut document and for
+    anything else."""
+    if is_html(headers, body):
+        raise _wrong_address(name, "HTML", described=described)
+    try:
+        return db_safe(read_json(body))
+    except CutJsonError as error:
+        raise PlatformTransportError(
+            f"{name.action}: the response was cut off: it {error}.", where=name.where
+        ) from None
+    except ValueError:
+        raise _wrong_address(name, "something else", described=described) from None
+
+
+def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
+    """Return the error for a response that is not JSON. `described` says that the path is
+    documented, so the address must be wrong."""
+    if not described:
+        return PlatformAddressError(
+            f"{name.action}: the service returned {got} instead of JSON. The service does this if "
+            "a path does not exist. Check the path. The address already ends in /api, so "
+            "write /v1/deployments, not /api/v1/deployments. There is one exception: a path of the "
+            "build API must begin with /build/api, for example "
+            "/build/api/v1/deployments/{deploymentId}/branches. If the path is right, check the "
+            "address in the connection.",
+            where=name.where,
+        )
+    return PlatformAddressError(
+        f"{name.action}: the address returned {got} instead of JSON. The response probably comes "
+        "from the platform's web application or from a proxy. Check the address in the "
+        "connection: Management API address (host) ends in /api, Chat address (chat_url) in "
+        "/chat.",
+        where=name.where,
+    )
+
+
+Clock = Callable[[], float]
+"""Returns Unix time in seconds. A jump of the wall clock does not change it while the process
+runs."""
+
+
+def steady_clock() -> Clock:
+    """Return a clock that starts at the wall clock's time."""
+    offset = time.time() - time.monotonic()
+    return lambda: offset + time.monotonic()
+
+
+Reload = Callable[[], Awaitable[PlatformConfig]]
+"""Reads the configuration again from its source."""
+Mask = Callable[[list[str]], Awaitable[None]]
+"""Called with each secret that is sent or received for the first time, before the caller can use
+it."""
+
+LEAST_SECONDS = 1.0
+LARGE_BYTES = 256 * 1024
+"""A larger response is parsed in another thread."""
+
+
+class Transport:
+    """Sends requests for one configuration; create and use it on one event loop."""
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Reload | None = None,
+        clock: Clock | None = None,
+        mask: Mask | None = None,
+    ) -> None:
+        self.config = config
+        self.secrets = KnownSecrets(config.secrets)
+        self.secrets.learn(system_proxy_passwords())  # a proxy's error page may quote it
+        self.clock = clock or steady_clock()
+        self.connections = Connections()
+        self._reload = reload
+        self._mask = mask
+        self._reloading = asyncio.Lock()
+
+    def anew(self) -> Transport:
+        """Return a transport with the same configuration and its own connections."""
+        return Transport(self.config, reload=self._reload, clock=self.clock, mask=self._mask)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self.connections.aclose()
+
+    async def call(self, operation: Operation[T], *, once: bool, deadline: float | None) -> T:
+        """Run a management operation. Raises PlatformError (see `client.errors`)."""
+        operation = operation.in_deployment(self.config.resolve_deployment_id)
+        await self._learn(operation.secrets)
+        if once:
+            return await self._attempt(operation, deadline)
+        policy = tenacity_policy(
+            repeatable=operation.repeatable,
+            max_attempts=self.config.max_attempts,
+            deadline=deadline,
+            clock=self.clock,
+        )
+        async for attempt in AsyncRetrying(**policy):
+            with attempt:
+                number = attempt.retry_state.attempt_number
+                return await self._attempt(operation, deadline, number)
+        raise AssertionError("tenacity re-raises the last error")
+
+    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int = 1) -> T:
+        used = self.config
+        try:
+            return await self._perform(operation, deadline)
+        except PlatformAuthenticationError:
+            if not await self.reload_credentials(used):
+                raise
+            return await self._perform(operation, deadline)
+        except PlatformNotFoundError:
+            if operation.method == "DELETE" and number > 1:
+                return operation.done_before()
+            raise
+
+    async def reload_credentials(self, refused: PlatformConfig) -> bool:
+        """Read the credentials again. Return True if they differ from the refused ones. If the
+        connection now has another address, its credentials are not used."""
+        if self._reload is None:
+            return False
+        async with self._reloading:
+            if self.config.secrets != refused.secrets:
+                return True  # another call has read them in the meantime
+            fresh = await self._reload()
+            if fresh.secrets == self.config.secrets or not fresh.same_endpoints(self.config):
+                return False
+            self.config = fresh
+            self.secrets.learn(fresh.secrets)
+            return True
+
+    async def send_chat(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None,
+        agent_id: int | str | None,
+    ) -> None:
+        """Send an abort request, and return if the service confirms it. Raises PlatformError."""
+        await self._learn(secrets_in(body))
+        url = f"{self.config.require_chat_url(agent_id)}{path}"
+        headers = {**self._chat_headers(), "Accept": "application/json"}
+        answered = await self._request(
+            "POST",
+            url,
+            headers=headers,
+            body=body,
+            limit=MAX_ERROR_BYTES,
+            name=CHAT_ABORT,
+            seconds=timeout,
+        )
+        read_abort(answered.status, answered.headers, answered.body, now=self.clock())
+
+    async def open_stream(
+        self,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool,
+        agent_id: int | str | None = None,
+    ) -> Stream:
+        """Send a chat request and check the head of its response. The caller reads the body."""
+        await self._learn(secrets_in(body))
+        return await self._open(
+            CHAT_STREAM,
+            f"{self.config.require_chat_url(agent_id)}/stream-chat-state",
+            headers=self._chat_headers(),
+            body=body,
+            seconds=timeout,
+            check=check_stream_start,
+            repeatable=repeatable,
+        )
+
+    async def open_data_stream(
+        self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
+    ) -> Stream:
+        """Send a query to the data API. The header has only the token, without a scheme."""
+        await self._learn([token.get_secret_value()])
+        return await self._open(
+            DATA_QUERY,
+            url,
+            headers={"Authorization": token.get_secret_value()},
+            body=body,
+            seconds=timeout,
+            check=check_data_start,
+        )
+
+    async def call_data(
+        self,
+        name: RequestName,
+        url: str,
+        token: SecretStr,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool,
+    ) -> Any:
+        """Send a request to the data API and return the document of its response."""
+        await self._learn([token.get_secret_value()])
+        answered = await self._request(
+            "POST",
+            url,
+            headers={
+                "Authorization": token.get_secret_value(),
+                "Accept": "application/json",
+            },
+            body=body,
+            limit=MAX_LIST_BYTES,
+            name=name,
+            seconds=timeout,
+            repeatable=repeatable,
+        )
+        return read_data_document(
+            name, answered.status, answered.headers, answered.body, now=self.clock()
+        )
+
+    async def _open(
+        self,
+        name: RequestName,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: dict[str, Any],
+        seconds: float,
+        check: Callable[..., None],
+        repeatable: bool = False,
+    ) -> Stream:
+        async with translated(name, url, seconds):
+            response = await self._send(
+                name,
+                "POST",
+                url,
+                headers={**headers, "Accept": "application/json"},
+                body=body,
+                seconds=seconds,
+                repeatable=repeatable,
+            )
+            try:
+                failed = response.status >= 300
+                said = await response.read(name, MAX_ERROR_BYTES) if failed else b""
+                check(name, response.status, response.headers, said, now=self.clock())
+            except BaseException:
+                await response.aclose()
+                raise
+        return Stream(name, response)
+
+    async def _perform(self, operation: Operation[T], deadline: float | None) -> T:
+        base, token = self.config.require_management_url(), self.config.management_token
+        bearer = token.get_secret_value() if token else ""
+        accepted = "*/*" if operation.binary else "application/json"
+        own_accept = any(name.lower() == "accept" for name in operation.headers)
+        answered = await self._request(
+            operation.method,
+            operation.url(base),
+            headers={
+                **({} if own_accept else {"Accept": accepted}),
+                **operation.headers,
+                "Authorization": f"Bearer {bearer}",
+            },
+            params=operation.query,
+            body=operation.body,
+            limit=max_bytes(operation),
+            name=operation.request_name,
+            seconds=self._seconds_until(deadline),
+            repeatable=operation.repeatable,
+        )
+        if operation.method == "DELETE" and answered.status == 404 and answered.sent_twice:
+            return operation.done_before()
+        # What the service quotes of our own credentials goes no further: answers become XComs. In
+        # what no model describes it is left for the caller to find.
+        secrets = self.secrets if operation.described else None
+        read = partial(_read, operation, answered, now=self.clock(), secrets=secrets)
+        large = len(answered.body) > LARGE_BYTES and not operation.binary
+        answer, received = await asyncio.to_thread(read) if large else read()
+        await self._learn(received)
+        return answer
+
+    async def _learn(self, secrets: Iterable[str]) -> None:
+        """Hide these secrets from now on in errors, and in logs if the caller masks them."""
+        new = self.secrets.learn(secrets)
+        if new and self._mask is not None:
+            await self._mask(new)
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Any,
+        limit: int,
+        name: RequestName,
+        params: Mapping[str, Any] | None = None,
+        seconds: float | None = None,
+        repeatable: bool = False,
+    ) -> _Answered:
+        seconds = seconds or self.config.request_timeout
+        async with translated(name, url, seconds):
+            response = await self._send(
+                name,
+                method,
+                url,
+                headers=headers,
+                body=body,
+                seconds=seconds,
+                repeatable=repeatable,
+                params=params,
+            )
+            try:
+                answer = await response.read(name, limit)
+            finally:
+                await response.aclose()
+        return _Answered(
+            response.status, response.headers, answer, response.is_open_ended, response.sent_twice
+        )
+
+    async def _send(
+        self,
+        name: RequestName,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Any,
+        seconds: float,
+        repeatable: bool,
+        params: Mapping[str, Any] | None = None,
+    ) -> OpenResponse:
+        content = None if method == "GET" and body is None else json_body(name, body)
+        if body is not None:
+            headers = {**headers, "Content-Type": "application/json"}
+        elif content is not None:  # some front ends answer 411 if it is missing
+            headers = {**headers, "Content-Length": "0"}
+        return await self.connections.send(
+            self.config,
+            method,
+            url,
+            headers=headers,
+            content=content,
+            seconds=seconds,
+            repeatable=repeatable,
+            params=query_pairs(params),
+        )
+
+    def _seconds_until(self, deadline: float | None) -> float:
+        """Return the seconds that one request may take. The last request before a deadline has at
+        least a second."""
+        if deadline is None:
+            return self.config.request_timeout
+        return min(self.config.request_timeout, max(LEAST_SECONDS, deadline - self.clock()))
+
+    def _chat_headers(self) -> dict[str, str]:
+        config = self.config
+        if config.chat_api_key is not None:
+            return {"Authorization": f"Api-Key {config.chat_api_key.get_secret_value()}"}
+        token = config.chat_service_token
+        return {config.chat_service_header: token.get_secret_value()} if token else {}
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """A response before parsing; `open_ended` as in `read_response`."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    open_ended: bool
+    sent_twice: bool
+
+
+def _read(
+    operation: Operation[T], answered: _Answered, *, now: float, secrets: KnownSecrets | None
+) -> tuple[T, list[str]]:
+    """Return the answer and the secrets in it."""
+    answer = read_response(
+        operation,
+        answered.status,
+        answered.headers,
+        answered.body,
+        now=now,
+        secrets=secrets,
+        open_ended=answered.open_ended,
+    )
+    searched = not operation.binary and may_hold_secrets(answered.body)
+    return answer, list(secrets_in(answer)) if searched else []

@@ -17,11 +17,11 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformUnprocessableError,
 )
-from airflow_provider_platform.client.operations.models import JsonObject, ResponseModel
-from airflow_provider_platform.client.operations.operation import DeploymentId, Operation, typed
+from airflow_provider_platform.client.models import JsonObject, ResponseModel
+from airflow_provider_platform.client.operation import DeploymentId, Operation, typed
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
+    from airflow_provider_platform.client.platform_client import Api
 
 
 class Dashboard(ResponseModel):

@@ -12,9 +12,8 @@ from airflow_provider_platform._airflow import (
     resumes,
 )
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.operations.rules import shown
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import PlatformOperator
+from airflow_provider_platform.client.rules import shown
+from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

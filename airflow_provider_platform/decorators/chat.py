@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform._airflow import TaskDecorator
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
 
 
 class PlatformChatDecoratedOperator(FunctionOperator, PlatformChatOperator):

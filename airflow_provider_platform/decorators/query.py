@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import task_decorator_factory
 from airflow_provider_platform.decorators._base import FunctionOperator, ReturnedText
-from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_platform._airflow import TaskDecorator
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
 
 
 class PlatformSqlDecoratedOperator(FunctionOperator, PlatformQueryOperator):

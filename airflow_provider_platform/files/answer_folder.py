@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_platform.charts import ChartError, ChartLimits, ChartRenderer
-from airflow_provider_platform.client.defaults import MAX_ROWS
-from airflow_provider_platform.client.service_text import quote_service
-from airflow_provider_platform.files.column_names import file_names
-from airflow_provider_platform.files.names import query_name
+from airflow_provider_platform.client.choices import MAX_ROWS
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.files.options import PARQUET, Output
-from airflow_provider_platform.files.save import SavedRows, save_rows
 from airflow_provider_platform.files.store import OutputFile, write_whole, writing
-from airflow_provider_platform.files.types import ColumnTypes
+from airflow_provider_platform.files.types import ColumnTypes, file_names
+from airflow_provider_platform.files.write import SavedRows, query_name, save_rows
 from airflow_provider_platform.messages.markdown import to_markdown
 from airflow_provider_platform.messages.message import message_of
 

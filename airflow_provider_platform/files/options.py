@@ -21,8 +21,8 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from airflow_provider_platform.client.choices import RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.input_values import read_boolean, read_json_string
-from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.models import InputModel
+from airflow_provider_platform.client.rules import read_boolean, read_json_string
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.files.types import (
     LONG_DECIMAL,
     Column,

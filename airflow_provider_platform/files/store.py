@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     ResultWriteError,
 )
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,34 +4,46 @@ made.
 The form, a URI, a JSON environment variable and the command line store the same values in different
 places: an address may be complete in `host`, or have its scheme or path in `schema`, and the extras
 of a URI are strings. This module reads the same values from all of them.
+
+How many secrets Airflow masks in its own logs, and when.
+
+Which values are secrets is decided elsewhere: `PlatformConfig.secrets` for those of a connection,
+`client.secret_names` for those of requests and responses.
+
+This package redacts what it logs and stores (`client.redaction`). Airflow's mask is for what a
+DAG author prints, for example a token that a method of the hook returned. For each call, Airflow
+compiles one pattern of all secrets again, in the task and once more in its supervisor or on the
+triggerer's loop. So a process masks each secret once and as it is, all secrets of one response
+together, at most `MOST_MASKED` of responses, and never on an event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tenacity import retry_if_exception, stop_after_attempt, wait_exponential, wait_random
 
+from airflow_provider_platform import _airflow
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.connection_fields import EXTRA_NAMES, FIELDS
 from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.input_values import read_json_string
-from airflow_provider_platform.client.service_text import quote_service
-from airflow_provider_platform.client.settings.connection_fields import (
-    EXTRA_NAMES,
-    FIELDS,
-)
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.rules import read_json_string
 from airflow_provider_platform.hooks.form_drawing import CONNECTION_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from tenacity import RetryCallState
+
 
 log = logging.getLogger(__name__)
 
@@ -216,3 +228,56 @@ def connection_retry_policy(conn_id: str) -> dict[str, Any]:
 
 def _may_pass(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, PlatformError | PermissionError)
+
+
+MOST_MASKED = 100
+"""Secrets of responses that Airflow is given in one process: it compiles these in half a second."""
+
+
+class LogMask:
+    """The secrets of this process that Airflow masks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._masked: set[str] = set()
+        self._room = MOST_MASKED
+        self._warned = False
+
+    def hide(self, credentials: Iterable[str]) -> None:
+        """Mask the connection's own credentials. Do not call it on an event loop."""
+        with self._lock:
+            self._mask(self._new(credentials))
+
+    async def hide_on_loop(self, credentials: Iterable[str]) -> None:
+        """`hide` for an event loop."""
+        if new := self._new(credentials):
+            await asyncio.to_thread(self.hide, new)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Mask the secrets in a call or in its response, while there is room. Do not call it on an
+        event loop."""
+        with self._lock:
+            new = self._new(secrets)
+            if len(new) > self._room and not self._warned:
+                self._warned = True
+                log.warning(
+                    "The service returned more than %d credentials, and Airflow masks only the "
+                    "first %d of them in its logs. In your own code, do not print responses that "
+                    "contain credentials.",
+                    MOST_MASKED,
+                    MOST_MASKED,
+                )
+            masked = new[: self._room]
+            self._mask(masked)
+            self._room -= len(masked)
+
+    def _new(self, secrets: Iterable[str]) -> list[str]:
+        """Return the secrets that this process has not masked yet."""
+        return [secret for secret in dict.fromkeys(secrets) if secret not in self._masked]
+
+    def _mask(self, secrets: list[str]) -> None:
+        _airflow.mask_secrets(secrets)
+        self._masked.update(secrets)
+
+
+LOG_MASK = LogMask()

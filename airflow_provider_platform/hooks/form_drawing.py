@@ -13,12 +13,12 @@ import json
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.settings.connection_fields import FIELDS
+from airflow_provider_platform.client.connection_fields import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_platform.client.settings.connection_fields import AnyField, Kind
+    from airflow_provider_platform.client.connection_fields import AnyField, Kind
 
 CONNECTION_TYPE = "platform"
 HOOK_NAME = "Analytics Platform"

@@ -33,19 +33,18 @@ from airflow_provider_platform._airflow import (
     get_connection_on_loop,
 )
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.result import (
-    ChatResult,
-    with_changed_texts,
-)
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
-from airflow_provider_platform.client.choices import CacheMode, FailOnToolError, IfThreadBusy
-from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.defaults import (
+from airflow_provider_platform.client.chat.tool_calls import ChatResult, with_changed_texts
+from airflow_provider_platform.client.choices import (
     CHAT_TIMEOUT,
     MAX_ROWS,
     POLL_INTERVAL,
     QUERY_TIMEOUT,
+    CacheMode,
+    FailOnToolError,
+    IfThreadBusy,
 )
+from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformBadRequestError,
@@ -54,15 +53,18 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.http.api import Api, Work
-from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.http.events import Events
-from airflow_provider_platform.client.http.fair_scheduling import yield_turn
-from airflow_provider_platform.client.input_values import Seconds, in_seconds
-from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
-from airflow_provider_platform.client.operations.rules import choice, refuse
-from airflow_provider_platform.hooks._log_mask import LOG_MASK
+from airflow_provider_platform.client.operation import DeploymentId, Operation
+from airflow_provider_platform.client.platform_client import (
+    Api,
+    AsyncPlatformClient,
+    Events,
+    PlatformClient,
+    Work,
+    yield_turn,
+)
+from airflow_provider_platform.client.rules import Seconds, choice, in_seconds, refuse
 from airflow_provider_platform.hooks.connection import (
+    LOG_MASK,
     config_from_connection,
     connection_retry_policy,
     read_extras,
@@ -77,8 +79,8 @@ from airflow_provider_platform.hooks.form_drawing import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.data_api import page_by as page_queries
     from airflow_provider_platform.client.data_api import parameters as binding
-    from airflow_provider_platform.client.data_api import query, rows, statements
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.data_api import query, response, statements
+    from airflow_provider_platform.client.wire import Clock
     from airflow_provider_platform.hooks import query_rows
 else:
 
@@ -98,7 +100,7 @@ else:
     page_queries = _LazyModule("client.data_api.page_by")
     query = _LazyModule("client.data_api.query")
     query_rows = _LazyModule("hooks.query_rows")
-    rows = _LazyModule("client.data_api.rows")
+    response = _LazyModule("client.data_api.response")
     statements = _LazyModule("client.data_api.statements")
 
 T = TypeVar("T")
@@ -438,7 +440,7 @@ class PlatformHook(BaseHook):
         page_by: Sequence[str] | None,
         page_rows: int | None,
         maximum: int | None,
-    ) -> rows.WhyCut:
+    ) -> response.WhyCut:
         """Return the function that judges the number of rows. For a result in pages the number says
         nothing. The connection has been read before. Raises PlatformInputError for an invalid
         limit, or for a query that cannot be read in pages."""

@@ -14,8 +14,7 @@ from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 
-from airflow_provider_platform.messages.message import line, lines
-from airflow_provider_platform.messages.table import cell, numeric_columns
+from airflow_provider_platform.messages.message import cell, line, lines, numeric_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,17 +1,155 @@
 """What a message says, made once of a result; and the message as plain text.
 
 The module of each other target (`markdown`, `mail`, `slack`) words the same message in its markup.
+
+A task's result in its log: the answer, the first rows of each query, and where its files are.
+
+Values as cells, and rows as an aligned table of plain text.
+
+A column of names and a column of numbers as bars, for places without pictures.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from io import StringIO
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.log_text import printable
-from airflow_provider_platform.messages.bars import bar_chart
-from airflow_provider_platform.messages.table import aligned_table
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from airflow_provider_platform.client.readable_dates import short_moments
+from airflow_provider_platform.client.redaction import log_line, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_GAP = 2
+
+
+def aligned_table(
+    columns: Sequence[Mapping[str, Any]],
+    rows: Sequence[Sequence[Any]],
+    *,
+    max_rows: int = 10,
+    max_width: int = 100,
+) -> list[str]:
+    """Lines of a heading, a rule and the first rows; numbers are aligned to the right.
+
+    Columns that do not fit into the width are left out, and the heading says how many.
+    """
+    names = [cell(column.get("name", "")) for column in columns]
+    shown = rows[:max_rows]
+    body = [[cell(value) for value in row] for row in shown]
+    widths = [
+        max(cell_len(row[at]) for row in (names, *body) if at < len(row))
+        for at in range(len(names))
+    ]
+    kept = sum(end - _GAP <= max_width for end in accumulate(width + _GAP for width in widths))
+    kept = max(kept, min(1, len(names)))
+    if not kept:
+        return []
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name, is_number in list(zip(names, numeric_columns(columns, shown), strict=True))[:kept]:
+        table.add_column(Text(name), justify="right" if is_number else "left", no_wrap=True)
+    for row in body:
+        table.add_row(*map(Text, row[:kept]))
+    console = Console(file=StringIO(), width=sum(widths) + _GAP * len(widths), no_color=True)
+    with console.capture() as drawn:
+        console.print(table)
+    heading, *others = [line.rstrip() for line in drawn.get().splitlines()]
+    more = f"  (and {len(names) - kept} more columns)" if kept < len(names) else ""
+    return [heading + more, *others]
+
+
+def numeric_columns(
+    columns: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Any]]
+) -> list[bool]:
+    """Whether each column has numbers, and nothing else that is shown."""
+    by_column = [
+        [row[at] for row in rows if at < len(row) and row[at] not in (None, "")]
+        for at in range(len(columns))
+    ]
+    return [bool(cells) and None not in map(number, cells) for cells in by_column]
+
+
+def cell(value: Any, most: int = 40) -> str:
+    """A value as one printable line, cut to so many columns of a terminal; nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, (Mapping, list, tuple)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    text = Text(printable(str(value)[: most + 1]))
+    text.truncate(most, overflow="ellipsis")
+    return text.plain
+
+
+def number(value: Any) -> float | None:
+    """The number that a value is, or that its text is; None for anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        parsed = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return parsed if abs(parsed) != float("inf") and parsed == parsed else None
+
+
+_FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
+
+
+def chart_values(
+    columns: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Any]]
+) -> list[tuple[Any, float]]:
+    """A name and a number of each row; none unless the rows have one column of each. Dates are
+    short."""
+    numeric = numeric_columns(columns, rows)
+    if len(columns) != 2 or not any(numeric):
+        return []
+    value_at = 1 if numeric[1] else 0
+    pairs = [
+        (row[1 - value_at], value)
+        for row in rows
+        if len(row) == 2 and (value := number(row[value_at])) is not None
+    ]
+    names = short_moments([name for name, _ in pairs]) or [name for name, _ in pairs]
+    return [(name, value) for name, (_, value) in zip(names, pairs, strict=True)]
+
+
+def bar_chart(
+    columns: Sequence[Mapping[str, Any]],
+    rows: Sequence[Sequence[Any]],
+    *,
+    max_bars: int = 20,
+    max_width: int = 80,
+) -> list[str]:
+    """A bar for each pair of `chart_values`, a lighter one for a negative number. The last line
+    says how many bars are left out."""
+    bars = chart_values(columns, rows)
+    if not bars:
+        return []
+    shown = bars[:max_bars]
+    labels = [cell(name, 30) for name, _ in shown]
+    decimals = 0 if all(value == int(value) for _, value in shown) else 2
+    numbers = [f"{value:,.{decimals}f}" for _, value in shown]
+    label_width, number_width = max(map(cell_len, labels)), max(map(len, numbers))
+    room = max(10, max_width - label_width - number_width - 3)
+    largest = max(abs(value) for _, value in bars) or 1
+    lines = []
+    for label, text, (_, value) in zip(labels, numbers, shown, strict=True):
+        eighths = round(abs(value) / largest * room * 8)
+        bar = _FULL * (eighths // 8) + _EIGHTHS[eighths % 8]
+        bar = "░" * max(1, eighths // 8) if value < 0 else bar.strip()
+        lines.append(f"{set_cell_size(label, label_width)}  {bar:<{room}} {text:>{number_width}}")
+    more = len(bars) - len(shown)
+    return [*lines, f"… and {more:,} more"] if more else lines
 
 
 @dataclass(frozen=True)
@@ -146,3 +284,34 @@ def rows_shown(shown: int, total: int) -> str:
     """How many rows there are, and how many of them are shown."""
     rows = "row" if total == 1 else "rows"
     return f"{total:,} {rows}" if shown >= total else f"{shown:,} of {total:,} {rows}"
+
+
+LOG_ROWS = 10
+LOG_LINE = 500
+"""Characters of a line; a longer one goes on in the next."""
+ANSWER_LINES = 1000
+"""Lines of an answer that are shown: all of any that a person reads."""
+
+
+def log_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a result: a group that log viewers fold. No line of the result begins or ends a
+    group by itself."""
+    yield "::group::Answer, rows and files" if "answer" in result else "::group::Rows"
+    if "answer" in result:
+        answer = _log_lines(str(result["answer"] or ""))
+        yield from islice(answer, ANSWER_LINES)
+        if next(answer, None) is not None:
+            yield f"… ({len(result['answer'])} characters; all of them are in the task's result)"
+    for query in result.get("queries") or ():
+        yield ""
+        for drawn in section_lines(section_of(query), LOG_ROWS):
+            yield from _log_lines(drawn)
+    if manifest := result.get("manifest"):
+        yield from ("", log_line(f"Manifest: {manifest}"))
+    yield "::endgroup::"
+
+
+def _log_lines(text: str) -> Iterator[str]:
+    for whole in text.split("\n"):
+        for start in range(0, max(len(whole), 1), LOG_LINE):
+            yield log_line(whole[start : start + LOG_LINE])

@@ -12,10 +12,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.log_text import CUT
+from airflow_provider_platform.client.redaction import CUT
 from airflow_provider_platform.messages.markdown import ZERO_WIDTH, parser, to_markdown
-from airflow_provider_platform.messages.message import line, lines
-from airflow_provider_platform.messages.table import aligned_table
+from airflow_provider_platform.messages.message import aligned_table, line, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

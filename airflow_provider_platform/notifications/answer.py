@@ -72,7 +72,7 @@ class PlatformAnswerNotifier(BaseNotifier):
 
     def _check(self) -> None:
         from airflow_provider_platform.client.errors import PlatformConfigError
-        from airflow_provider_platform.operators._base import arguments
+        from airflow_provider_platform.operators import _arguments as arguments
 
         if not self._targets():
             raise PlatformConfigError(
@@ -99,7 +99,7 @@ class PlatformAnswerNotifier(BaseNotifier):
         super(PlatformAnswerNotifier, notifier).__call__(*args)
 
     def notify(self, context: Any) -> None:
-        from airflow_provider_platform.notifications._notifiers import Sending
+        from airflow_provider_platform.notifications._message import Sending
 
         sending = Sending(self.log)
         with self._answer(context) as answer:
@@ -111,7 +111,7 @@ class PlatformAnswerNotifier(BaseNotifier):
     async def async_notify(self, context: Any) -> None:
         from asgiref.sync import sync_to_async
 
-        from airflow_provider_platform.notifications._notifiers import Sending
+        from airflow_provider_platform.notifications._message import Sending
 
         sending = Sending(self.log)
         answer = self._answer(context)
@@ -126,7 +126,7 @@ class PlatformAnswerNotifier(BaseNotifier):
 
     def _answer(self, context: Any) -> Answer:
         from airflow_provider_platform.notifications._message import Answer
-        from airflow_provider_platform.operators._base import arguments
+        from airflow_provider_platform.operators import _arguments as arguments
 
         return Answer(
             context,

@@ -12,23 +12,26 @@ from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.input_values import read_json_string
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._lists import MAX_ITEMS, log_length
-from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
+from airflow_provider_platform.client.rules import read_json_string
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import (
+    MAX_ITEMS,
+    DeploymentOperator,
+    ShortTraceback,
+    log_length,
+)
+from airflow_provider_platform.operators._submission import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.http.client import PlatformClient
-    from airflow_provider_platform.client.operations.operation import Operation
-    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.client.operation import Operation
+    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
 
 _QUOTED = "inside a longer string"
 
@@ -40,7 +43,7 @@ def _method(name: str, value: Any) -> str:
 
 
 def _path(name: str, value: Any) -> str:
-    from airflow_provider_platform.client.operations.paths import check_path
+    from airflow_provider_platform.client.operation import check_path
 
     return check_path(arguments.text(name, value))
 
@@ -89,8 +92,8 @@ def _prepared(
     paginate: bool,
 ) -> Operation[Any]:
     """Return the call with its answer as plain JSON. Raises PlatformInputError."""
-    from airflow_provider_platform.client.operations.operation import prepared, takes_deployment
-    from airflow_provider_platform.client.operations.pages import Page, listing
+    from airflow_provider_platform.client.operation import prepared, takes_deployment
+    from airflow_provider_platform.client.pages import Page, listing
 
     called = operation or f"{method} {path}"
     given: dict[str, Any] = dict(ids or {})
@@ -250,7 +253,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         return _prepared(**{name: getattr(self, name) for name in _CALL})
 
     def _items(self, hook: PlatformHook) -> list[Any]:
-        from airflow_provider_platform.client.operations.pages import collect
+        from airflow_provider_platform.client.pages import collect
 
         listed = hook.run(
             lambda api: collect(api.call, self._operation(), max_items=self.max_items)
@@ -264,7 +267,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
         """Return the chosen part of the response. Raises PlatformCredentialAnswerError."""
-        from airflow_provider_platform.client.operations.secret_names import credentials_in
+        from airflow_provider_platform.client.secret_names import credentials_in
 
         def places_in(answer: Any) -> list[str]:
             quoted = client.secrets.redact_data(answer) is not answer

@@ -19,18 +19,13 @@ from airflow_provider_platform._airflow import (
     get_succeeded,
     get_task_states,
 )
-from airflow_provider_platform.client.choices import IfUnsupported, MergeTarget
-from airflow_provider_platform.client.defaults import POLL_INTERVAL
+from airflow_provider_platform.client.choices import POLL_INTERVAL, IfUnsupported, MergeTarget
 from airflow_provider_platform.client.errors import BranchUnsupportedError, PlatformInputError
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, Links
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.submit_or_reattach import (
-    RemoteRunOperator,
-    StoppableRunOperator,
-)
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
+from airflow_provider_platform.operators._submission import RemoteRunOperator, StoppableRunOperator
 
 BUILD_TIMEOUT = 900.0
 MERGE_TIMEOUT = 1800.0
@@ -43,8 +38,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.operators._submission import Attempt
     from airflow_provider_platform.runs.branches import BranchRunKind
     from airflow_provider_platform.runs.merges import MergeRunKind
     from airflow_provider_platform.runs.run_kind import Ids

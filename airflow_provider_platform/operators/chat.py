@@ -8,18 +8,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
-from airflow_provider_platform.client.defaults import CHAT_TIMEOUT, MAX_ROWS
-from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.client.service_text import quote_service
-from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._files.answer_output import (
-    ANSWER_CHECKS,
-    ANSWER_RULES,
-    AnswerOutput,
+from airflow_provider_platform.client.choices import (
+    CHAT_TIMEOUT,
+    MAX_ROWS,
+    FailOnToolError,
+    IfThreadBusy,
 )
-from airflow_provider_platform.operators._submission.submit_or_reattach import StoppableRunOperator
+from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
+from airflow_provider_platform.operators._submission import StoppableRunOperator
 
 if TYPE_CHECKING:
     import os
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.operations.rules import Rule
-    from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.operators._submission import Attempt
     from airflow_provider_platform.runs.chat import ChatRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
@@ -210,7 +210,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
-        from airflow_provider_platform.messages.log import log_lines
+        from airflow_provider_platform.messages.message import log_lines
 
         queries = outcome["queries"]
         try:
@@ -255,7 +255,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result with as many rows as may go to XCom."""
-        from airflow_provider_platform.files.xcom_size import fit_queries, xcom_bytes
+        from airflow_provider_platform.files.write import fit_queries, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
         queries = fit_queries(result["queries"], most)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from airflow_provider_platform.client.choices import SyncOutput, SyncSource
 from airflow_provider_platform.links import BranchLink, Links
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.submit_or_reattach import StoppableRunOperator
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator
+from airflow_provider_platform.operators._submission import StoppableRunOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform.client.operations.rules import Rule
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 
 DBT_SYNC_TIMEOUT = 3600.0

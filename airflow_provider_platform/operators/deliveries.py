@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from airflow_provider_platform.client.choices import IfRunning, OnNotActivated
 from airflow_provider_platform.client.errors import FeatureNotActivatedError, PlatformError
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.record import read_record
-from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
-from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
+from airflow_provider_platform.operators._record import read_record
+from airflow_provider_platform.operators._submission import RemoteRunOperator, SingleCallOperator
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.operations.models import ResponseModel
+    from airflow_provider_platform.client.models import ResponseModel
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.deliveries import DeliveryRunKind, ReportDelivery
 
 DELIVERY_TIMEOUT = 3900.0

@@ -5,20 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from airflow_provider_platform.client.choices import ExportFormat, ExportLayout
-from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
-from airflow_provider_platform.client.operations.rules import exactly_one
+from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
+from airflow_provider_platform.client.rules import exactly_one
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._files.storage_paths import (
-    output_path as check_output_path,
-)
-from airflow_provider_platform.operators._files.storage_paths import (
-    output_target,
-    storage_path,
-)
-from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator
+from airflow_provider_platform.operators._files import output_path as check_output_path
+from airflow_provider_platform.operators._files import output_target, storage_path
+from airflow_provider_platform.operators._submission import RemoteRunOperator
 from airflow_provider_platform.operators.notifications import dashboard_settings
 
 if TYPE_CHECKING:
@@ -27,9 +21,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import ObjectStoragePath
-    from airflow_provider_platform.client.operations.rules import Rule
-    from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.operators._submission import Attempt
     from airflow_provider_platform.runs.exports import ExportOutcome, ExportRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 

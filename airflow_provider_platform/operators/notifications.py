@@ -16,24 +16,20 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.client.operations.rules import (
-    at_most_one,
-    exactly_one,
-    required,
-    together,
-)
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.rules import at_most_one, exactly_one, required, together
 from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import (
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import (
+    MAX_ITEMS,
     Check,
     Checks,
     DeploymentOperator,
     PlatformOperator,
+    ShortTraceback,
+    capped,
 )
-from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
-from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
+from airflow_provider_platform.operators._submission import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +41,7 @@ if TYPE_CHECKING:
         Matches,
         Notification,
     )
-    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
 
 __all__ = [
@@ -65,7 +61,7 @@ SETTINGS = ("filters", "time_grains", "member_switchers")
 
 
 def _part(name: str, value: Any) -> int | None:
-    from airflow_provider_platform.client.schedules import RANGES
+    from airflow_provider_platform.client.notifications import RANGES
 
     present = arguments.optional(value)
     if present is None:
@@ -75,21 +71,19 @@ def _part(name: str, value: Any) -> int | None:
 
 
 def _custom_cron(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.schedules import check_cron
+    from airflow_provider_platform.client.notifications import check_cron
 
     return arguments.by_rule(check_cron, name, value)
 
 
 def _timezone(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.input_values import check_timezone
+    from airflow_provider_platform.client.rules import check_timezone
 
     return arguments.by_rule(check_timezone, name, value)
 
 
 def _schedule_type(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.schedules import (
-        SCHEDULE_TYPES,
-    )
+    from airflow_provider_platform.client.notifications import SCHEDULE_TYPES
 
     wanted = value.strip().upper() if isinstance(value, str) else value
     return arguments.optional_choice(name, wanted or None, SCHEDULE_TYPES)
@@ -100,9 +94,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     is known."""
     settings = arguments.sequence(name, value)
     if settings and not arguments.is_template(settings):
-        from airflow_provider_platform.client.notifications import (
-            NotificationInput,
-        )
+        from airflow_provider_platform.client.notifications import NotificationInput
 
         NotificationInput.build(**{name: settings})
     return settings
@@ -110,7 +102,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     """A rule: the parts of the schedule fit its type."""
-    from airflow_provider_platform.client.schedules import check_parts
+    from airflow_provider_platform.client.notifications import check_parts
 
     check_parts(schedule_type, parts)
 
@@ -201,7 +193,7 @@ class NotificationScheduleOperator(PlatformOperator):
 
     def coerce_arguments(self) -> None:
         """Check the arguments, and warn of a cron expression that the service may refuse."""
-        from airflow_provider_platform.client.schedules import cron_doubt
+        from airflow_provider_platform.client.notifications import cron_doubt
 
         super().coerce_arguments()
         doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)
@@ -269,10 +261,7 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
     """Return the checked list of recipients. Each recipient is checked as soon as it is known."""
     recipients = arguments.sequence(name, value)
     if recipients and not arguments.is_template(recipients):
-        from airflow_provider_platform.client.notifications import (
-            to_add,
-            to_remove,
-        )
+        from airflow_provider_platform.client.notifications import to_add, to_remove
 
         with arguments.within(name):
             (to_remove if name == "remove" else to_add)(recipients)
@@ -420,9 +409,7 @@ class PlatformCreateNotificationOperator(
         dashboard = arguments.given(
             dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id
         )
-        from airflow_provider_platform.client.notifications import (
-            create_notification,
-        )
+        from airflow_provider_platform.client.notifications import create_notification
 
         body = {**dashboard, **self.schedule()}
         created = hook.run(
@@ -550,9 +537,7 @@ class PlatformCreateNotificationOperator(
             )
 
     def _body(self) -> CreateNotificationInput:
-        from airflow_provider_platform.client.notifications import (
-            CreateNotificationInput,
-        )
+        from airflow_provider_platform.client.notifications import CreateNotificationInput
 
         return CreateNotificationInput.build(
             dashboard_id=self.dashboard_id,
@@ -759,9 +744,7 @@ def _update(
     hook: PlatformHook, notification_id: int | str, deployment_id: Any, body: dict[str, Any]
 ) -> Notification:
     """Change the given parts of a schedule, and return it."""
-    from airflow_provider_platform.client.notifications import (
-        update_notification,
-    )
+    from airflow_provider_platform.client.notifications import update_notification
 
     ids = {"id": notification_id, "deployment_id": deployment_id}
     return hook.run(update_notification(body=body, rendered=True, **ids))

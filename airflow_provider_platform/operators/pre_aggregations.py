@@ -6,19 +6,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from airflow_provider_platform.client.choices import IfStartLost
-from airflow_provider_platform.client.defaults import MISSING_GRACE
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator
+from airflow_provider_platform.operators._submission import RemoteRunOperator
 from airflow_provider_platform.operators.query import one_query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform.client.operations.rules import Rule
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
 
 BUILD_TIMEOUT = 7200.0
@@ -47,7 +46,7 @@ def _contexts(name: str, value: Any) -> list[Any]:
 
 
 def _timezones(name: str, value: Any) -> list[str]:
-    from airflow_provider_platform.client.input_values import check_timezone
+    from airflow_provider_platform.client.rules import check_timezone
 
     zones = _names(name, value)
     if zones is None:

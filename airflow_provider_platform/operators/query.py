@@ -7,25 +7,25 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from airflow_provider_platform.client.choices import CacheMode, OnTruncated
-from airflow_provider_platform.client.defaults import MAX_ROWS, QUERY_TIMEOUT
+from airflow_provider_platform.client.choices import MAX_ROWS, QUERY_TIMEOUT, CacheMode, OnTruncated
 from airflow_provider_platform.client.errors import (
     ResultTruncatedError,
     from_payload,
 )
 from airflow_provider_platform.links import BranchLink, FileLink, Links
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import (
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     DeploymentOperator,
+    ShortTraceback,
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._files.output import (
+from airflow_provider_platform.operators._files import (
     file_fits_its_name,
     optional_format,
     optional_options,
+    optional_output_place,
     output_place_of,
     planned_output,
     report_to_outlets,
@@ -34,19 +34,18 @@ from airflow_provider_platform.operators._files.output import (
     written_by,
     written_files,
 )
-from airflow_provider_platform.operators._files.storage_paths import optional_output_place
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
-    from airflow_provider_platform.client.data_api.rows import SqlRows
-    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.client.data_api.response import SqlRows
+    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.files.options import Output
-    from airflow_provider_platform.files.save import SavedRows
+    from airflow_provider_platform.files.write import SavedRows
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
 
 LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
@@ -353,8 +352,7 @@ class PlatformQueryOperator(DeploymentOperator):
         target: ObjectStoragePath | None,
         deadline: float,
     ) -> dict[str, Any]:
-        from airflow_provider_platform.files.names import writer_id
-        from airflow_provider_platform.files.save import save_rows
+        from airflow_provider_platform.files.write import save_rows, writer_id
 
         if self.page_by is not None:  # each page may wait as long as the first one
             deadline = max(deadline, self._deadline(hook, context))
@@ -411,7 +409,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
         """Return the rows that go to XCom; log a warning if bytes, not `max_rows`, limit them."""
-        from airflow_provider_platform.files.xcom_size import rows_that_fit, xcom_bytes
+        from airflow_provider_platform.files.write import rows_that_fit, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=saved.path is not None)
         rows = rows_that_fit(saved.first_rows, most)
@@ -427,7 +425,7 @@ class PlatformQueryOperator(DeploymentOperator):
         return rows
 
     def _log_result(self, saved: SavedRows, shown: dict[str, Any]) -> None:
-        from airflow_provider_platform.messages.log import log_lines
+        from airflow_provider_platform.messages.message import log_lines
 
         if saved.path is None:
             self.log.info("Read %s rows", saved.row_count)

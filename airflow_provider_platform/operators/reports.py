@@ -8,18 +8,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import Links, ReportLink
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.client.operations.rules import Rule
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.operators._base import Checks
 
 __all__ = [
     "PlatformConnectReportOperator",

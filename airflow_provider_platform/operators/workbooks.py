@@ -10,19 +10,18 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
+from airflow_provider_platform.operators._submission import SingleCallOperator
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.workbooks import Dashboard, Workbook
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
 
 
 OnReviewRequired = Literal["fail", "skip"]

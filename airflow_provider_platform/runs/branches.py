@@ -25,7 +25,7 @@ from airflow_provider_platform.client.builds import (
     wait_for_build,
 )
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
-from airflow_provider_platform.client.data_api.waking import poll_awake
+from airflow_provider_platform.client.data_api.query import poll_awake
 from airflow_provider_platform.client.errors import BuildFailedError, PlatformError
 from airflow_provider_platform.runs.run_kind import (
     Ids,
@@ -39,8 +39,8 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 
 @dataclass(frozen=True)

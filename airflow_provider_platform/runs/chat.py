@@ -8,21 +8,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat import run_errors as errors
-from airflow_provider_platform.client.chat.failed_queries import check_tools
 from airflow_provider_platform.client.chat.log_events import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.result import (
+from airflow_provider_platform.client.chat.tool_calls import (
     as_plain,
+    check_tools,
     count_received,
     of_this_release,
     with_changed_texts,
     without_details,
 )
+from airflow_provider_platform.client.choices import MAX_ROWS
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
-from airflow_provider_platform.client.defaults import MAX_ROWS
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.known_secrets import KnownSecrets
-from airflow_provider_platform.client.service_text import shortened
+from airflow_provider_platform.client.redaction import KnownSecrets, shortened
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     SINGLE_POLL_SECONDS,
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from airflow_provider_platform.client.api_errors import is_transient, may_have_been_processed
 from airflow_provider_platform.client.branches import is_open
 from airflow_provider_platform.client.builds import Build
 from airflow_provider_platform.client.choices import SyncOutput, SyncSource
@@ -49,19 +50,18 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
 from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.missing_operations import may_be_missing
-from airflow_provider_platform.client.operations.models import (
+from airflow_provider_platform.client.models import (
     EmptiableResponse,
     InputModel,
     ResponseModel,
     Timestamp,
 )
-from airflow_provider_platform.client.operations.operation import typed
-from airflow_provider_platform.client.operations.pages import Page, PageWalk
+from airflow_provider_platform.client.operation import typed
+from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.client.polling import NOT_FOUND_GRACE, PollLimits, poll_until_over
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.runs.branches import (
     BranchRunKind,
     close_again,
@@ -82,8 +82,8 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 
 RUNNING = "RUNNING"

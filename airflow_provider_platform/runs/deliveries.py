@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from airflow_provider_platform.client.api_errors import is_transient, may_have_been_processed
 from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -51,21 +52,16 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     ReportDeliveryFailedError,
 )
-from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
 from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.missing_operations import (
     check_tenant,
     may_be_missing,
 )
-from airflow_provider_platform.client.operations.models import (
-    EmptiableResponse,
-    ResponseModel,
-    Timestamp,
-)
-from airflow_provider_platform.client.operations.operation import Operation, typed
-from airflow_provider_platform.client.operations.pages import Page
+from airflow_provider_platform.client.models import EmptiableResponse, ResponseModel, Timestamp
+from airflow_provider_platform.client.operation import Operation, typed
+from airflow_provider_platform.client.pages import Page
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
@@ -78,8 +74,8 @@ from airflow_provider_platform.runs.run_kind import (
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfRunning
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 
 SINCE = "v0.17.0"

@@ -13,31 +13,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from airflow_provider_platform.client.choices import ExportFormat, ExportLayout
+from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.dashboard_filters import (
     DashboardFilterInput,
     DashboardMemberSwitcherInput,
     DashboardTimeGrainInput,
 )
-from airflow_provider_platform.client.defaults import EXPORT_LIFETIME
 from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformApiError,
     PlatformDeadlineError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.operations.models import (
-    InputModel,
-    Number,
-    ResponseModel,
-    Timestamp,
-)
-from airflow_provider_platform.client.operations.operation import typed
-from airflow_provider_platform.client.operations.rules import Rule, exactly_one
+from airflow_provider_platform.client.models import InputModel, Number, ResponseModel, Timestamp
+from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import UserAttributeInput
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.rules import Rule, exactly_one
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -48,8 +42,8 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 
 COMPLETED = "completed"

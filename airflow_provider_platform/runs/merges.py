@@ -33,6 +33,10 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_platform.client.api_errors import (
+    cannot_have_been_processed,
+    may_have_been_processed,
+)
 from airflow_provider_platform.client.branch_names import NOT_ACTIVE
 from airflow_provider_platform.client.branches import (
     BranchResponse,
@@ -68,22 +72,18 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     from_payload,
 )
-from airflow_provider_platform.client.http.retry import (
-    cannot_have_been_processed,
-    may_have_been_processed,
-)
 from airflow_provider_platform.client.missing_operations import (
     check_tenant,
     may_be_missing,
 )
-from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.polling import PollLimits
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (
     BuildStatusResponse,
     DeploymentSettings,
     get_deployment_settings,
 )
-from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -96,8 +96,8 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 
 DEFAULT = "default"

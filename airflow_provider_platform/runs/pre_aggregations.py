@@ -40,19 +40,27 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from airflow_provider_platform.client.api_errors import (
+    SCOPE_MISSING,
+    may_have_been_processed,
+    may_repeat,
+    pause_after,
+    says_time_out,
+)
 from airflow_provider_platform.client.build_selector import (
     check_full_name,
     zoneless_range,
 )
+from airflow_provider_platform.client.choices import MISSING_GRACE
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
-from airflow_provider_platform.client.data_api.access import (
+from airflow_provider_platform.client.data_api.query import (
+    SqlQuery,
     address_below,
     find_deployment_address,
     mint_token,
+    run_sql,
 )
-from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import CONTINUE_WAIT, SqlChunk
-from airflow_provider_platform.client.defaults import MISSING_GRACE
 from airflow_provider_platform.client.errors import (
     NoPreAggregationError,
     PlatformApiError,
@@ -70,18 +78,11 @@ from airflow_provider_platform.client.errors import (
     RequestName,
     ResultEmptyError,
 )
-from airflow_provider_platform.client.http.api_errors import SCOPE_MISSING
-from airflow_provider_platform.client.http.responses import DataRefusal
-from airflow_provider_platform.client.http.retry import (
-    may_have_been_processed,
-    may_repeat,
-    pause_after,
-)
-from airflow_provider_platform.client.input_values import check_timezone
-from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
-from airflow_provider_platform.client.service_text import quote_service
-from airflow_provider_platform.client.timeout_errors import says_time_out
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.rules import check_timezone
+from airflow_provider_platform.client.wire import DataRefusal
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
@@ -95,8 +96,8 @@ from airflow_provider_platform.runs.run_kind import (
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfStartLost
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 
 JOBS_PATH = "pre-aggregations/jobs"

@@ -18,21 +18,22 @@ from airflow_provider_platform.client.builds import (
 )
 from airflow_provider_platform.client.chat.thread import thread_is_streaming
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.waking import poll_awake
+from airflow_provider_platform.client.data_api.query import poll_awake
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformError,
     PlatformNotFoundError,
 )
+from airflow_provider_platform.client.models import ResponseModel, Timestamp
 from airflow_provider_platform.client.notifications import (
     Notification,
     get_notification,
     list_notifications,
 )
-from airflow_provider_platform.client.operations.models import ResponseModel, Timestamp
-from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.pages import Page, PageWalk
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.client.polling import NotYet
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (
     Report,
     UserOAuthToken,
@@ -42,14 +43,13 @@ from airflow_provider_platform.client.resources import (
     list_reports,
     list_user_oauth_tokens,
 )
-from airflow_provider_platform.client.service_text import quote_service
 from airflow_provider_platform.runs import dbt_sync as dbt_run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 T = TypeVar("T")
 

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
-from airflow_provider_platform.client.operations.event_logger import log_changes
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback, airflow_errors
-from airflow_provider_platform.operators._base.operator import (
+from airflow_provider_platform.client.event_log import log_changes
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,
+    ShortTraceback,
+    airflow_errors,
     default_deferrable,
 )
 
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform._airflow import Context, PokeReturnValue
-    from airflow_provider_platform.client.http.client import PlatformClient
-    from airflow_provider_platform.client.known_secrets import KnownSecrets
+    from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.client.polling import FailureBudget
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.client.redaction import KnownSecrets
+    from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.sensor_conditions import Condition
 
 STORE_KEY = "platform_sensor"

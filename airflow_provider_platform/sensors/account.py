@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
 
 
 def _statuses(name: str, value: Any) -> list[str]:

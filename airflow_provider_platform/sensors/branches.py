@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import BranchLink, Links
-from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import DeploymentOperator
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._base import Checks
 
 
 class PlatformBuildSensor(DeploymentOperator, PlatformSensor):

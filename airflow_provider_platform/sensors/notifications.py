@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import Links, NotificationLink
-from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators.notifications import (
     FILTERS,
     NotificationFilterOperator,
@@ -15,8 +15,8 @@ from airflow_provider_platform.sensors._base import PlatformSensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.client.operations.rules import Rule
-    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.operators._base import Checks
 
 
 def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None:

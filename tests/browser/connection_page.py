@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import expect
 
-from airflow_provider_platform.client.settings.connection_fields import EXTRA_FIELDS
+from airflow_provider_platform.client.connection_fields import EXTRA_FIELDS
 from airflow_provider_platform.hooks.form_drawing import HOOK_NAME
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-    from airflow_provider_platform.client.settings.connection_fields import AnyField
+    from airflow_provider_platform.client.connection_fields import AnyField
 
 _FIELDS = {field.name: field for field in EXTRA_FIELDS}
 

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.settings.connection_fields import (
-    EXTRA_FIELDS,
-    SESSION_SETTINGS,
-)
+from airflow_provider_platform.client.connection_fields import EXTRA_FIELDS, SESSION_SETTINGS
 from airflow_provider_platform.hooks.connection import config_from_connection
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

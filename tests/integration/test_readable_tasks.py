@@ -23,11 +23,14 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "example_dags").glob("*.py"))
 
 def rendered(dag_id: str, task_id: str) -> dict[str, Any]:
     from airflow.models.renderedtifields import RenderedTaskInstanceFields as Fields
+    from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
 
     with create_session() as session:
-        row = session.query(Fields).filter_by(dag_id=dag_id, task_id=task_id).one()
-        return dict(row.rendered_fields)
+        task = session.query(TaskInstance).filter_by(dag_id=dag_id, task_id=task_id).one()
+        fields = Fields.get_templated_fields(task, session=session)
+        assert fields is not None
+        return dict(fields)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -17,7 +17,7 @@ from tests.system.config.chat_by_number import CHATS as CHATS_FILE
 from tests.system.dags.many_waits import CHATS
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.client import AsyncPlatformClient
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
     from airflow_provider_platform.sandbox.state.journal import SandboxState
     from tests.system.airflow_server import RunningAirflow
     from tests.system.fixtures import StartTask

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_type
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.client import AsyncPlatformClient
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
     from airflow_provider_platform.hooks.platform import PlatformHook
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators._base import arguments as _arguments
-from airflow_provider_platform.operators._base.failures import ShortTraceback
-from airflow_provider_platform.operators._base.operator import PlatformOperator
+from airflow_provider_platform.operators import _arguments
+from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
 from airflow_provider_platform.sandbox.chat.agent import Step
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -16,14 +16,14 @@ import airflow
 import pytest
 from jsonschema import Draft7Validator
 
-from airflow_provider_platform.client.settings.connection_fields import (
+from airflow_provider_platform.client.connection_fields import (
     EXTRA_FIELDS,
     EXTRA_NAMES,
     LABELS,
     SESSION_SETTINGS,
     with_label,
 )
-from airflow_provider_platform.client.settings.session_settings import SessionSettings
+from airflow_provider_platform.client.session_settings import SessionSettings
 from airflow_provider_platform.get_provider_info import get_provider_info
 
 INFO = get_provider_info()
@@ -102,7 +102,7 @@ def test_every_decorator_and_notifier_is_listed(folder: str) -> None:
 
 
 def test_metadata_lists_every_operator_link() -> None:
-    from airflow_provider_platform.operators._base.operator import PlatformOperator
+    from airflow_provider_platform.operators._base import PlatformOperator
 
     links = {
         f"{type(link).__module__}.{type(link).__name__}"

@@ -5,6 +5,8 @@ format of the component that wrote it: a JSON-RPC error object may span several 
 "Streaming for thread is in progress" may be plain text or a JSON string. A web page is recognized
 by its first bytes. The content type proves nothing, because the service's document names text/html
 for its stream too.
+
+How the service refuses a message whose thread is still answering another message.
 """
 
 from __future__ import annotations
@@ -12,15 +14,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from airflow_provider_platform.client.chat.busy_thread import says_busy
-from airflow_provider_platform.client.errors import PlatformAddressError, PlatformProtocolError
+from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformError,
+    PlatformProtocolError,
+)
 from airflow_provider_platform.client.json_text import (
     CutJsonError,
     CutStringError,
+    LineReader,
+    parse_line,
     read_json,
 )
-from airflow_provider_platform.client.ndjson import LineReader, parse_line
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
+
+_STREAM_IN_PROGRESS = "Streaming for thread is in progress"
+
+
+def says_busy(text: object) -> bool:
+    """Return whether the text of an error means that the thread is answering another message."""
+    return _STREAM_IN_PROGRESS.lower() in str(text).lower()
+
+
+def is_busy(error: PlatformError) -> bool:
+    """Return whether the service refused a request because its thread is answering another
+    message."""
+    return isinstance(error, PlatformApiError) and says_busy(error.service_message)
+
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_ERROR_LINES = 200

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airflow_provider_platform.client.chat.tool_calls import ToolCall
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 
 SHOWN_STAGES = 100
 """Changes of stage that make an event each. Later changes are counted only."""

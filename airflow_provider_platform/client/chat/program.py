@@ -48,8 +48,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.api_errors import (
+    cannot_have_been_processed,
+    is_transient,
+    pause_after,
+    rpc_error,
+)
 from airflow_provider_platform.client.chat import run_errors as errors
-from airflow_provider_platform.client.chat.busy_thread import is_busy
+from airflow_provider_platform.client.chat.framing import is_busy
 from airflow_provider_platform.client.chat.log_events import Waiting
 from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import (
@@ -58,11 +64,10 @@ from airflow_provider_platform.client.chat.request import (
     input_digest,
     new_message_id,
 )
-from airflow_provider_platform.client.chat.result import ChatResult
 from airflow_provider_platform.client.chat.thread import abort
-from airflow_provider_platform.client.choices import IfThreadBusy
+from airflow_provider_platform.client.chat.tool_calls import ChatResult
+from airflow_provider_platform.client.choices import MAX_ROWS, POLL_INTERVAL, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.defaults import MAX_ROWS, POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatRpcError,
@@ -74,17 +79,11 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.api_errors import rpc_error
-from airflow_provider_platform.client.http.retry import (
-    cannot_have_been_processed,
-    is_transient,
-    pause_after,
-)
 from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 FUTILE_RECONNECTS = 5
 """How many connections in a row may bring nothing new."""

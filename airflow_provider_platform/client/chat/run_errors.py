@@ -4,11 +4,12 @@ Two of them are made where the result is made, because this module needs the rec
 a final answer (`ChatRun.result` in `records`), and failed queries and tool calls
 (`failed_queries.check_tools`). Errors that are not about a run are elsewhere, too: a thread that
 cannot be read (`thread`), a web page in place of a stream (`framing`), and the errors that the
-service sends (`client.http.api_errors`).
+service sends (`client.api_errors`).
 """
 
 from __future__ import annotations
 
+from airflow_provider_platform.client.api_errors import rpc_error, says_user_limit, user_limit_error
 from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
@@ -26,12 +27,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.api_errors import (
-    rpc_error,
-    says_user_limit,
-    user_limit_error,
-)
-from airflow_provider_platform.client.service_text import quote_service
+from airflow_provider_platform.client.redaction import quote_service
 
 
 def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:

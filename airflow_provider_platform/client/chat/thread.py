@@ -19,20 +19,37 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.busy_thread import is_busy, says_busy
-from airflow_provider_platform.client.chat.framing import RecordReader, is_error, is_rpc_error
-from airflow_provider_platform.client.chat.records import MAX_TEXT, RecordFold, is_assistant
+from airflow_provider_platform.client.api_errors import (
+    CHAT_STREAM,
+    is_transient,
+    pause_after,
+    rpc_error,
+)
+from airflow_provider_platform.client.chat.framing import (
+    RecordReader,
+    is_busy,
+    is_error,
+    is_rpc_error,
+    says_busy,
+)
+from airflow_provider_platform.client.chat.records import (
+    MAX_TEXT,
+    RecordFold,
+    ThreadMessages,
+    is_assistant,
+    last_answer,
+    read_messages,
+)
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
 )
-from airflow_provider_platform.client.chat.result import as_plain, without_details
-from airflow_provider_platform.client.chat.state_messages import (
-    ThreadMessages,
-    last_answer,
-    read_messages,
+from airflow_provider_platform.client.chat.tool_calls import (
+    Query,
+    Search,
+    as_plain,
+    without_details,
 )
-from airflow_provider_platform.client.chat.tool_calls import Query, Search
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
@@ -43,15 +60,13 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, rpc_error
-from airflow_provider_platform.client.http.retry import is_transient, pause_after
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
-from airflow_provider_platform.client.service_text import quote_service
-from airflow_provider_platform.client.settings.session_settings import SessionSettings
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.session_settings import SessionSettings
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 LIVE_SECONDS = 1.0
 """Seconds that the records of a streaming thread are read after its cutoff record: they may never

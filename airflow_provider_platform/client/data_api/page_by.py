@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sqlglot import Token, TokenType, exp
 
+from airflow_provider_platform.client.api_errors import may_repeat, pause_after
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
@@ -44,11 +45,10 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.http.retry import may_repeat, pause_after
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
 
 LEAST_PAGE = 2
 """The least rows of a page: the last row of the page before, and a new row."""

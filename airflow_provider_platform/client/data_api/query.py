@@ -2,45 +2,104 @@
 
 The answer is read as it comes: `run_sql` notifies of the columns and then of rows, piece by piece.
 Values are as the service sends them: texts whatever their type, JSON booleans, or None.
+
+Where the data API of a deployment is, and a token for it.
+
+Wakes a branch that sleeps.
+
+The service suspends the environment of a branch after ten minutes without a request to its data
+API. The next request starts the environment again, and that request can fail. A build status is no
+such request, so whoever waits for a branch sends one.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, SecretStr
 
+from airflow_provider_platform.client.addresses import DATA_PATH, data_address
+from airflow_provider_platform.client.api_errors import may_repeat, pause_after
 from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.branches import (
     branch_address_beside,
     find_branch_address,
 )
+from airflow_provider_platform.client.builds import (
+    Build,
+    BuildSeen,
+    BuildWanted,
+    poll_build,
+)
 from airflow_provider_platform.client.choices import CacheMode
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.access import (
-    address_below,
-    find_deployment_address,
-    mint_token,
-)
 from airflow_provider_platform.client.data_api.response import SqlOpenEnd, SqlResponse
 from airflow_provider_platform.client.errors import (
+    BranchNotServedError,
     DataQueryError,
     PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
+    PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import deadline_after
-from airflow_provider_platform.client.service_text import quote_service, shortened
+from airflow_provider_platform.client.redaction import quote_service, shortened
+from airflow_provider_platform.client.resources import (
+    create_deployment_token,
+    get_deployment,
+)
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.api import Api
-    from airflow_provider_platform.client.http.transport import Clock
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
+
+
+TOKEN_SECONDS = 3600
+"""How long a data token lives beyond the deadline of its request: the answer is read after that."""
+LONGEST_TOKEN_SECONDS = 86400
+
+
+def address_below(data_api_url: str, path: str) -> str:
+    """Where a path of the data API is, below an address that may end in `/v1`, or in the host."""
+    base = data_api_url.removesuffix("/v1")
+    has_path = "/" in base.partition("://")[2]
+    return f"{base if has_path else base + DATA_PATH}/v1/{path}"
+
+
+async def find_deployment_address(
+    api: Api, deployment_id: int, config: PlatformConfig, *, deadline: float | None, where: object
+) -> str:
+    """The data API address of a deployment's production, by the management API. `where` ends the
+    message of errors. Raises PlatformError."""
+    operation = get_deployment(deployment_id=deployment_id)
+    deployment = await api.call(operation, deadline=deadline)
+    if not deployment.deployment_url:
+        raise PlatformProtocolError(
+            "The service did not return the deployment's data API address. Set Data API address "
+            "(data_api_url) in the connection.",
+            where=where,
+        )
+    base = data_address(
+        deployment.deployment_url, field="deploymentUrl", allow_http=config.allow_http
+    )
+    return f"{base}{DATA_PATH}"
+
+
+async def mint_token(api: Api, deployment_id: int, *, deadline: float, clock: Clock) -> SecretStr:
+    """A data token of our own, for as long as a request may last; asking for another one does no
+    harm."""
+    seconds = TOKEN_SECONDS + max(0, math.ceil(deadline - clock()))
+    body = {"expiresIn": min(seconds, LONGEST_TOKEN_SECONDS)}
+    operation = create_deployment_token(deployment_id=deployment_id, body=body)
+    answer = await api.call(operation, deadline=deadline)
+    return answer.cube_api_token
+
 
 log = logging.getLogger(__name__)
 
@@ -255,3 +314,52 @@ class FailedSqlLog:
         """Log a warning if the service refused the query or did not answer before the deadline."""
         if isinstance(error, DataQueryError | PlatformDeadlineError):
             log.warning("The query that failed: %s", shortened(self.redact(self.sql), SQL_IN_LOG))
+
+
+WAKE_SECONDS = 15.0
+"""What one request that wakes a branch may take."""
+
+
+@dataclass(frozen=True)
+class Waking:
+    """A branch sleeps, and a request to its data API is sent."""
+
+    branch_name: str
+
+    def __str__(self) -> str:
+        return f"Branch {quote_service(self.branch_name)} sleeps. Sending it a request to wake it."
+
+
+async def poll_awake(
+    api: Api, wanted: BuildWanted, config: PlatformConfig, clock: Clock
+) -> Build | BuildSeen:
+    """`poll_build`, which wakes a sleeping branch. Notifies of Waking. Raises what `poll_build`
+    raises; a BranchNotServedError after the request, because the next poll may find the branch
+    awake."""
+    try:
+        return await poll_build(api, wanted, clock)
+    except BranchNotServedError as error:
+        if error.details.get("mode") == "production":
+            raise
+        await api.notify(Waking(wanted.branch_name))
+        await _wake(api, wanted, config, clock)
+        raise
+
+
+async def _wake(api: Api, wanted: BuildWanted, config: PlatformConfig, clock: Clock) -> None:
+    deadline = clock() + WAKE_SECONDS
+    try:
+        address = await find_branch_address(
+            api,
+            wanted.deployment_id,
+            wanted.branch_name,
+            allow_http=config.allow_http,
+            data_api_url=config.data_api_url,
+            deadline=deadline,
+        )
+        token = await mint_token(api, wanted.deployment_id, deadline=deadline, clock=clock)
+        url = address_below(address, "cubesql")
+        await api.open_data_stream(url, token, {"query": "SELECT 1"}, timeout=WAKE_SECONDS)
+        await api.close_stream()
+    except PlatformError:
+        return  # the request that wakes a branch can fail; the next poll shows the branch's state

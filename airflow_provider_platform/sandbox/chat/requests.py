@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_platform.client.table.table import Schema, problems
+from airflow_provider_platform.client.table import Schema, problems
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError, is_json
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
 from airflow_provider_platform.sandbox.state.server_state import ServerState

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from airflow_provider_platform.client.table.table import Schema, problems
+from airflow_provider_platform.client.table import Schema, problems
 from airflow_provider_platform.sandbox.data_api import requests
 from airflow_provider_platform.sandbox.data_api.requests import DataRequest, Refused
 from airflow_provider_platform.sandbox.http.request_handler import handler_of

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from airflow_provider_platform.client.table.table import Schema, problems
+from airflow_provider_platform.client.table import Schema, problems
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import web_page
 from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS

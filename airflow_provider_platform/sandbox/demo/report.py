@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from airflow_provider_platform.messages.bars import bar_chart
+from airflow_provider_platform.messages.message import bar_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

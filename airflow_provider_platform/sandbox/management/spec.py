@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.client.table.table import operations
+from airflow_provider_platform.client.table import operations
 from airflow_provider_platform.sandbox.management.call import Call, handles
 
 

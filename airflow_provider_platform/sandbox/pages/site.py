@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.messages.bars import chart_values
+from airflow_provider_platform.messages.message import chart_values
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread, Threads, fold
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 

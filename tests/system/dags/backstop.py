@@ -6,12 +6,10 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators._submission import (
-    submit_or_reattach as _submit_or_reattach,
-)
+from airflow_provider_platform.operators import _submission
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
-_submit_or_reattach.BACKSTOP_SECONDS = 1.0
+_submission.BACKSTOP_SECONDS = 1.0
 
 
 class AskWithLateTrigger(PlatformChatOperator):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.charts import ChartError
-from airflow_provider_platform.charts.picture import (
+from airflow_provider_platform.charts.renderer import (
     EmptyPictureError,
     check_svg,
     embedded_json,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.charts.chart_data import records_of
+from airflow_provider_platform.charts.specification import records_of
 from airflow_provider_platform.client.readable_dates import short_moments
 
 NUMBER = {"type": "quantitative"}

@@ -13,19 +13,15 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-from airflow_provider_platform.client.config import (
-    PlatformConfig,
-    fingerprint,
-)
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint, unverified_claims
+from airflow_provider_platform.client.connection_fields import FIELDS
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.service_token import unverified_claims
-from airflow_provider_platform.client.settings.connection_fields import FIELDS
-from airflow_provider_platform.client.settings.session_settings import session_settings
+from airflow_provider_platform.client.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_platform.client.settings.connection_fields import AnyField
+    from airflow_provider_platform.client.connection_fields import AnyField
 
 SECRET = "canary-5f2b"
 HOST = "https://acme.example.com/api"

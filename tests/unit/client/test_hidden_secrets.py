@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
+from airflow_provider_platform.client import secret_names
+from airflow_provider_platform.client.api_errors import service_message
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
@@ -22,22 +24,16 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.client.http.api_errors import service_message
-from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.known_secrets import KnownSecrets, forms
-from airflow_provider_platform.client.ndjson import parse_line
-from airflow_provider_platform.client.operations import secret_names
-from airflow_provider_platform.client.operations.operation import (
-    Operation,
-    operation,
-    raw_operation,
-)
-from airflow_provider_platform.client.operations.secret_names import credentials_in
+from airflow_provider_platform.client.json_text import parse_line
+from airflow_provider_platform.client.operation import Operation, operation, raw_operation
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.redaction import KnownSecrets, forms
 from airflow_provider_platform.client.resources import (
     create_deployment_token,
     get_deployment,
     list_user_oauth_tokens,
 )
+from airflow_provider_platform.client.secret_names import credentials_in
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.known_secrets import (
-    HIDDEN,
-    MOST_LEARNED,
-    KnownSecrets,
-    forms,
-)
+from airflow_provider_platform.client.redaction import HIDDEN, MOST_LEARNED, KnownSecrets, forms
 
 SECRET = 'c4/na+ry="of the\ttests"\\é'
 SECRETS = st.text(st.characters(codec="utf-8"), min_size=8, max_size=60).filter(

@@ -13,12 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
-from airflow_provider_platform.client.json_text import MAX_DEPTH, read_json
-from airflow_provider_platform.client.ndjson import (
+from airflow_provider_platform.client.json_text import (
+    MAX_DEPTH,
     MAX_LINE_BYTES,
     MAX_LINE_CONTAINERS,
     LineReader,
     parse_line,
+    read_json,
 )
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import cut_up

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tenacity import Retrying
 
+from airflow_provider_platform.client.api_errors import (
+    LONGEST_PAUSE,
+    LONGEST_RETRY_AFTER,
+    error_for_status,
+    may_repeat,
+    parse_retry_after,
+    pause_after,
+    tenacity_policy,
+)
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformConfigError,
     PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
-)
-from airflow_provider_platform.client.http.api_errors import error_for_status
-from airflow_provider_platform.client.http.retry import (
-    LONGEST_PAUSE,
-    LONGEST_RETRY_AFTER,
-    may_repeat,
-    parse_retry_after,
-    pause_after,
-    tenacity_policy,
 )
 
 NOON = 1_800_000_000.0

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformError, from_payload
-from airflow_provider_platform.client.log_text import CUT, MAX_LOG_LINE, log_line
-from airflow_provider_platform.client.service_text import MAX_SERVICE_TEXT, quote_service
+from airflow_provider_platform.client.redaction import (
+    CUT,
+    MAX_LOG_LINE,
+    MAX_SERVICE_TEXT,
+    log_line,
+    quote_service,
+)
 
 FORGED = "7\n::endgroup::\r[2026-11-24] INFO - all is well \x1b[31m##[group]x"
 SHOWN = "7\\n:\\:endgroup::\\r[2026-11-24] INFO - all is well \\x1b[31m#\\#[group]x"

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform import client, runs
-from airflow_provider_platform.client.operations.operation import operation
+from airflow_provider_platform.client.operation import operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.files.column_names import describe_renaming, file_names
 from airflow_provider_platform.files.options import FORMATS, Output
-from airflow_provider_platform.files.save import save_rows
+from airflow_provider_platform.files.types import describe_renaming, file_names
+from airflow_provider_platform.files.write import save_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

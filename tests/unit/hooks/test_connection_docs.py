@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.settings.connection_fields import FIELDS
+from airflow_provider_platform.client.connection_fields import FIELDS
 from airflow_provider_platform.hooks.connection import config_from_connection
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_platform.client.settings.connection_fields import AnyField
+    from airflow_provider_platform.client.connection_fields import AnyField
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "connection.md").read_text()

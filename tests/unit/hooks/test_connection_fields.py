@@ -9,18 +9,18 @@ import pytest
 from pydantic import SecretStr, create_model
 
 from airflow_provider_platform.client.config import PlatformConfig, model_fields_of
-from airflow_provider_platform.client.errors import PlatformConfigError
-from airflow_provider_platform.client.settings.connection_fields import (
+from airflow_provider_platform.client.connection_fields import (
     FIELDS,
     ConnectionField,
     ConnectionFields,
     fields_of,
 )
+from airflow_provider_platform.client.errors import PlatformConfigError
 from airflow_provider_platform.hooks.form_drawing import connection_type, field_behaviour
 from tests.unit.hooks.test_connection_docs import TEXT, undocumented
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.settings.connection_fields import AnyField
+    from airflow_provider_platform.client.connection_fields import AnyField
 
 SECRET = "canary-5f2b"
 HOST = {"host": "https://acme.example.com/api", "management_token": "t"}

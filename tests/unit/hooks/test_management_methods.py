@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.http.client import PlatformClient
-from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.platform_client import PlatformClient
 from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.unit.client.fakes.effects import API, Call
 

@@ -15,12 +15,12 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformPermissionError,
 )
-from airflow_provider_platform.client.operations.operation import raw_operation
+from airflow_provider_platform.client.operation import raw_operation
 from airflow_provider_platform.client.resources import (
     create_deployment_token,
 )
 from airflow_provider_platform.hooks import platform
-from airflow_provider_platform.hooks._log_mask import MOST_MASKED, LogMask
+from airflow_provider_platform.hooks.connection import MOST_MASKED, LogMask
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:

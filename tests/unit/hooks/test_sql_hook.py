@@ -15,13 +15,13 @@ from airflow.providers.common.sql.hooks.sql import DbApiHook
 from airflow.providers.common.sql.operators.sql import BaseSQLOperator
 
 from airflow_provider_platform._airflow import BaseHook
+from airflow_provider_platform.client.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.client.errors import (
     DataQueryError,
     PlatformClosedError,
     PlatformInputError,
     ResultTruncatedError,
 )
-from airflow_provider_platform.client.settings.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.sql import PlatformSqlHook
 

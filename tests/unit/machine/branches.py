@@ -20,7 +20,7 @@ from tests.unit.client.fakes.played_service import PlayedTime
 from tests.unit.machine.tenant import ADDRESS, DEPLOYMENT
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
     from tests.unit.machine.platform import Status
     from tests.unit.machine.simulation import Actor
 

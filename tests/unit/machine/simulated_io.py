@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from airflow_provider_platform import triggers as remote_trigger
+from airflow_provider_platform.client import platform_client, wire
+from airflow_provider_platform.client.api_errors import may_repeat, pause_after
 from airflow_provider_platform.client.chat import program as chat_program
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http import client as platform_client
-from airflow_provider_platform.client.http import transport
-from airflow_provider_platform.client.http.client import PlatformClient, run_here
-from airflow_provider_platform.client.http.retry import may_repeat, pause_after
+from airflow_provider_platform.client.platform_client import PlatformClient, run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._submission import kills
-from airflow_provider_platform.operators._submission.record import Submission
+from airflow_provider_platform.operators import _submission
+from airflow_provider_platform.operators._record import Submission
 from tests.unit.client.fakes.effects import (
     Call,
     CallData,
@@ -279,13 +278,13 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         patch.object(platform_client, "Api", simulated_api),
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(PlatformClient, "run", _run),
-        patch.object(transport, "steady_clock", lambda: lambda: simulation.time.now),
+        patch.object(wire, "steady_clock", lambda: lambda: simulation.time.now),
         patch.object(chat_program, "new_message_id", simulation.new_message_id),
         patch.object(PlatformHook, "get_connection", simulation.connection),
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
         patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),
         patch.object(Submission, "_write_later", write_later),
-        patch.object(kills, "run_within", lambda _, function: function()),
+        patch.object(_submission, "run_within", lambda _, function: function()),
         patch.object(RuntimeTaskInstance, "get_task_states", states),
     ]
     with ExitStack() as stack:

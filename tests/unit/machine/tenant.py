@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
 from tests.unit.client.fakes.played_service import PlayedTime
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
     from tests.unit.machine.platform import Status
     from tests.unit.machine.simulation import Actor
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform import triggers as remote_trigger
-from airflow_provider_platform.operators._submission import kills, submit_or_reattach
-from airflow_provider_platform.operators._submission.record import Step, Submission
-from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
+from airflow_provider_platform.operators import _submission
+from airflow_provider_platform.operators._record import Step, Submission
+from airflow_provider_platform.operators._submission import RemoteRunOperator
 from airflow_provider_platform.runs import merges
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
@@ -75,7 +75,7 @@ def _take_any_event(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a dead run is not asked anew", STARTED_ONCE)
 def _stay_with_the_dead(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(submit_or_reattach, "run_is_dead", lambda _: False)
+    patch.setattr(_submission, "run_is_dead", lambda _: False)
 
 
 @breaks("a retry looks nothing up", STARTED_ONCE)
@@ -109,12 +109,12 @@ def _ask_for_the_result(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a worker that gets SIGTERM always stops its run")
 def _stop_at_every_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(kills, "stops_run", lambda *_, **__: True)
+    patch.setattr(_submission, "stops_run", lambda *_, **__: True)
 
 
 @breaks("a worker that gets SIGTERM never stops its run")
 def _stop_at_no_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(kills, "stops_run", lambda *_, **__: False)
+    patch.setattr(_submission, "stops_run", lambda *_, **__: False)
 
 
 @breaks("a trigger that is killed always stops its run")

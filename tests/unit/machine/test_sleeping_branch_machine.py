@@ -20,14 +20,14 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.known_secrets import KnownSecrets
+from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.runs.branches import BranchRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
 from tests.unit.client.fakes.effects import API, OpenDataStream
 from tests.unit.client.fakes.played_branches import PlayedBranches
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
 
 BRANCH = "dbt-sync/main-1"
 CONFIG = PlatformConfig.build(

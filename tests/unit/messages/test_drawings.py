@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from airflow_provider_platform.messages.bars import bar_chart, chart_values
-from airflow_provider_platform.messages.table import aligned_table, cell
+from airflow_provider_platform.messages.message import aligned_table, bar_chart, cell, chart_values
 
 VALUES = (
     st.none()

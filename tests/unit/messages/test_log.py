@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.messages.log import ANSWER_LINES, log_lines
+from airflow_provider_platform.messages.message import ANSWER_LINES, log_lines
 
 RESULT = {
     "answer": "Up.\nBy 5 %.",

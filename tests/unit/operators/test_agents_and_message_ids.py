@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._submission.record import STORE_KEY
+from airflow_provider_platform.operators._record import STORE_KEY
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from tests.unit.operators.remote_tasks import PROMPT, chat, deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries, deferral

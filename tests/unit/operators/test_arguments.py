@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.notifications import PlatformNotificationRecipientsOperator

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.chat.state_messages import read_messages
+from airflow_provider_platform.client import api_errors
+from airflow_provider_platform.client.chat.records import read_messages
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatError,
@@ -18,8 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformServerError,
 )
-from airflow_provider_platform.client.http import retry
-from airflow_provider_platform.operators._submission.record import STORE_KEY
+from airflow_provider_platform.operators._record import STORE_KEY
 from tests.unit.operators.remote_tasks import LOOK, chat, deferral_while_stopped
 from tests.unit.operators.task_context import StateStore, TaskDeferred, TaskTries, deferral
 
@@ -131,7 +131,7 @@ def stopped_thread(request: pytest.FixtureRequest, control: SandboxControl) -> s
 @pytest.fixture
 def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeated looks come soon."""
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(api_errors, "FIRST_PAUSE", 0.01)
 
 
 def event_of(waiting: Any) -> dict[str, Any]:

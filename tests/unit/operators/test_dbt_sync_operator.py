@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.polling import PollLimits
-from airflow_provider_platform.operators._submission.record import STORE_KEY
+from airflow_provider_platform.operators._record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.runs import dbt_sync as dbt_run
 from airflow_provider_platform.runs.dbt_sync import (

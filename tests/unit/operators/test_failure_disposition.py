@@ -22,10 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTriggerError,
     from_payload,
 )
-from airflow_provider_platform.operators._submission.record import (
-    FailureDisposition,
-    disposition_of,
-)
+from airflow_provider_platform.operators._record import FailureDisposition, disposition_of
 
 LEFT = FailureDisposition(None, stop=False)
 STOPPED = FailureDisposition(None, stop=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client import api_errors
 from airflow_provider_platform.client.errors import (
     ChatToolError,
     PlatformError,
     PlatformInterruptedError,
 )
-from airflow_provider_platform.client.http import retry
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync, wait_for
 from tests.unit.operators.task_context import StateStore, TaskTries
 
@@ -59,7 +59,7 @@ def test_kill_stops_a_run_with_known_thread_that_was_not_accepted(
 def test_kill_stops_a_run_that_the_retry_is_searching(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(api_errors, "FIRST_PAUSE", 0.01)
     control.set_breakpoint("after_cutoff")
     tries = lost_prompt(control)
     control.set_breakpoint("before_call", **LOOK)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_platform.client.operations.models import ResponseModel
-from airflow_provider_platform.operators._lists import capped
+from airflow_provider_platform.client.models import ResponseModel
+from airflow_provider_platform.operators._base import capped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client import api_errors
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     PlatformDeadlineError,
@@ -17,13 +18,12 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http import retry
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._submission import record as _submission
-from airflow_provider_platform.operators._submission.record import STORE_KEY
+from airflow_provider_platform.operators import _record as _submission
+from airflow_provider_platform.operators._record import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.runs.chat import ChatRunKind
-from tests.unit.client.http.http_server import Exchange, answer, serving
+from tests.unit.client.wire.http_server import Exchange, answer, serving
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
@@ -50,7 +50,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats come soon: what is tested is what they lead to."""
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(api_errors, "FIRST_PAUSE", 0.01)
 
 
 @pytest.mark.one_case_in(5)

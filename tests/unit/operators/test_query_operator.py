@@ -29,7 +29,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.decorators.query import PlatformSqlDecoratedOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
-from tests.unit.client.http.http_server import Exchange, answer, serving
+from tests.unit.client.wire.http_server import Exchange, answer, serving
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -727,7 +727,7 @@ def test_any_file_in_a_folder_counts_as_existing(orders: Any, tmp_path: Path) ->
 def test_file_that_appears_while_the_query_runs_is_kept(
     orders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_provider_platform.client.data_api.rows import SqlRows
+    from airflow_provider_platform.client.data_api.response import SqlRows
 
     real = SqlRows.pieces
 

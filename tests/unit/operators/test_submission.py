@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.operators._submission import record as _submission
-from airflow_provider_platform.operators._submission.record import (
+from airflow_provider_platform.operators import _record as _submission
+from airflow_provider_platform.operators._record import (
     STORE_KEY,
     Step,
     Submission,

@@ -37,7 +37,7 @@ from tests.unit.client.fakes.effects import API, Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfRunning
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
 
 T = TypeVar("T")
 NOON = 1_800_000_000.0

@@ -28,9 +28,9 @@ from airflow_provider_platform.client.errors import (
     RequestName,
     ResultEmptyError,
 )
-from airflow_provider_platform.client.http.responses import DataRefusal, read_data_document
-from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.polling import PollLimits
+from airflow_provider_platform.client.redaction import KnownSecrets
+from airflow_provider_platform.client.wire import DataRefusal, read_data_document
 from airflow_provider_platform.runs.pre_aggregations import (
     BuildOutcome,
     BuildProgress,

@@ -17,8 +17,7 @@ from airflow_provider_platform.client.chat.log_events import (
     ToolCallEnded,
 )
 from airflow_provider_platform.client.chat.records import Verdict
-from airflow_provider_platform.client.chat.result import as_plain, of_this_release
-from airflow_provider_platform.client.chat.tool_calls import Search
+from airflow_provider_platform.client.chat.tool_calls import Search, as_plain, of_this_release
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (
     ANSWER,

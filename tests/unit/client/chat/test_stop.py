@@ -19,10 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.settings.session_settings import (
-    SessionSettings,
-    session_settings,
-)
+from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call
 from tests.unit.client.fakes.effects import API, OpenStream, ReloadCredentials, SendChat
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client.api_errors import DATA_QUERY
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import (
     SqlQuery,
@@ -26,13 +27,12 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformServerError,
 )
-from airflow_provider_platform.client.http.api_errors import DATA_QUERY
-from airflow_provider_platform.client.http.responses import check_data_start
+from airflow_provider_platform.client.wire import check_data_start
 from tests.unit.client.fakes.effects import API, Call
 from tests.unit.client.fakes.played_branches import PlayedBranches
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
 
 QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from airflow_provider_platform.client.http.api import Api
+from airflow_provider_platform.client.platform_client import Api
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from airflow_provider_platform.client.errors import RequestName
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from tests.unit.client.fakes.effects import OpenDataStream
 from tests.unit.client.fakes.played_tenant import PlayedTenant
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
 
 MISSING: dict[str, PlatformError] = {
     "404": PlatformNotFoundError("no such path", status=404),

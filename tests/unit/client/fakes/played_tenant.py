@@ -15,7 +15,7 @@ from airflow_provider_platform.runs.dbt_sync import TERMINAL_STATUSES
 from tests.unit.client.fakes.effects import Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operation import Operation
 
 T = TypeVar("T")
 

@@ -1,0 +1,495 @@
+"""The fields of a connection, each declared once in `ConnectionFields`.
+
+An attribute declares a field: its annotation is the type of the checked value, `ConnectionField`
+says everything else. The form (`hooks.form_drawing`), the checked value (`client.config`), the
+errors and the checks of the documentation are made of this table. Airflow's API server reads it to
+list the providers, so only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+from airflow_provider_platform.client.addresses import (
+    chat_address,
+    data_address,
+    management_address,
+    split_address,
+)
+from airflow_provider_platform.client.link_patterns import check_patterns
+from airflow_provider_platform.client.rules import (
+    in_seconds,
+    read_boolean,
+    read_json_string,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import overload
+
+    from pydantic import SecretStr
+
+    from airflow_provider_platform.client.session_settings import SessionSettings
+
+T = TypeVar("T")
+
+Kind: TypeAlias = Literal["text", "secret", "integer", "switch", "object"]
+"""How a field is entered in the form."""
+Rule: TypeAlias = Callable[..., Any]
+"""Returns the checked value of what was given, which is not empty. The keyword arguments are the
+checked values of the fields in `needs`; None for one that is absent or bad. Raises ValueError with
+what must hold, in words that follow the field's name, or PlatformConfigError."""
+Place: TypeAlias = Literal["host", "password", "port", "extra"]
+
+MASK = "***"
+
+
+@dataclass(kw_only=True, eq=False)
+class ConnectionField(Generic[T]):
+    """One field of the connection; `T` is the type of its checked value.
+
+    A field in `extra` is stored under its own `name`, any other one is the standard field `place`.
+    An empty value counts as absent and gives the `default`. `minimum`, `maximum` and `above` limit
+    a number, `choices` a text. `aliases` are other names that people give the field in `extra` by
+    mistake.
+
+    `template` is what an object's editor shows at first: Airflow's editor formats its text again
+    as soon as it is valid JSON, and whoever types a new object is thrown out of it.
+    """
+
+    label: str
+    description: str = ""
+    section: str = ""
+    place: Place = "extra"
+    form_label: str | None = None
+    """The label in the form, if errors and pages use a shorter one."""
+    placeholder: str | None = None
+    kind: Kind = "text"
+    default: str | int | bool | None = None
+    template: Mapping[str, str] | None = None
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+    above: int | None = None
+    rule: Rule | None = None
+    needs: tuple[str, ...] = ()
+    is_address: bool = False
+    """Whether a secret is an address, of which only a user and a password are hidden."""
+    aliases: tuple[str, ...] = ()
+    name: str = field(default="", init=False)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    if TYPE_CHECKING:
+        # A configuration has the checked value under the name of the field.
+        @overload
+        def __get__(self, instance: None, owner: type) -> ConnectionField[T]: ...
+        @overload
+        def __get__(self, instance: object, owner: type) -> T: ...
+        def __get__(self, instance: object, owner: type) -> ConnectionField[T] | T: ...
+
+    @property
+    def stored_name(self) -> str:
+        """What the connection, errors and pages call the field."""
+        return self.name if self.place == "extra" else self.place
+
+    def read(self, value: Any, others: Mapping[str, Any]) -> Any:
+        """The checked value, but for its type and limits. Raises as `Rule`."""
+        if self.kind == "secret" and str(value) == MASK:
+            raise ValueError(
+                f"is the literal {MASK}: a masked value was saved in place of the "
+                f"{'address' if self.is_address else 'secret'}. Enter "
+                f"{'it' if self.is_address else 'the secret'} again"
+            )
+        if self.choices:
+            return _choice(value, self.choices)
+        if self.rule is not None:
+            return self.rule(value, **{name: others.get(name) for name in self.needs})
+        return _KIND_RULES.get(self.kind, _as_it_is)(value)
+
+
+# Rules
+
+
+def clean(value: Any) -> Any:
+    """The value without white space around it; None where it is empty."""
+    if hasattr(value, "get_secret_value"):
+        value = value.get_secret_value()
+    if isinstance(value, str):
+        value = value.strip()
+    return None if value in ("", {}, []) else value
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return in_seconds(value)
+
+
+def _bare_secret(value: Any) -> str:
+    """A secret that can be sent in a header."""
+    text = str(value)
+    for scheme in ("bearer ", "api-key "):
+        if text.lower().startswith(scheme):
+            raise ValueError(f"must be the bare secret, without the word {scheme.strip()!r}")
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(
+            "contains white space or characters that a header cannot contain: it was probably "
+            "pasted with something else"
+        )
+    return text
+
+
+_KIND_RULES: dict[Kind, Callable[[Any], Any]] = {
+    "integer": _number,
+    "secret": _bare_secret,
+    "switch": read_boolean,
+}
+
+
+def _choice(value: Any, choices: tuple[str, ...]) -> str:
+    for choice in choices:
+        if str(value).lower() == choice.lower():
+            return choice
+    raise ValueError(f"must be {' or '.join(choices)}")
+
+
+def _port(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if not 0 <= number < 65536:
+        raise ValueError("must be a number from 0 to 65535")
+    return None if number in (0, 443) else number
+
+
+def _management_address(value: Any, *, port: int | None, allow_http: bool | None) -> str:
+    return management_address(str(value), port=port, allow_http=bool(allow_http))
+
+
+def _chat_address(value: Any, *, allow_http: bool | None) -> str:
+    return chat_address(str(value), allow_http=bool(allow_http))
+
+
+def _data_address(value: Any, *, allow_http: bool | None) -> str:
+    return data_address(str(value), field="data_api_url", allow_http=bool(allow_http))
+
+
+def _proxy(value: Any) -> str:
+    text = str(value) if "://" in str(value) else f"http://{value}"
+    scheme, rest = text.split("://", 1)
+    if scheme not in ("http", "https", "socks5", "socks5h"):
+        raise ValueError("must begin with http://, https:// or socks5://")
+    split_address(f"http://{rest.rpartition('@')[2]}", field="proxy", port=None, allow_http=True)
+    return text
+
+
+def _existing_path(value: Any) -> Path:
+    from pathlib import Path
+
+    path = Path(str(value))
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # a name too long, a null byte, a folder that may not be read
+        exists = False
+    if not exists:
+        raise ValueError("is not a file or folder on this machine")
+    return path
+
+
+def _session_settings(
+    value: Any, *, chat_service_token: SecretStr | None
+) -> SessionSettings | None:
+    """None with a service token, whose claims name the user, and where every setting is empty."""
+    from airflow_provider_platform.client.errors import PlatformInputError
+    from airflow_provider_platform.client.session_settings import session_settings
+
+    settings = _from_json(value)
+    if settings is None and value == "null":
+        return None
+    if not isinstance(settings, dict):
+        raise ValueError('must be a JSON object, for example {"externalId": "nightly"}')
+    is_empty = all(item in (None, "", [], {}) for item in settings.values())
+    if is_empty or chat_service_token is not None:
+        return None
+    try:
+        return session_settings(settings)
+    except PlatformInputError as error:
+        raise ValueError(f": {error.reason.removeprefix('Nothing was sent: ')}") from None
+
+
+def _web_links(value: Any) -> dict[str, str] | None:
+    return check_patterns(_from_json(value)) or None
+
+
+def _from_json(value: Any) -> Any:
+    """The value, read from its JSON where it is text; None where that is no JSON."""
+    try:
+        return read_json_string(value)
+    except ValueError:
+        return None
+
+
+# The table
+
+_CHAT = "Chat API (premium or enterprise plan)"
+_DEFAULTS = "Deployment and data API"
+_LIMITS = "Time-outs and retries"
+_NETWORK = "TLS and proxy"
+_LINKS = "Links of tasks"
+
+
+_NOT_WITH_INTERNAL_ID = "not allowed with internalId"
+SESSION_SETTINGS = {
+    "externalId": "an id that you choose for a user, in lowercase and without spaces",
+    "internalId": "the user name of an existing platform user, usually the e-mail address",
+    "email": "the user's e-mail address",
+    "userAttributes": f"a list of name and value for row-level security, {_NOT_WITH_INTERNAL_ID}",
+    "groups": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
+    "roles": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
+    "securityContext": f"an object for the data model's access rules, {_NOT_WITH_INTERNAL_ID}",
+    "isEphemeral": "with false, the platform keeps the user and the user's threads",
+    "ephemeralTtlSeconds": "how many seconds an ephemeral user lives, one week by default",
+    "publicDashboardId": (
+        "the id of a public dashboard (the platform's documentation does not say what this setting "
+        "changes)"
+    ),
+    "timezone": "the IANA time zone of the question, such as Europe/Berlin",
+    "settings": 'another way to set the time zone: {"timezone": "Europe/Berlin"}',
+    "allowChatWorkspaceAuthoring": (
+        "with false, the agent may not save reports, workbooks or dashboards"
+    ),
+}
+"""What the form says about each session setting."""
+
+
+class ConnectionFields:
+    """The fields, in the order of the form."""
+
+    management_url: ConnectionField[str | None] = ConnectionField(
+        place="host",
+        label="Management API address",
+        placeholder="https://acme.example.com/api",
+        rule=_management_address,
+        needs=("port", "allow_http"),
+        aliases=("host", "base_url", "management_url"),
+    )
+    management_token: ConnectionField[SecretStr | None] = ConnectionField(
+        place="password",
+        label="Management token",
+        kind="secret",
+        aliases=("password", "token", "management_token"),
+    )
+    port: ConnectionField[int | None] = ConnectionField(
+        place="port",
+        label="Port",
+        # Airflow's Test button sends 0 for an empty port and then refuses the difference.
+        form_label="Port (optional; the Test button needs 443)",
+        placeholder="443",
+        rule=_port,
+        aliases=("port",),
+    )
+    chat_url: ConnectionField[str | None] = ConnectionField(
+        label="Chat address",
+        description=(
+            "The address of the agent. Copy it from the agent's settings in the platform's admin "
+            "area. Leave this field empty for a connection without chat."
+        ),
+        section=_CHAT,
+        rule=_chat_address,
+        needs=("allow_http",),
+    )
+    chat_api_key: ConnectionField[SecretStr | None] = ConnectionField(
+        label="Chat API key",
+        description="The key alone. Enter a key or a service token, not both.",
+        section=_CHAT,
+        kind="secret",
+    )
+    chat_service_token: ConnectionField[SecretStr | None] = ConnectionField(
+        label="Chat service token",
+        description=(
+            "A JWT that your organisation signs. It names the user and has the scope 'chat'. Enter "
+            "a service token or an API key, not both."
+        ),
+        section=_CHAT,
+        kind="secret",
+    )
+    chat_service_header: ConnectionField[str] = ConnectionField(
+        label="Service token header",
+        description="The HTTP header for the service token.",
+        section=_CHAT,
+        choices=("X-Service-Auth-Token", "X-Cube-Auth-Token"),
+        default="X-Service-Auth-Token",
+    )
+    session_settings: ConnectionField[SessionSettings | None] = ConnectionField(
+        label="Session settings",
+        description=(
+            "The user for whom the agent answers. An API key needs this setting. A service token "
+            "does not use it. Type an externalId between the quotes. Or paste another JSON object, "
+            "with an externalId or an internalId. The settings are: "
+            + "; ".join(f"{name}: {words}" for name, words in SESSION_SETTINGS.items())
+            + "."
+        ),
+        section=_CHAT,
+        kind="object",
+        template={"externalId": ""},
+        rule=_session_settings,
+        needs=("chat_service_token",),
+    )
+    deployment_id: ConnectionField[int | None] = ConnectionField(
+        label="Deployment id",
+        description="Tasks use this deployment if they name no other.",
+        section=_DEFAULTS,
+        kind="integer",
+        minimum=1,
+    )
+    data_api_url: ConnectionField[str | None] = ConnectionField(
+        label="Data API address",
+        description=(
+            "Normally leave this field empty: the management API returns the address. Enter an "
+            "address if the returned one does not work in your network."
+        ),
+        section=_DEFAULTS,
+        rule=_data_address,
+        needs=("allow_http",),
+    )
+    default_row_limit: ConnectionField[int | None] = ConnectionField(
+        label="Row limit without LIMIT",
+        description=(
+            "How many rows the deployment returns at most for a query without a LIMIT. Enter the "
+            "deployment's setting CUBEJS_DB_QUERY_DEFAULT_LIMIT. If you do not know it, leave this "
+            "field empty. A result with 10,000 rows, or with another round number of rows, then "
+            "counts as truncated."
+        ),
+        section=_DEFAULTS,
+        kind="integer",
+        minimum=1,
+    )
+    max_row_limit: ConnectionField[int | None] = ConnectionField(
+        label="Row limit with LIMIT",
+        description=(
+            "How many rows the deployment returns at most for a query with a LIMIT. Enter the "
+            "deployment's setting CUBEJS_DB_QUERY_LIMIT. If you do not know it, leave this field "
+            "empty. A result with 50,000 rows, or with another round number of rows, then counts "
+            "as truncated."
+        ),
+        section=_DEFAULTS,
+        kind="integer",
+        minimum=1,
+    )
+    request_timeout: ConnectionField[float] = ConnectionField(
+        label="Request time-out (seconds)",
+        description="How many seconds one request to the management API may take.",
+        section=_LIMITS,
+        kind="integer",
+        minimum=1,
+        default=60,
+        above=0,
+    )
+    stream_idle_timeout: ConnectionField[float] = ConnectionField(
+        label="Chat silence limit (seconds)",
+        description="If the agent sends nothing for this many seconds, the task connects again.",
+        section=_LIMITS,
+        kind="integer",
+        minimum=1,
+        default=120,
+        above=0,
+    )
+    max_attempts: ConnectionField[int] = ConnectionField(
+        label="Tries per request",
+        description=(
+            "How often the package sends one request at most. The first time counts too. The "
+            "package repeats a request only if this can do no harm."
+        ),
+        section=_LIMITS,
+        kind="integer",
+        minimum=1,
+        maximum=100,
+        default=5,
+    )
+    verify_tls: ConnectionField[bool] = ConnectionField(
+        label="Verify TLS certificates",
+        description=(
+            "Leave this on. If your platform has a private certificate, enter a CA bundle."
+        ),
+        section=_NETWORK,
+        kind="switch",
+        default=True,
+    )
+    ca_bundle: ConnectionField[Path | None] = ConnectionField(
+        label="CA bundle",
+        description=(
+            "A file or folder with further CA certificates (PEM). It must exist on every machine "
+            "that runs tasks or triggers."
+        ),
+        section=_NETWORK,
+        rule=_existing_path,
+    )
+    proxy: ConnectionField[SecretStr | None] = ConnectionField(
+        label="Proxy",
+        description=(
+            "Example: http://proxy.example.com:3128. If this field is empty, the proxy settings of "
+            "the machine apply. The form hides the address, because it may contain a password."
+        ),
+        section=_NETWORK,
+        kind="secret",
+        rule=_proxy,
+        is_address=True,
+    )
+    allow_http: ConnectionField[bool] = ConnectionField(
+        label="Allow plain http",
+        description=(
+            "Use this only in a trusted network, because credentials are then sent without "
+            "encryption. Addresses of the machine itself (localhost) need no switch for http."
+        ),
+        section=_NETWORK,
+        kind="switch",
+        default=False,
+    )
+    web_links: ConnectionField[dict[str, str] | None] = ConnectionField(
+        label="Web addresses",
+        description=(
+            "The addresses of web pages, for the links that tasks show. Copy an address from the "
+            "browser, and replace the id with a placeholder: "
+            '{"thread": "https://acme.example.com/chats/{chat_id}"}. You can set agent, thread, '
+            "branch, report, workbook, dashboard, notification, export and file."
+        ),
+        section=_LINKS,
+        kind="object",
+        template={"thread": ""},
+        rule=_web_links,
+    )
+
+
+AnyField: TypeAlias = ConnectionField[Any]
+
+
+def fields_of(table: type[ConnectionFields]) -> tuple[AnyField, ...]:
+    """The fields that a table declares, its bases' first."""
+    fields: dict[str, AnyField] = {}
+    for base in reversed(table.__mro__):
+        fields |= {name: item for name, item in vars(base).items() if type(item) is ConnectionField}
+    return tuple(fields.values())
+
+
+FIELDS = fields_of(ConnectionFields)
+EXTRA_FIELDS = tuple(one for one in FIELDS if one.place == "extra")
+EXTRA_NAMES = frozenset(one.name for one in EXTRA_FIELDS)
+LABELS = {one.stored_name: one.label for one in FIELDS}
+"""What errors and pages call each field, before its name in brackets."""
+
+
+def with_label(reason: str) -> str:
+    """Return the reason of an error with the form's label before the setting that it begins with,
+    as in `Chat address (chat_url) must end in ...`."""
+    name = reason.partition(" ")[0].rstrip(":")
+    label = LABELS.get(name)
+    return reason if label is None else f"{label} ({name}){reason[len(name) :]}"

@@ -1,1 +1,0 @@
-"""Calls as data: declarations, models and paging."""

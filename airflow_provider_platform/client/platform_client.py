@@ -1,0 +1,947 @@
+"""The two clients: `PlatformClient` for synchronous code, `AsyncPlatformClient` for event loops.
+
+Both run operations, and functions that get an `Api`. These run on an event loop, so the synchronous
+client has an event loop in its own thread. The caller's thread receives only the events of the
+work. The work waits until the caller asks for the next event.
+
+`Api`: the service as one run of work meets it.
+
+What decides about order, repeats and endings is `async def` with an `Api` as its first argument:
+`answer = await api.call(get_report(report_id=101))`. A client makes the `Api`, and calls the
+function with it: `client.run(lambda api: follow(api, ids))`. A test passes a played `Api` and needs
+no server.
+
+Work that runs one event at a time: on an event loop, and for a synchronous caller.
+
+An event loop in its own thread, which does the work of synchronous code.
+
+Nothing waits for such a thread forever. It is a daemon thread, so a process can end while the
+thread works. The thread ends by itself if nothing refers to it any more. A forked process has none
+of its parent's threads, so it starts a new one.
+
+Fair scheduling on an event loop: if a thousand waits start together, they do their first work
+one after another, and the loop does all other work in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import random
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import closing, contextmanager
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+from airflow_provider_platform.client import pages as paging
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    PlatformClosedError,
+    PlatformError,
+    PlatformInputError,
+    PlatformInterruptedError,
+)
+from airflow_provider_platform.client.operation import Operation, prepared
+from airflow_provider_platform.client.redaction import KnownSecrets
+from airflow_provider_platform.client.wire import Clock, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import SecretStr
+
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.errors import RequestName
+    from airflow_provider_platform.client.redaction import KnownSecrets
+    from airflow_provider_platform.client.wire import Clock, Stream, Transport
+
+
+T = TypeVar("T")
+
+INTERRUPTED = "The task was stopped, so it sends no further request."
+
+
+async def _ignore(event: object) -> None:
+    """Ignore the event."""
+
+
+def _never() -> bool:
+    return False
+
+
+class Api:
+    """The calls, the stream, the clock and the listener of one run of work.
+
+    It owns the stream that the work has open: at most one. Secrets are removed from the errors that
+    its methods raise. If `interrupted` returns True, every method that may wait raises
+    PlatformInterruptedError, also for what was under way when the task was cancelled.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        hear: Callable[[object], Awaitable[None]] = _ignore,
+        interrupted: Callable[[], bool] = _never,
+    ) -> None:
+        self._transport = transport
+        self._hear = hear
+        self._interrupted = interrupted
+        self._streams: list[Stream] = []
+        self._config_used = transport.config
+
+    @property
+    def config(self) -> PlatformConfig:
+        """The configuration in use (credentials may have been read again)."""
+        return self._transport.config
+
+    @property
+    def clock(self) -> Clock:
+        """The clock: Unix time in seconds."""
+        return self._transport.clock
+
+    @property
+    def secrets(self) -> KnownSecrets:
+        """All secrets that were sent or received."""
+        return self._transport.secrets
+
+    def hearing(self, hear: Callable[[object], Awaitable[None]]) -> Self:
+        """Return this api, whose events are handled by `hear`."""
+        other = copy(self)
+        other._hear = hear  # noqa: SLF001 - of the same class
+        return other
+
+    async def notify(self, event: object) -> None:
+        """Report an event to the caller; returns when the caller has handled it. Each function says
+        which events it sends."""
+        await self._hear(event)
+
+    async def call(
+        self, operation: Operation[T], *, once: bool = False, deadline: float | None = None
+    ) -> T:
+        """Run a management operation and return its typed answer. Raises PlatformError.
+
+        With `once`, the call is attempted once, and the caller decides about repeats. Otherwise the
+        retry policy applies. It never waits beyond `deadline` (Unix time).
+        """
+        with self._step():
+            return await self._transport.call(operation, once=once, deadline=deadline)
+
+    async def open_stream(
+        self,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool = False,
+        agent_id: int | str | None = None,
+    ) -> None:
+        """Send a chat request and open its response as a stream; an open stream is closed before.
+        `agent_id` names another agent than the connection's.
+
+        With `repeatable`, the request may reach the service twice. Raises PlatformError for an
+        error status, HTML, a redirect or a broken connection.
+        """
+        with self._step():
+            await self.aclose()
+            self._config_used = self._transport.config
+            opened = await self._transport.open_stream(
+                body, timeout=timeout, repeatable=repeatable, agent_id=agent_id
+            )
+            self._streams.append(opened)
+
+    async def open_data_stream(
+        self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
+    ) -> bool:
+        """Send a query to the data API at `url` and open its response, as `open_stream` does.
+        Returns whether the response is open-ended: only the end of the connection marks its end, so
+        a response that was cut looks complete."""
+        with self._step():
+            await self.aclose()
+            opened = await self._transport.open_data_stream(url, token, body, timeout=timeout)
+            self._streams.append(opened)
+            return opened.is_open_ended
+
+    async def read_stream(self, timeout: float) -> bytes | None:
+        """Return the next bytes of the open stream: b"" at its end, and None after `timeout`
+        seconds without bytes (the stream is then lost).
+
+        HTTP marks the end; if the response is open-ended, the end of the connection does. Raises
+        PlatformTransportError if the connection breaks, PlatformProtocolError if the response has a
+        content coding that the request did not allow.
+        """
+        with self._step():
+            if not self._streams:
+                raise RuntimeError("no stream is open")
+            return await self._streams[0].read(timeout)
+
+    async def close_stream(self, *, complete: bool = False) -> None:
+        """Close the open stream, if any. `complete` says that the service has sent everything. The
+        stream then waits a moment for the end of the response, so that the connection can be used
+        again."""
+        with self._step():
+            if complete and self._streams:
+                await self._streams[0].drain()
+            await self.aclose()
+
+    async def call_data(
+        self,
+        name: RequestName,
+        url: str,
+        token: SecretStr,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool = False,
+    ) -> Any:
+        """Send a request to the data API at `url` whose response is one JSON document. Returns that
+        document, or a `DataRefusal` if the deployment itself answers with an error.
+
+        Errors call the request `name`. `timeout` is in seconds. With `repeatable`, the request may
+        reach the service twice. It is attempted once. Raises PlatformError for HTML, a redirect, a
+        refused token, a broken connection, or an error of a server in front of the deployment.
+        """
+        with self._step():
+            return await self._transport.call_data(
+                name, url, token, body, timeout=timeout, repeatable=repeatable
+            )
+
+    async def send_chat(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None = None,
+        agent_id: int | str | None = None,
+    ) -> None:
+        """Send a chat request whose response is not a stream (abort). `timeout` is in seconds; None
+        means the configuration's. `agent_id` names another agent than the connection's. Raises
+        PlatformError."""
+        with self._step():
+            await self._transport.send_chat(path, body, timeout=timeout, agent_id=agent_id)
+
+    async def sleep(self, seconds: float, *, spread: float = 0.0) -> None:
+        """Pause for `seconds`. With `spread` (0 to 1), the pause is at random up to that fraction
+        shorter or longer, so that waits which began together do not all poll at the same time."""
+        factor = random.uniform(1 - spread, 1 + spread)  # noqa: S311 - guards nothing
+        with self._step():
+            await asyncio.sleep(max(0.0, seconds * factor))
+
+    async def reload_credentials(self) -> bool:
+        """Read the credentials again from their source, and return whether they changed."""
+        with self._step():
+            return await self._transport.reload_credentials(self._config_used)
+
+    async def aclose(self) -> None:
+        """Close the open stream, if any."""
+        while self._streams:
+            await self._streams.pop().aclose()
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """Refuse what an interrupted task asks for, and hide secrets in the errors of the block."""
+        if self._interrupted():
+            raise PlatformInterruptedError(INTERRUPTED)
+        try:
+            yield
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not self._interrupted():
+                raise
+            task.uncancel()
+            raise PlatformInterruptedError(INTERRUPTED) from None
+        except PlatformError as error:
+            self.secrets.hide_in(error)
+            raise
+
+
+Work = Callable[[Api], Awaitable[T]]
+"""What a client runs: it gets the `Api` of this run, and its result is the run's."""
+
+
+def work_of(work: Operation[T] | Work[T]) -> Work[T]:
+    """Return the work; an operation becomes the work that makes this one call. Raises
+    PlatformInputError for anything else."""
+    if isinstance(work, Operation):
+        operation = work
+        return lambda api: api.call(operation)
+    if not callable(work):
+        raise PlatformInputError(
+            "Nothing was sent: run needs a function that gets an api and makes calls, not "
+            f"{type(work).__name__}. For one operation, write call(operation, ...).",
+            field="work",
+        )
+    return work
+
+
+Cleanup = Callable[[], Awaitable[None]]
+
+STOP_SECONDS = 5.0
+EXIT_SECONDS = 2.0
+"""How long `stop`, and the end of a process, wait for connections to be closed."""
+
+SIGNAL_SECONDS = 0.5
+"""Seconds between two wake-ups of a waiting thread: the longest delay of a signal handler while the
+main thread waits here."""
+
+_running: weakref.WeakSet[LoopThread] = weakref.WeakSet()
+
+
+class LoopStoppedError(Exception):
+    """The loop has been stopped, or belongs to the parent of this forked process."""
+
+
+class LoopThread:
+    """Runs coroutines for other threads, from its creation until `stop`.
+
+    `cleanup` is awaited at the end. It must not refer to the object whose deletion stops the loop.
+    """
+
+    def __init__(self, cleanup: Cleanup) -> None:
+        self._cleanup = cleanup
+        self._loop = asyncio.new_event_loop()
+        # A signal handler may stop the loop while its own thread is inside `call`.
+        self._gate = threading.RLock()
+        self._open = True
+        self._pid = os.getpid()
+        self._thread = threading.Thread(
+            target=_run, args=(self._loop, cleanup), name="platform-client", daemon=True
+        )
+        self._thread.start()
+        _running.add(self)
+
+    @property
+    def here(self) -> bool:
+        """Whether the loop belongs to this process."""
+        return self._pid == os.getpid()
+
+    def call(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Run the function on the loop and return its outcome. If the caller's thread gets an
+        exception (a signal handler may raise), the function is cancelled. Raises
+        LoopStoppedError."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("the loop's own thread cannot wait for it")
+
+        async def awaited() -> T:
+            return await function()
+
+        if not self.here:
+            raise LoopStoppedError
+        future: Future[T] | None = None
+        try:
+            with self._gate:
+                if not self._open:
+                    raise LoopStoppedError
+                future = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
+            return _outcome(future)
+        except CancelledError:
+            raise LoopStoppedError from None
+        except BaseException:
+            if future is not None:
+                future.cancel()
+            raise
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Call the function on the loop if the loop still runs, without waiting for it."""
+        if self.here and self._open:
+            self._loop.call_soon_threadsafe(function)
+
+    def stop(self, *, seconds: float = STOP_SECONDS) -> None:
+        """Cancel the running tasks, clean up and end the thread. Waits for this at most
+        `seconds`."""
+        if not self.here:
+            return
+        with self._gate:
+            self._ask_to_end()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(seconds)
+
+    def abandon(self) -> None:
+        """`stop` without waiting and without locks, for the garbage collector."""
+        if self.here:
+            self._ask_to_end()
+
+    def _ask_to_end(self) -> None:
+        if self._open:
+            self._open = False
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _outcome(future: Future[T]) -> T:
+    """Return the future's result, or raise its error. The wait wakes up regularly, because Python
+    runs signal handlers in the main thread. The kernel may deliver the signal to another thread (as
+    it does if the process was stopped), which does not wake the main thread."""
+    while True:
+        try:
+            return future.result(SIGNAL_SECONDS)
+        except TimeoutError:
+            if future.done():
+                return future.result()
+
+
+def _run(loop: asyncio.AbstractEventLoop, cleanup: Cleanup) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_end(cleanup))
+    finally:
+        loop.close()
+
+
+async def _end(cleanup: Cleanup) -> None:
+    """Cancel the running tasks, then close connections, so that the tasks can report why they
+    ended."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        if not task.cancelling():  # a second cancel would end the clean-up
+            task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+    await cleanup()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Close connections at the end of the process, without waiting for a connection that does not
+    close."""
+    threads = list(_running)
+    for thread in threads:
+        thread.abandon()
+    until = time.monotonic() + EXIT_SECONDS
+    for thread in threads:
+        thread.stop(seconds=max(0.0, until - time.monotonic()))
+
+
+END = object()
+
+
+class Steps(Generic[T]):
+    """One run of work on the running loop. It waits at each event until the next step.
+
+    `result` is the work's result, after its end. With `silent` the work does not stop at events.
+    """
+
+    result: T
+
+    def __init__(
+        self,
+        work: Work[T],
+        transport: Transport,
+        interrupted: Callable[[], bool] = _never,
+        *,
+        silent: bool = False,
+    ) -> None:
+        self._work = work
+        self._interrupted = interrupted
+        self._api = (
+            Api(transport, interrupted=interrupted)
+            if silent
+            else Api(transport, self._offer, interrupted)
+        )
+        self._task: asyncio.Task[None] | None = None
+        self._event: asyncio.Future[object] | None = None
+        self._handled: asyncio.Future[None] | None = None
+        self._is_closing = False
+
+    async def step(self) -> Any:
+        """Continue the work until its next event, and return the event; `END` at the end. Raises
+        what the work raises. A cancelled step ends the work."""
+        self._event = asyncio.get_running_loop().create_future()
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+            # A forked process has a copy of the task and no loop for it.
+            self._task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+        elif self._handled is not None and not self._handled.done():
+            self._handled.set_result(None)
+        try:
+            futures: set[asyncio.Future[Any]] = {self._task, self._event}
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self.aclose()
+            if self._interrupted():
+                raise PlatformInterruptedError(INTERRUPTED) from None
+            raise
+        if self._event.done():
+            return self._event.result()
+        if self._task.cancelled() and self._interrupted():
+            raise PlatformInterruptedError(INTERRUPTED)
+        self._task.result()
+        return END
+
+    @property
+    def ended(self) -> bool:
+        """Whether the work has returned or failed."""
+        return self._task is not None and self._task.done()
+
+    def cancel(self) -> None:
+        """Cancel what the work is waiting for at the service, if anything."""
+        waits_for_caller = self._handled is not None and not self._handled.done()
+        if self._task is not None and not waits_for_caller:
+            self._cancel_once(self._task)
+
+    def end_soon(self) -> None:
+        """End the work, without waiting."""
+        self._is_closing = True
+        if self._task is not None:
+            self._cancel_once(self._task)
+
+    async def aclose(self) -> None:
+        """End the work, and wait until it has cleaned up."""
+        self._is_closing = True
+        if self._task is not None:
+            self._cancel_once(self._task)
+            await asyncio.wait({self._task})
+            if not self._task.cancelled():
+                self._task.exception()  # it has been retrieved
+
+    @staticmethod
+    def _cancel_once(task: asyncio.Task[None]) -> None:
+        if not task.cancelling():  # a second cancel would end the clean-up
+            task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            self.result = await self._work(self._api)
+        except PlatformError as error:
+            self._api.secrets.hide_in(error)
+            raise
+        finally:
+            await self._api.aclose()
+            del self._work  # it may hold the client, whose end it would delay until a collection
+
+    async def _offer(self, event: object) -> None:
+        """Hand the event to the caller, and wait until the caller has handled it."""
+        if self._is_closing or self._event is None:
+            raise asyncio.CancelledError
+        self._handled = asyncio.get_running_loop().create_future()
+        self._event.set_result(event)
+        await self._handled
+
+
+class Events(Generic[T]):
+    """The events of work on the loop of another thread, as an iterator. The work continues when the
+    next event is requested.
+
+    `close` ends the work before its end. Work that did not reach its end never looks complete: each
+    later request raises again. Raises PlatformError; PlatformClosedError if the client or this
+    iterator was closed before the work's end.
+    """
+
+    def __init__(self, begin: Callable[[], RunningWork[T]]) -> None:
+        self._begin = begin
+        self._running: RunningWork[T] | None = None
+        self._ended = False
+        self._closed = False
+        self._failure: PlatformError | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        if self._failure is not None:
+            raise self._failure
+        if self._closed:
+            raise PlatformClosedError(
+                "This run was closed before it was complete, so it has no more events."
+            )
+        try:
+            self._running = self._running or self._begin()
+            event = self._running.step()
+        except LoopStoppedError:
+            self._failure = PlatformClosedError(_why_stopped(self._running))
+            raise self._failure from None
+        except PlatformError as error:
+            self._failure = error
+            raise
+        except BaseException:
+            self._failure = PlatformClosedError("The run was interrupted before its end.")
+            raise
+        if event is END:
+            self._ended = True
+            raise StopIteration
+        return event
+
+    @property
+    def result(self) -> T:
+        """The work's result, after its last event."""
+        if self._running is None or not self._ended:
+            raise RuntimeError("the work has not ended")
+        return self._running.steps.result
+
+    def close(self) -> None:
+        """End the work if it has not ended, and close its stream."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._ended or self._running is None:
+            return
+        try:
+            self._running.close()
+        except LoopStoppedError:
+            return
+
+
+class RunningWork(Generic[T]):
+    """Work that is running on the loop of another thread."""
+
+    def __init__(self, thread: LoopThread, steps: Steps[T]) -> None:
+        self.thread = thread
+        self.steps = steps
+        # If nobody refers to the events any more, the work ends. Until then this keeps it alive:
+        # an event loop has no strong reference to a task.
+        self._ending = weakref.finalize(self, thread.call_soon, steps.end_soon)
+        self._ending.atexit = False
+
+    def step(self) -> Any:
+        """Return the next event; `END` at the end."""
+        try:
+            return self.thread.call(self.steps.step)
+        finally:
+            if self.steps.ended:  # its error holds the frames of the caller, and they this object
+                self._ending.detach()
+
+    def close(self) -> None:
+        """End the work, and wait for it."""
+        self.thread.call(self.steps.aclose)
+
+    def interrupt(self) -> None:
+        """Cancel the current step, without waiting."""
+        self.thread.call_soon(self.steps.cancel)
+
+
+def _why_stopped(running: RunningWork[Any] | None) -> str:
+    if running is not None and not running.thread.here:
+        return (
+            "The run was started in another process (the parent of this one, before a fork). Start "
+            "it again in this process."
+        )
+    return "The client was closed before the run was complete."
+
+
+OnEvent = Callable[[Any], None]
+
+
+def _ignore_event(event: Any) -> None:
+    """Ignore the event."""
+
+
+async def run_sync(function: Callable[..., T], *args: Any) -> T:
+    """Call a function that may block, without blocking the loop."""
+    return await asyncio.to_thread(function, *args)
+
+
+async def _in_thread(mask: Callable[[list[str]], None], secrets: list[str]) -> None:
+    await run_sync(mask, secrets)
+
+
+class _ListenerFailed(BaseException):
+    """What `on_event` raised. The work must not take it for a failure of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+async def run_here(
+    work: Operation[T] | Work[T],
+    transport: Transport,
+    on_event: OnEvent,
+    interrupted: Callable[[], bool] = _never,
+) -> T:
+    """Run an operation or other work on the running loop; `on_event` hears what it notifies of."""
+
+    async def hear(event: object) -> None:
+        try:
+            on_event(event)
+        except Exception as error:
+            raise _ListenerFailed(error) from error
+
+    api = Api(transport, hear, interrupted)
+    try:
+        return await work_of(work)(api)
+    except _ListenerFailed as failed:
+        raise failed.error from None
+    except PlatformError as error:
+        transport.secrets.hide_in(error)
+        raise
+    finally:
+        await api.aclose()
+
+
+class _Client:
+    """The properties of both clients."""
+
+    @property
+    def _transport(self) -> Transport:
+        raise NotImplementedError
+
+    @property
+    def config(self) -> PlatformConfig:
+        """The configuration in use (credentials may have been read again)."""
+        return self._transport.config
+
+    @property
+    def secrets(self) -> KnownSecrets:
+        """All secrets that this client has sent or received."""
+        return self._transport.secrets
+
+    @contextmanager
+    def redacted_errors(self) -> Iterator[None]:
+        """Remove this client's secrets from errors that are raised in the block."""
+        try:
+            yield
+        except Exception as error:
+            self.secrets.hide_in(error)
+            raise
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that this client uses."""
+        return self._transport.clock
+
+
+class AsyncPlatformClient(_Client):
+    """The client of an event loop. Use it in an `async with`, or call `aclose`.
+
+    `reload` reads the configuration again. `mask` is called with each new secret that is sent or
+    received, except those of the configuration. A closed client raises PlatformClosedError.
+    """
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Callable[[], Awaitable[PlatformConfig]] | None = None,
+        clock: Clock | None = None,
+        mask: Callable[[list[str]], Awaitable[None]] | None = None,
+    ) -> None:
+        self._own_transport = Transport(config, reload=reload, clock=clock, mask=mask)
+
+    @property
+    def _transport(self) -> Transport:
+        return self._own_transport
+
+    async def run(self, work: Operation[T] | Work[T], on_event: OnEvent = _ignore_event) -> T:
+        """Run an operation or other work to its end; `on_event` hears what it notifies of."""
+        return await run_here(work, self._own_transport, on_event)
+
+    async def call(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **ids: Any,
+    ) -> Any:
+        """Call an operation of the management API, as `PlatformHook.call`."""
+        return await self.run(prepared(operation, query=query, body=body, **ids))
+
+    def iterate(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        **ids: Any,
+    ) -> AsyncIterator[Any]:
+        """Yield the items of a list, as `PlatformHook.iterate`."""
+        return paging.aiterate(paging.listing(operation, query=query, **ids), self.run)
+
+    async def events(self, work: Work[Any]) -> AsyncGenerator[Any]:
+        """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
+        steps = Steps(work, self._own_transport)
+        try:
+            while (event := await steps.step()) is not END:
+                yield event
+        finally:
+            await steps.aclose()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `aclose` was called."""
+        return self._transport.connections.closed
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+class PlatformClient(_Client):
+    """The client of synchronous code. Use it in a `with`, or call `close`.
+
+    `reload` and `mask` are those of `AsyncPlatformClient`, but run in a separate thread. The
+    client's event loop runs in a thread that starts at the first use and ends with the client. A
+    signal handler may raise through `run`: what was under way is cancelled. It may also call
+    `interrupt`. Threads may share a client. A forked process opens its own connections, and cannot
+    continue what its parent began. A closed client raises PlatformClosedError.
+    """
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Callable[[], PlatformConfig] | None = None,
+        clock: Clock | None = None,
+        mask: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        self._own_transport = Transport(
+            config,
+            reload=partial(run_sync, reload) if reload else None,
+            clock=clock,
+            mask=partial(_in_thread, mask) if mask else None,
+        )
+        self._thread: LoopThread | None = None
+        self._running: weakref.WeakSet[RunningWork[Any]] = weakref.WeakSet()
+        self._interrupted: list[bool] = []  # work that runs must not refer to this client
+        self._closed = False
+
+    @property
+    def _transport(self) -> Transport:
+        return self._own_transport
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def run(self, work: Operation[T] | Work[T], on_event: OnEvent = _ignore_event) -> T:
+        """Run an operation or other work to its end; `on_event` hears what it notifies of, in the
+        caller's thread."""
+        with closing(self._events(work_of(work), silent=on_event is _ignore_event)) as events:
+            for event in events:
+                on_event(event)
+            return events.result
+
+    def call(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **ids: Any,
+    ) -> Any:
+        """Call an operation of the management API, as `PlatformHook.call`."""
+        return self.run(prepared(operation, query=query, body=body, **ids))
+
+    def iterate(
+        self,
+        operation: str,
+        /,
+        *,
+        query: Mapping[str, Any] | None = None,
+        **ids: Any,
+    ) -> Iterator[Any]:
+        """Yield the items of a list, as `PlatformHook.iterate`."""
+        return paging.iterate(paging.listing(operation, query=query, **ids), self.run)
+
+    def events(self, work: Work[T]) -> Events[T]:
+        """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
+        return self._events(work, silent=False)
+
+    def _events(self, work: Work[T], *, silent: bool) -> Events[T]:
+        def begin() -> RunningWork[T]:
+            thread = self._loop_thread()
+            steps = Steps(
+                work, self._own_transport, partial(bool, self._interrupted), silent=silent
+            )
+            running = RunningWork(thread, steps)
+            self._running.add(running)
+            return running
+
+        return Events(begin)
+
+    def interrupt(self) -> None:
+        """End all work of this client: its current request and each later one raise
+        PlatformInterruptedError. For signal handlers and other threads."""
+        self._interrupted.append(True)  # no lock: a signal handler may call this
+        for running in list(self._running):
+            running.interrupt()
+
+    def close(self) -> None:
+        """Close every connection and end the loop's thread."""
+        with _starting:
+            self._closed = True
+            thread, self._thread = self._thread, None
+        if thread is not None and not thread.here:
+            _inherited.append((thread, self._own_transport))
+        elif thread is not None:
+            thread.stop()
+
+    def _loop_thread(self) -> LoopThread:
+        """Return this client's loop thread in this process. Raises PlatformClosedError."""
+        with _starting:
+            if self._closed:
+                raise PlatformClosedError("This client is closed: nothing was sent.")
+            if self._thread is not None and not self._thread.here:
+                _inherited.append((self._thread, self._own_transport))
+                self._thread = None
+                self._own_transport = self._own_transport.anew()
+            if self._thread is None:
+                self._thread = LoopThread(self._own_transport.connections.aclose)
+                ending = weakref.finalize(self, self._thread.abandon)
+                ending.atexit = False
+            return self._thread
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+_starting = threading.RLock()
+"""Locked while a client's thread starts or stops. A forked process gets a new lock."""
+_inherited: list[tuple[LoopThread, Transport]] = []
+"""Connections that the parent process has open: this process neither uses nor closes them."""
+
+
+def _after_fork() -> None:
+    global _starting
+    _starting = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None]]] = (
+    WeakKeyDictionary()
+)
+
+
+async def yield_turn() -> None:
+    """Wait for a turn. Each round of the loop gives one turn, in the order of the calls. After its
+    turn, the caller should run only for milliseconds until it waits again."""
+    loop = asyncio.get_running_loop()
+    waiting = _waiting.setdefault(loop, deque())
+    mine = loop.create_future()
+    waiting.append(mine)
+    if len(waiting) == 1:
+        loop.call_soon(_give, loop, waiting)
+    await mine
+
+
+def _give(loop: asyncio.AbstractEventLoop, waiting: deque[asyncio.Future[None]]) -> None:
+    while waiting:
+        first = waiting.popleft()
+        if not first.done():
+            first.set_result(None)
+            break
+    if waiting:
+        loop.call_soon(_give, loop, waiting)

@@ -1,0 +1,270 @@
+"""Hides known secrets in errors, in log lines and in data.
+
+A secret is hidden as it is, in JSON, in a URL and in base64. In errors and log lines, a service may
+also quote it cut: so its beginning and its end are hidden there too. Data (results, rows) is
+changed only where a whole secret of the connection is in it: a part of a secret may be an ordinary
+word.
+
+`operations.secret_names` recognises secrets by the names of the fields in which the service sends
+them, and `http.api_errors` recognises secrets in the service's messages.
+
+One printable line of any text: what a log line or an error's message may contain.
+
+Text of the service as it may stand in messages and logs: one line, printable, not too long.
+
+Finds secrets in requests and responses, by their type and by the names of their fields.
+
+One list of names decides everywhere: which strings of a response become secrets, which strings of a
+request are hidden in errors and logs, and which bodies are searched.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice, takewhile
+from typing import Any, TypeVar
+from urllib.parse import quote, quote_plus
+
+HIDDEN = "***"
+SHORTEST_SECRET = 8
+"""Characters. A shorter secret is never looked for in data. In errors and log lines it is hidden as
+a whole word only, because it could be a part of ordinary words."""
+SHORTEST_WORD = 5
+"""A secret with fewer characters is not hidden at all."""
+CUT_FROM = 24
+"""The least number of characters of a secret whose beginning and end are hidden on their own."""
+CUT_START = 12
+CUT_END = 8
+MOST_LEARNED = 1000
+"""How many secrets of requests and responses one client keeps: the latest. A page with a hundred
+thousand tokens must not slow down every log line."""
+
+T = TypeVar("T")
+
+
+def forms(secret: str) -> tuple[str, ...]:
+    """Return the secret in every form in which it is looked for, the longest first: as it is and in
+    JSON, each unencoded, in a URL and in base64."""
+    in_json = (json.dumps(secret), json.dumps(secret, ensure_ascii=False))
+    found: dict[str, None] = {}
+    for text in dict.fromkeys((secret, *(quoted[1:-1] for quoted in in_json))):
+        plain = text.encode("utf-8", "surrogatepass")
+        in_url = (quote(plain, safe=""), quote(plain), quote_plus(plain))
+        found.update(dict.fromkeys((text, *in_url, *_in_base64(plain))))
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _in_base64(plain: bytes) -> Iterator[str]:
+    """Yield the base64 characters of a secret inside a longer text. Base64 encodes groups of three
+    bytes, and a secret can begin at any of the three. For each case, these are the characters that
+    depend only on the secret."""
+    for shift in range(3):
+        first, end = (8 * shift + 5) // 6, 8 * (shift + len(plain)) // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            yield encode(b"\0" * shift + plain).decode()[first:end]
+
+
+class KnownSecrets:
+    """The secrets of one client: those of its connection, and those that it sends or receives."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._own = _forms_of(secrets)
+        self._learned: dict[str, tuple[str, ...]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._own, *self._learned))
+
+    def learn(self, secrets: Iterable[str]) -> list[str]:
+        """Hide these secrets in errors and log lines from now on. Return the new ones. Only the
+        latest `MOST_LEARNED` are kept."""
+        known = self._own.keys() | self._learned.keys()
+        new = [secret for secret in dict.fromkeys(secrets) if secret and secret not in known]
+        self._learned.update(_forms_of(new[-MOST_LEARNED:]))
+        for oldest in list(islice(self._learned, max(0, len(self._learned) - MOST_LEARNED))):
+            del self._learned[oldest]
+        return new
+
+    def redact_text(self, text: str) -> str:
+        """Return an error's text or a log line without secrets, whole or cut."""
+        known = [*self._own.items(), *self._learned.items()]
+        for secret, written in sorted(known, key=lambda item: len(item[0]), reverse=True):
+            if len(secret) < SHORTEST_SECRET:
+                if len(secret) >= SHORTEST_WORD and secret in text:
+                    text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
+                continue
+            text = _without_whole(text, written)
+            if len(secret) >= CUT_FROM:
+                text = _without_beginning(text, written)
+                text = _without_end(text, written)
+        return text
+
+    def redact_data(self, value: T, *, keep: Collection[str] = ()) -> T:
+        """Return JSON without whole secrets of the connection, so that it can be stored. The same
+        object, if there are none. Fields with a name in `keep` are left as they are."""
+        written = [
+            form
+            for secret, forms_of_it in self._own.items()
+            if len(secret) >= SHORTEST_SECRET
+            for form in forms_of_it
+        ]
+        together = "\n".join(_texts(value))
+        if not any(form in together for form in written):
+            return value
+        changed: T = _changed(value, lambda text: _without_whole(text, written), keep)
+        return changed
+
+    def hide_in(self, error: BaseException) -> None:
+        """Remove the secrets, whole or cut, from an error and its causes, in place. A cause that
+        cannot be changed and still shows a secret is unlinked."""
+        seen: set[int] = set()
+        pending = [error]
+        while pending:
+            current = pending.pop()
+            if id(current) in seen:
+                continue
+            seen.add(id(current))
+            self._change(current)
+            for link in ("__cause__", "__context__"):
+                other = getattr(current, link)
+                if other is None:
+                    continue
+                self._change(other)
+                if any(self.redact_text(shown) != shown for shown in (str(other), repr(other))):
+                    suppress = current.__suppress_context__
+                    setattr(current, link, None)
+                    current.__suppress_context__ = suppress
+                else:
+                    pending.append(other)
+
+    def _change(self, error: BaseException) -> None:
+        for name, value in list(vars(error).items()):
+            if (clean := _changed(value, self.redact_text)) is not value:
+                vars(error)[name] = clean
+        if (args := _changed(error.args, self.redact_text)) is not error.args:
+            error.args = args
+
+
+def _forms_of(secrets: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    return {secret: forms(secret) for secret in secrets if secret.strip()}
+
+
+def _without_whole(text: str, written: Iterable[str]) -> str:
+    for form in written:
+        if form in text:
+            text = text.replace(form, HIDDEN)
+    return text
+
+
+def _without_beginning(text: str, written: Iterable[str]) -> str:
+    """Return the text without the beginning of a secret, as far as it goes in any form."""
+    for start in dict.fromkeys(form[:CUT_START] for form in written):
+        if start in text:
+            rests = [form[CUT_START:] for form in written if form.startswith(start)]
+            before, *parts = text.split(start)
+            text = before + "".join(
+                HIDDEN + part[max(_shared(part, rest) for rest in rests) :] for part in parts
+            )
+    return text
+
+
+def _without_end(text: str, written: Iterable[str]) -> str:
+    """Return the text without the end of a secret, as far back as it goes in any form."""
+    for end in dict.fromkeys(form[-CUT_END:] for form in written):
+        if end in text:
+            rests = [form[:-CUT_END][::-1] for form in written if form.endswith(end)]
+            *parts, after = text.split(end)
+            text = "".join(
+                part[: len(part) - max(_shared(part[::-1], rest) for rest in rests)] + HIDDEN
+                for part in parts
+            )
+            text += after
+    return text
+
+
+def _shared(text: str, other: str) -> int:
+    """Return how many characters two strings have in common at their beginning."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
+    return sum(1 for _ in same)
+
+
+def _texts(value: Any) -> list[str]:
+    """Return every string in JSON, also the names."""
+    texts: list[str] = [value] if isinstance(value, str) else []
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if type(current) is dict:
+            texts.extend(name for name in current if type(name) is str)
+            current = list(current.values())
+        if type(current) in (list, tuple):
+            texts.extend([item for item in current if isinstance(item, str)])
+            pending.extend([item for item in current if type(item) in (list, tuple, dict)])
+    return texts
+
+
+def _changed(value: Any, change: Callable[[str], str], keep: Collection[str] = ()) -> Any:
+    """Return JSON with every string and name changed, and the same object where nothing changed."""
+    if isinstance(value, str):
+        clean = change(value)
+        return value if clean == value else clean
+    if type(value) in (list, tuple):
+        items = [_changed(item, change, keep) for item in value]
+        same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if same else type(value)(items)
+    if type(value) is dict:
+        pairs = [
+            (_changed(name, change), item if name in keep else _changed(item, change, keep))
+            for name, item in value.items()
+        ]
+        old_pairs = zip(pairs, value.items(), strict=True)
+        same = all(new[0] is old[0] and new[1] is old[1] for new, old in old_pairs)
+        return value if same else dict(pairs)
+    return value
+
+
+CUT = "…"
+"""Replaces the part that was cut from a text."""
+MAX_LOG_LINE = 2000
+"""Characters of a line: it may quote several texts of the service."""
+_GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNORECASE)
+
+
+def printable(text: str) -> str:
+    """Return the text as one line: control characters (line ends, escape codes) are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def log_line(text: str, length: int = MAX_LOG_LINE) -> str:
+    """Return the text as one printable line of at most so many characters.
+
+    Control characters and the `::group::` marks that log viewers fold on, wherever they stand in a
+    line, are escaped, so that text of the service cannot forge log lines. Every log line and every
+    error with text of the service goes through this function.
+    """
+    line = _GROUP_MARK.sub(r"\g<0>\\", printable(text[: length + 1]))
+    return line if len(line) <= length else line[: length - 1] + CUT
+
+
+MAX_SERVICE_TEXT = 500
+MAX_CHART_CHARACTERS = 4 << 20
+"""Characters of a chart's specification. A longer one is left out of the result: it would go to
+XCom, and the drawing process refuses it."""
+
+
+def quote_service(text: object) -> str:
+    """Return text of the service as one line of at most 500 characters (see `log_line`); an object
+    or a list as JSON."""
+    if isinstance(text, dict | list | bool):
+        text = json.dumps(text, ensure_ascii=False, default=str)
+    return shortened(str(text), MAX_SERVICE_TEXT)
+
+
+def shortened(text: str, length: int) -> str:
+    """Return the text as one line of at most so many characters, without the spaces around it (see
+    `log_line`)."""
+    return log_line(text.strip(), length)

@@ -1,1 +1,0 @@
-"""The settings of a connection as checked values, and who a chat session acts as."""

@@ -1,0 +1,151 @@
+"""Arguments of operators: values known when the DAG is parsed, and values known after rendering.
+
+`client.rules` has the rules for values. This module has what only a task knows:
+templates, and the checks that import more than a DAG file may. An argument without a template is
+checked when the DAG is parsed, so that a mistake shows before the first run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform._airflow import SET_DURING_EXECUTION
+from airflow_provider_platform.client.rules import (
+    boolean,
+    boolean_or,
+    branch,
+    by_rule,
+    choice,
+    from_json,
+    identifier,
+    mapping,
+    moment,
+    names,
+    number,
+    optional,
+    optional_agent,
+    optional_boolean,
+    optional_branch,
+    optional_choice,
+    optional_id,
+    optional_text,
+    or_none,
+    refuse,
+    seconds,
+    sequence,
+    text,
+    whole_number,
+    within,
+)
+
+__all__ = [
+    "boolean",
+    "boolean_or",
+    "branch",
+    "by_rule",
+    "choice",
+    "column_types",
+    "described",
+    "given",
+    "identifier",
+    "is_template",
+    "mapping",
+    "message_id",
+    "moment",
+    "names",
+    "number",
+    "optional",
+    "optional_agent",
+    "optional_boolean",
+    "optional_branch",
+    "optional_choice",
+    "optional_id",
+    "optional_text",
+    "or_none",
+    "refuse",
+    "seconds",
+    "sequence",
+    "session_settings",
+    "stored",
+    "text",
+    "whole_number",
+    "within",
+]
+
+
+def is_template(value: Any) -> bool:
+    """Return whether the value is known only after rendering: a template, or an output of a
+    task."""
+    if isinstance(value, str):
+        return "{{" in value or "{%" in value
+    if isinstance(value, dict):
+        return any(map(is_template, (*value.keys(), *value.values())))
+    if isinstance(value, list | tuple | set):
+        return any(map(is_template, value))
+    return hasattr(value, "resolve") or value is SET_DURING_EXECUTION
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Return the arguments that are not None: None counts as absent, and is not sent as null."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def stored(answer: Any) -> Any:
+    """Return an answer as XCom may store it: with stars instead of credentials."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(answer)
+
+
+def described(name: str, value: Any, *, schema: str) -> dict[str, Any] | None:
+    """Return an object that this schema of the service describes, under the service's names. Raises
+    PlatformInputError, which names the field."""
+    given_object = mapping(name, value)
+    if given_object is None or is_template(given_object):
+        return given_object
+    from airflow_provider_platform.client.operation import check_described
+    from airflow_provider_platform.client.table import definition, fit
+
+    fitted: dict[str, Any] = fit(definition(schema), given_object, rendered=True)
+    check_described(name, definition(schema), fitted)
+    return fitted
+
+
+def session_settings(name: str, value: Any) -> dict[str, Any] | None:
+    """Return the session settings of a chat call, checked as soon as they are known. Raises
+    PlatformInputError."""
+    settings = mapping(name, value)
+    if settings is not None and not is_template(settings):
+        from airflow_provider_platform.client.session_settings import session_settings as check
+
+        with within(name):
+            check(settings)
+    return settings
+
+
+def message_id(name: str, value: Any) -> str | None:
+    """Return the id of a message, None if it is absent. Raises PlatformInputError."""
+    given_id = optional_text(name, value)
+    if given_id is not None:
+        from airflow_provider_platform.client.chat.request import check_message_id
+
+        try:
+            check_message_id(given_id)
+        except ValueError as error:
+            raise refuse(name, str(error), value) from None
+    return given_id
+
+
+def column_types(name: str, value: Any) -> str | dict[str, str]:
+    """Return the types of the columns of a result: a mode, or a type for each named column, also
+    from a JSON string. Raises PlatformInputError."""
+    from airflow_provider_platform.files.types import ColumnTypes
+
+    is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")
+    parsed: Any = from_json(name, value, dict, "must be a dict") if is_object else value
+    try:
+        ColumnTypes.parse(parsed)
+    except ValueError as error:
+        raise refuse(name, str(error)) from None
+    types: str | dict[str, str] = parsed
+    return types

@@ -1,0 +1,391 @@
+"""What all operators share: the connection, arguments checked at parse time, links, deferral, and
+the keys that go to XCom.
+
+How a failure reaches Airflow: whether a retry may help, and what the log shows of it.
+
+Lists in XCom: at most as long as the DAG author allows; the log says if items are missing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from inspect import Parameter, isgenerator, signature
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator
+from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
+from airflow_provider_platform.links import KNOWN, Links
+from airflow_provider_platform.operators._arguments import (
+    is_template,
+    optional,
+    optional_id,
+    stored,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import timedelta
+    from types import TracebackType
+
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Convert errors for which a retry does not help into AirflowFailException. Other errors keep
+    their type, so that a retry policy can distinguish them."""
+    try:
+        yield
+    except PlatformError as error:
+        if error.retryable:
+            raise
+        from airflow_provider_platform._airflow import AirflowFailException
+
+        raise AirflowFailException(error.message) from error
+
+
+class ShortTraceback(AbstractContextManager[None]):
+    """Shorten the traceback of an expected error. Use it as the outermost block of what Airflow
+    calls.
+
+    Airflow then prints only the error's message. The frames of this package and of libraries, and
+    the causes, are logged at debug level. The error keeps its type, and in `__context__` the error
+    that caused it.
+    """
+
+    def __exit__(
+        self,
+        error_class: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        origin = error if isinstance(error, PlatformError) else error and error.__cause__
+        if error is None or not isinstance(origin, PlatformError):
+            return
+        log.debug("Where it failed:", exc_info=(type(error), error, traceback))
+        cause = error.__cause__ or error.__context__
+        error.__cause__ = None  # which also has the context not shown
+        error.__context__ = cause
+        # What is raised on has no frames but those of the callers of this block.
+        error.__traceback__ = None
+
+
+Check: TypeAlias = "Callable[[str, Any], Any]"
+"""Makes of an argument's name and the value that was given the value that is meant."""
+Checks: TypeAlias = "Mapping[str, Check | None]"
+AfterExecution: TypeAlias = "Callable[[Context, Any], Any]"
+
+DEFAULT_CONN_ID = "platform_default"
+BACKSTOP_SECONDS = 120.0
+"""How much longer than the deadline Airflow waits for a trigger that does not run."""
+LINKED_ARGUMENTS = (
+    "active_branch_name",
+    "agent_id",
+    "branch_name",
+    "chat_id",
+    "dashboard_id",
+    "deployment_id",
+    "notification_id",
+    "report_id",
+    "workbook_id",
+)
+"""Arguments whose values links are made of."""
+
+
+class PlatformOperator(BaseOperator):
+    """Base of the operators.
+
+    :param platform_conn_id: the connection of type `platform`
+    :param multiple_outputs: push the result key by key too, so that `create.output["id"]` works;
+        True by default if the result is an object
+    """
+
+    template_fields: Sequence[str] = ("platform_conn_id",)
+    """Follows from `checks`."""
+    ui_color = "#eef3fb"
+    operator_extra_links = Links()
+    linked_result: ClassVar[dict[str, str]] = {}
+    """What links are made of, by the field of the result that tells it."""
+    returns_object: ClassVar[bool] = True
+    """Whether the result is always an object, whose keys are XComs of their own too."""
+    checks: ClassVar[Checks] = {}
+    """The arguments of the class, each with its check. A subclass names its own; those of its bases
+    are added, and None takes one of them away."""
+    asked: ClassVar[dict[str, str]] = {}
+    """The arguments that name what the task asks, each with what it asks without the argument. If
+    one is given, it must have a value when the task runs."""
+    _named: Collection[str] = ()
+    rules: ClassVar[Sequence[Rule]] = ()
+    """What arguments must fulfil together; those of the bases are added here too."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        bases = [base for base in cls.__bases__ if issubclass(base, PlatformOperator)]
+        inherited = {name: check for base in bases for name, check in base.checks.items()}
+        named = {**vars(cls).get("checks", {}), **inherited, **vars(cls).get("checks", {})}
+        cls.checks = {name: check for name, check in named.items() if check is not None}
+        rules = [rule for base in bases for rule in base.rules]
+        cls.rules = tuple(dict.fromkeys([*rules, *vars(cls).get("rules", ())]))
+        if "template_fields" not in vars(cls):
+            cls.template_fields = (*cls.checks, "platform_conn_id")
+
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str = DEFAULT_CONN_ID,
+        multiple_outputs: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            post_execute=storing_outputs(kwargs.pop("post_execute", None)),
+            multiple_outputs=self.returns_object if multiple_outputs is None else multiple_outputs,
+            **kwargs,
+        )
+        self.platform_conn_id = platform_conn_id
+
+    def effective_value(self, name: str) -> Any:
+        """Return the argument's value, or its default if it rendered to nothing."""
+        value = getattr(self, name)
+        if optional(value) is not None:
+            return value
+        if name == "deferrable":
+            return default_deferrable(None)
+        default = _default_of(type(self), name)
+        return value if default is Parameter.empty else default
+
+    def is_known(self, value: Any) -> bool:
+        """Return whether the value is known before the task runs: it has no template and is no
+        template file."""
+        is_file = isinstance(value, str) and value.endswith(tuple(self.template_ext))
+        return not is_template(value) and not is_file
+
+    def validate_known_arguments(self) -> None:
+        """Check every argument without a template. Raises PlatformInputError at parse time."""
+        with self.named_errors():
+            known = {
+                name: check(name, value)
+                for name, check in self.checks.items()
+                if check and self.is_known(value := self.effective_value(name))
+            }
+            self._named = [
+                name
+                for name in self.asked
+                if known.get(name) is None and getattr(self, name) is not None
+            ]
+            self._hold_rules(known)
+
+    def coerce_arguments(self) -> None:
+        """Convert the rendered arguments into values of their types. Raises PlatformInputError."""
+        with self.named_errors():
+            for name, check in self.checks.items():
+                if check:
+                    setattr(self, name, check(name, self.effective_value(name)))
+            for name in self._named:
+                if getattr(self, name) is None:
+                    instead = self.asked[name]
+                    raise PlatformInputError(
+                        f"Nothing was sent: {name} has no value after rendering, and without it "
+                        f"this task would ask {instead}. The task that returns the value did not "
+                        f"run, or somebody marked it as successful. To ask {instead}, leave {name} "
+                        "out."
+                    )
+            self.platform_conn_id = self.effective_value("platform_conn_id")
+            held = {name for names, _ in self.rules for name in names}
+            self._hold_rules({name: getattr(self, name) for name in held})
+
+    def _hold_rules(self, known: dict[str, Any]) -> None:
+        """Check each rule whose values are all known. Raises PlatformInputError."""
+        for names, rule in self.rules:
+            if known.keys() >= set(names):
+                try:
+                    rule(**{name: known[name] for name in names})
+                except ValueError as error:
+                    message = f"Nothing was sent: {error}."
+                    raise PlatformInputError(message, field=names[0]) from None
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Add the task and its operator to errors of arguments in this block."""
+        try:
+            yield
+        except PlatformInputError as error:
+            place = f"task {self.task_id!r}, {self.operator_name}"
+            raise PlatformInputError(
+                error.reason, where=error.where_also(place), field=error.field
+            ) from None
+
+    def hook(self) -> PlatformHook:
+        """Return a hook for the connection."""
+        from airflow_provider_platform.hooks.platform import PlatformHook
+
+        return PlatformHook(self.platform_conn_id)
+
+    @contextmanager
+    def opened(self, context: Context) -> Iterator[PlatformHook]:
+        """Check the arguments and return a hook with an open client; errors inside become
+        Airflow's."""
+        with airflow_errors():
+            self.coerce_arguments()
+            with self.hook() as hook, hook.client() as client, client.redacted_errors():
+                self.store_link(context, hook.config)
+                with self.logged_link():
+                    yield hook
+
+    def store_link(self, context: Context, config: PlatformConfig, **ids: Any) -> None:
+        """Store the known addresses for the task's extra links: addresses of the objects in the
+        arguments and in `ids`. If this fails, the task continues its work."""
+        ti, links = context.get("ti"), type(self).operator_extra_links
+        if ti is None:
+            return
+        arguments = {name: optional(getattr(self, name, None)) for name in LINKED_ARGUMENTS}
+        arguments["branch_name"] = arguments["branch_name"] or arguments["active_branch_name"]
+        known: dict[str, str] = self.__dict__.setdefault(KNOWN, {})
+        for link in links:
+            address = link.address(config, arguments | ids)
+            if address is None or known.get(link.xcom_key) == address:
+                continue
+            known[link.xcom_key] = address
+            try:
+                ti.xcom_push(key=link.xcom_key, value=address)
+            except Exception:
+                self.log.warning(
+                    "The task's link to the platform could not be stored.", exc_info=True
+                )
+
+    @contextmanager
+    def logged_link(self) -> Iterator[None]:
+        """Log the most useful known address if a try fails in this block."""
+        try:
+            yield
+        except PlatformError:
+            if link := self.link_line():
+                self.log.info("%s", link)
+            raise
+
+    def link_line(self) -> str | None:
+        """Return the most useful known address, for the log."""
+        known = getattr(self, KNOWN, {})
+        platform, *others = type(self).operator_extra_links
+        links = [link for link in (*others, platform) if link.xcom_key in known]
+        return f"{links[0].name}: {known[links[0].xcom_key]}" if links else None
+
+    def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
+        """Store links as `store_link` does, also for the ids in the result."""
+        if isinstance(result, dict):
+            link_values = {name: result.get(field) for name, field in self.linked_result.items()}
+            self.store_link(context, config, **link_values)
+
+
+class DeploymentOperator(PlatformOperator):
+    """Base of the operators that work in a deployment.
+
+    :param deployment_id: the deployment's id; default: the connection's
+    """
+
+    checks: ClassVar[Checks] = {"deployment_id": optional_id}
+
+    def __init__(self, *, deployment_id: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deployment_id: Any = deployment_id
+
+    def fingerprint(self, config: PlatformConfig, noun: str, *inputs: Any) -> str:
+        """Return the key of a call of this kind in this deployment."""
+        from airflow_provider_platform.client.config import fingerprint
+
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint(noun, config.management_url, deployment_id, *inputs)
+
+
+def default_deferrable(deferrable: bool | None) -> bool:
+    """Return the given choice, else Airflow's `[operators] default_deferrable`."""
+    if deferrable is not None:
+        return deferrable
+    from airflow_provider_platform._airflow import conf
+
+    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
+
+
+def earliest_deadline(
+    deadline: float, execution_timeout: timedelta | None, context: Context, *, now: float
+) -> float:
+    """Return the deadline, or the end of this try by its `execution_timeout`, whichever comes first
+    (Unix time)."""
+    if execution_timeout is None:
+        return deadline
+    began = getattr(context.get("ti"), "start_date", None)
+    start = began.timestamp() if began is not None else now
+    return min(deadline, float(start + execution_timeout.total_seconds()))
+
+
+def storing_outputs(author: AfterExecution | None) -> AfterExecution | None:
+    """Return the `post_execute` of a task; `author` is the one that the DAG's author gave.
+
+    Airflow calls `post_execute` between the execution and the storing of the result, for every
+    operator, deferred or not. If None cannot be stored, it stores the keys that have a value, and
+    leaves the result as a whole to Airflow.
+    """
+    if XCOM_TAKES_NONE:
+        return author
+
+    def store(context: Context, result: Any) -> Iterator[Any]:
+        done = author(context, result) if author is not None else None
+        if isgenerator(done):
+            yield from done
+        ti: Any = context["ti"]
+        if ti.task.multiple_outputs and ti.task.do_xcom_push and _lacks_values(result):
+            for key, value in result.items():
+                if value is not None:
+                    ti.xcom_push(key=key, value=value)
+            # Of the copy that is executed: what the DAG says of the task stays.
+            ti.task.multiple_outputs = False
+
+    return store
+
+
+def _lacks_values(result: Any) -> bool:
+    return (
+        isinstance(result, Mapping)
+        and None in result.values()
+        and all(isinstance(key, str) for key in result)
+    )
+
+
+@cache
+def _default_of(operator: type, name: str) -> Any:
+    """Return the default of an argument, from the base class that declares it; `Parameter.empty`
+    for a required argument."""
+    for base in operator.__mro__:
+        parameter = signature(base.__init__).parameters.get(name)  # type: ignore[misc]
+        if parameter is not None:
+            return parameter.default
+    return Parameter.empty
+
+
+MAX_ITEMS = 1000
+
+
+def capped(resources: Iterator[Any], max_items: int, log: Any) -> list[dict[str, Any]]:
+    """Return the first items as plain JSON. Pages beyond them are not requested."""
+    items = [stored(item) for item in islice(resources, max_items)]
+    log_length(
+        len(items), more=len(items) == max_items and bool(list(islice(resources, 1))), log=log
+    )
+    return items
+
+
+def log_length(length: int, *, more: bool, log: Any) -> None:
+    """Log how many items are returned."""
+    if more:
+        log.warning("The list is longer than max_items. Returning only the first %s items.", length)
+    else:
+        log.info("Items returned: %s", length)

@@ -1,1 +1,0 @@
-"""What all operators share: the connection, arguments, and XCom."""

@@ -1,0 +1,525 @@
+"""What an operator writes: `output_path`, `output_format` and `output_options` as arguments.
+
+The files of a chat task: which files its author wants, and with whose permissions all rows
+are read.
+
+Files that tasks write: to a local path, or to any storage that Airflow knows by its URL.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from dataclasses import dataclass, fields
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import urlsplit
+
+from airflow_provider_platform._airflow import loop_pass
+from airflow_provider_platform.client.choices import QUERY_TIMEOUT, ChartFormat, RowFormat
+from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
+from airflow_provider_platform.client.redaction import log_line, quote_service
+from airflow_provider_platform.operators import _arguments as arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pydantic import SecretStr
+
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.data_api.response import SqlRows
+    from airflow_provider_platform.client.event_log import Log
+    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.files.options import Output
+    from airflow_provider_platform.files.write import SavedRows
+    from airflow_provider_platform.operators._base import Checks
+
+
+_PROVIDERS = {
+    **dict.fromkeys(("s3", "s3a"), "apache-airflow-providers-amazon[s3fs]"),
+    **dict.fromkeys(("gs", "gcs"), "apache-airflow-providers-google"),
+    **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
+}
+
+_NOT_IN_PATHS = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories: control characters, halves of characters, line and paragraph separators."""
+
+
+def output_place(name: str, value: Any) -> Any:
+    """Return where to write: a string, or a path object, that names a file or a folder. Raises
+    PlatformInputError."""
+    if isinstance(value, os.PathLike) or hasattr(value, "open"):
+        _check_characters(name, str(value))
+        return value
+    path = arguments.text(name, value)
+    _check_characters(name, path)
+    return path
+
+
+def output_path(name: str, value: Any) -> Any:
+    """Return the path of a file, checked as by `output_place`. Raises PlatformInputError."""
+    path = output_place(name, value)
+    if isinstance(path, str) and path.endswith(("/", os.sep)):
+        raise arguments.refuse(name, "must be a file, not a folder")
+    return path
+
+
+optional_output_place = arguments.or_none(output_place)
+
+
+def storage_path(name: str, target: Any) -> ObjectStoragePath:
+    """Return the path in its storage. Raises PlatformInputError for a storage or a connection that
+    Airflow does not know, and for a path that begins with `~`; ResultWriteError for a storage that
+    cannot be reached."""
+    from airflow_provider_platform._airflow import ObjectStoragePath
+
+    if str(target).startswith("~"):
+        raise PlatformInputError(
+            f"Nothing was sent: {name} begins with ~, which is not expanded. Write the full path.",
+            where=quote_service(target),
+            field=name,
+        )
+    # Before Airflow opens the storage: without the connection it would use the worker's own
+    # permissions.
+    _check_connection(name, _connection_id(target))
+    try:
+        path = target if isinstance(target, ObjectStoragePath) else _object_path(str(target))
+        path.fs  # noqa: B018 - looked up here, before anything is done for the file
+    except (ValueError, ImportError) as error:
+        raise PlatformInputError(
+            f"Nothing was sent: {name} cannot be written to: {quote_service(error)}"
+            f"{_what_to_install(str(target))}.",
+            field=name,
+        ) from error
+    except Exception as error:
+        from airflow_provider_platform.files.store import storage_words
+
+        raise ResultWriteError(
+            f"Nothing was sent: {name} cannot be written to: {storage_words(error)}.",
+            where=quote_service(target),
+        ) from error
+    return path
+
+
+def _connection_id(target: Any) -> str | None:
+    """Return the id of the Airflow connection in an address or a path object, read as Airflow reads
+    it."""
+    if hasattr(target, "conn_id"):
+        named: str | None = target.conn_id
+        return named
+    text = str(target)
+    return urlsplit(text).netloc.rpartition("@")[0] or None if "://" in text else None
+
+
+def _check_connection(name: str, conn_id: str | None) -> None:
+    """Raise PlatformInputError for a connection that Airflow does not have."""
+    from airflow_provider_platform._airflow import AirflowNotFoundException, BaseHook
+
+    if conn_id is None:
+        return
+    try:
+        BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        if ":" in conn_id:  # may be a pasted key and its secret, which no error may show
+            problem = "the part before the @ is not the id of an Airflow connection"
+        else:
+            problem = f"Airflow has no connection {conn_id!r}"
+        raise PlatformInputError(
+            f"Nothing was sent: {name}: {problem}. Create the connection, or correct the address "
+            "(s3://my_conn@bucket/key). Without a connection id before the @, the worker's own "
+            "credentials are used.",
+            field=name,
+        ) from None
+
+
+def _check_characters(name: str, text: str) -> None:
+    """Raise PlatformInputError for a path whose written name would differ from the visible one: a
+    line end, another control character, half a character, or spaces around it."""
+    odd = next(
+        (character for character in text if unicodedata.category(character) in _NOT_IN_PATHS), None
+    )
+    if odd is not None:
+        problem = f"contains the control character {odd!a} at position {text.index(odd) + 1}"
+    elif text != text.strip():
+        problem = "begins or ends with a space"
+    else:
+        return
+    raise arguments.refuse(
+        name,
+        f"{problem}. A template may have added this character: "
+        "{{ value | trim }} removes line ends and spaces around a value",
+    )
+
+
+def _object_path(text: str) -> ObjectStoragePath:
+    """Return Airflow's path object. Airflow 3.0 reads a relative path as a path below the root."""
+    from airflow_provider_platform._airflow import ObjectStoragePath
+
+    path = ObjectStoragePath(text)
+    is_relative = "://" not in text and not Path(text).is_absolute()
+    if is_relative and path.path.startswith("/"):
+        return ObjectStoragePath(str(Path.cwd() / text))
+    return path
+
+
+def _what_to_install(target: str) -> str:
+    """Return which package adds the storage of an address to Airflow, if it is known."""
+    scheme, _, rest = target.partition("://")
+    package = _PROVIDERS.get(scheme) if rest else None
+    return f"; install {package}" if package else ""
+
+
+def output_target(name: str, value: Any, *, inside: str | None = None) -> ObjectStoragePath:
+    """The path of a result in its storage, checked before anything is sent. The path is a file, or
+    the folder of a file `inside`. Raises PlatformInputError for a path that cannot be written to,
+    ResultWriteError for a storage that cannot be reached."""
+    from airflow_provider_platform.files.store import check_place
+
+    path = storage_path(name, value)
+    check_place(name, path if inside is None else path / inside)
+    return path
+
+
+def optional_folder(name: str, value: Any) -> Any:
+    """Return a folder, as a string without a `/` at its end or as a path object; None for an empty
+    value. Raises PlatformInputError."""
+    folder = arguments.optional(value)
+    if folder is None:
+        return None
+    if isinstance(folder, os.PathLike) or hasattr(folder, "open"):
+        _check_characters(name, str(folder))
+        return folder
+    text = arguments.text(name, folder)
+    _check_characters(name, text)
+    return text.rstrip("/") or text
+
+
+LISTED_FILES = 100
+"""So many files a task's result lists."""
+optional_format = partial(arguments.optional_choice, choices=get_args(RowFormat))
+
+
+def optional_options(name: str, value: Any) -> dict[str, Any] | None:
+    """Return the options of a file, or None; checked as soon as they are known. Raises
+    PlatformInputError."""
+    options = arguments.mapping(name, value)
+    if options is not None and not arguments.is_template(options):
+        from airflow_provider_platform.files.options import (
+            output_options as check,
+        )
+
+        with arguments.within(name):
+            check(options)
+    return options
+
+
+def planned_output(
+    path: Any, output_format: str | None, output_options: dict[str, Any] | None
+) -> Output:
+    """Return how a path is written; None is a folder whose files get names of their own. Raises
+    ValueError for a contradiction."""
+    from airflow_provider_platform.files.options import (
+        output_options as read_options,
+    )
+    from airflow_provider_platform.files.options import plan_output
+
+    name = None if path is None else str(path)
+    return plan_output(name, output_format, read_options(output_options))
+
+
+def file_fits_its_name(*, output_path: Any, output_format: Any, output_options: Any) -> None:
+    """A rule: path, format and options do not contradict each other."""
+    if output_path is not None:
+        planned_output(output_path, output_format, output_options)
+    elif output_options:
+        raise ValueError("output_options needs output_path, the file to write")
+
+
+def folder_fits_its_files(*, output_path: Any, output_format: Any, output_options: Any) -> None:
+    """A rule: format and options of the files in a folder do not contradict each other."""
+    if output_options and output_path is None:
+        raise ValueError("output_options needs output_path, a folder to write to")
+    if output_options:
+        planned = planned_output(None, output_format, output_options)
+        what = (planned.is_folder, planned.on_existing, planned.on_empty)
+        if what != (False, "overwrite", "write"):
+            raise ValueError(
+                "output_options of a chat may set only how a file is written, for example its "
+                "delimiter and compression. For on_existing, on_empty, partitions and several "
+                "files for one result, use PlatformQueryOperator"
+            )
+
+
+def written_by(context: Context) -> dict[str, Any]:
+    """Return the task run that writes: DAG, run, task and map index, and in a loop its pass.
+    Outside Airflow, as in a test of an operator, the strings are empty."""
+    ti: Any = context.get("ti")
+    nobody = {"dag_id": "", "run_id": "", "task_id": "", "map_index": -1}
+    writer = {name: getattr(ti, name, value) for name, value in nobody.items()}
+    in_pass = loop_pass(ti)
+    return writer if in_pass is None else {**writer, "loop_pass": in_pass}
+
+
+def output_place_of(path: Any, output: Output) -> ObjectStoragePath:
+    """Return the path in its storage, checked before anything is sent. Raises PlatformInputError,
+    ResultWriteError."""
+    from airflow_provider_platform.files.options import check_engine
+
+    check_engine()
+    return output_target("output_path", path, inside="part" if output.is_folder else None)
+
+
+def respect_existing(context: Context, place: ObjectStoragePath, output: Output) -> None:
+    """Keep existing files if the options say so: raise AirflowSkipException or PlatformInputError.
+    In a folder, the files of an earlier try of this task run do not count."""
+    from airflow_provider_platform._airflow import AirflowSkipException
+    from airflow_provider_platform.files.write import exists, writer_id
+
+    if output.on_existing == "overwrite":
+        return
+    if not exists(place, output, writer_id(**written_by(context))):
+        return
+    verb = "already contains files" if output.is_folder else "already exists"
+    if output.on_existing == "fail":
+        raise PlatformInputError(
+            f"Nothing was written: output_path {verb}, and output_options has on_existing='fail'. "
+            "Remove the existing files, or write to another path.",
+            where=place,
+            field="output_path",
+        )
+    raise AirflowSkipException(
+        f"output_path {verb}, and output_options has on_existing='skip'. ({place})"
+    )
+
+
+def skip_empty(saved: SavedRows, output: Output | None) -> None:
+    """Raise AirflowSkipException if a result was not written because it has no rows."""
+    if output is not None and saved.path is None:
+        from airflow_provider_platform._airflow import AirflowSkipException
+
+        raise AirflowSkipException(
+            "Nothing was written: the result has no rows, and output_options has on_empty='skip'."
+        )
+
+
+def written_files(saved: SavedRows) -> dict[str, Any]:
+    """Return the part of a task's result about its file, or about the files in its folder."""
+    facts: dict[str, Any] = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
+    if saved.files:
+        facts |= {"file_count": len(saved.files), "files": saved.files[:LISTED_FILES]}
+    return facts
+
+
+def report_to_outlets(context: Context, outlets: Sequence[Any], facts: dict[str, Any]) -> None:
+    """Put the facts of a file into the event of each asset among the outlets, so that a DAG that is
+    scheduled on the asset can use them. Keys that the author set stay."""
+    events: Any = context.get("outlet_events")
+    if events is None:
+        return
+    for outlet in outlets:
+        if getattr(outlet, "uri", None) is not None:
+            extra = events[outlet].extra
+            extra.update({key: value for key, value in facts.items() if key not in extra})
+
+
+CHART_FORMATS = get_args(ChartFormat)
+
+
+def _pictures(name: str, value: Any) -> tuple[str, ...]:
+    """Return formats of charts: a list, or one format. Raises PlatformInputError."""
+    chosen = [value] if isinstance(value, str) and value.strip() in CHART_FORMATS else value
+    formats = arguments.sequence(name, chosen) or []
+    return tuple(
+        dict.fromkeys(arguments.choice(name, str(item), CHART_FORMATS) for item in formats)
+    )
+
+
+def _fonts_folder(name: str, value: Any) -> str | None:
+    """Return a local folder of fonts, or None. Raises PlatformInputError."""
+    folder = optional_folder(name, value)
+    return None if folder is None else str(folder)
+
+
+def _needs_folder(*, output_path: Any, **written: Any) -> None:
+    """A rule: arguments about files need `output_path`."""
+    for name, argument in written.items():
+        if argument and output_path is None:
+            raise ValueError(f"{name} needs output_path, a folder to write to")
+
+
+ANSWER_CHECKS: Checks = {
+    "output_path": optional_folder,
+    "output_format": optional_format,
+    "output_options": optional_options,
+    "all_rows": arguments.boolean,
+    "all_rows_as": partial(arguments.choice, choices=("user", "connection")),
+    "charts": _pictures,
+    "chart_fonts": _fonts_folder,
+    "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
+    "types": arguments.column_types,
+}
+ANSWER_RULES: tuple[Rule, ...] = (
+    (("all_rows", "output_path"), _needs_folder),
+    (("charts", "output_path"), _needs_folder),
+    (("output_path", "output_format", "output_options"), folder_fits_its_files),
+)
+
+
+@dataclass(frozen=True)
+class AnswerOutput:
+    """The files that one task writes of its answer, and the types of its rows: the checked
+    arguments of `ANSWER_CHECKS`. Without `output_path` nothing is written."""
+
+    log: Log
+    outlets: Sequence[Any]
+    output_path: Any
+    output_format: Any
+    output_options: Any
+    all_rows: bool
+    all_rows_as: str
+    charts: tuple[str, ...]
+    chart_fonts: str | None
+    on_chart_error: str
+    types: Any
+
+    @classmethod
+    def of(cls, task: Any) -> AnswerOutput:
+        """Return the output of a task with these arguments."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: getattr(task, name) for name in names})
+
+    def check(self, context: Context, config: PlatformConfig) -> None:
+        """Check that the files can be written, before the agent is asked. Raises
+        PlatformInputError, ResultWriteError."""
+        if self.output_path is None:
+            return
+        from airflow_provider_platform.files.options import check_engine
+        from airflow_provider_platform.files.store import check_place
+
+        check_engine()
+        if self.charts and find_spec("vl_convert") is None:
+            raise PlatformInputError(
+                "Nothing was sent: charts need vl-convert-python. Install "
+                "airflow-provider-platform[charts].",
+                field="charts",
+            )
+        if self.charts and self.chart_fonts is not None and not Path(self.chart_fonts).is_dir():
+            raise PlatformInputError(
+                f"Nothing was sent: chart_fonts {self.chart_fonts} is not a folder on this worker.",
+                field="chart_fonts",
+            )
+        check_place("output_path", self._folder(context) / "manifest.json")
+        if self.all_rows:
+            self._reading_token(config)
+
+    def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result, with values converted to the types of their columns (the chat sends
+        strings). Raises ResultValueError for a value that does not fit in strict mode."""
+        from airflow_provider_platform.files.answer_folder import type_rows
+        from airflow_provider_platform.files.types import ColumnTypes
+
+        warn = self._warner(client)
+        return type_rows(result, ColumnTypes.parse(self.types), warn)
+
+    def write(
+        self,
+        context: Context,
+        client: PlatformClient,
+        result: dict[str, Any],
+        *,
+        question: str | None,
+        max_rows: int,
+        branch_name: str | None,
+    ) -> dict[str, Any]:
+        """Write the files, and return the result with their paths."""
+        from airflow_provider_platform.files.answer_folder import AnswerFiles, write_answer
+        from airflow_provider_platform.files.types import ColumnTypes
+
+        folder = self._folder(context)
+        wanted = AnswerFiles(
+            folder=folder,
+            output=self._output(),
+            max_rows=max_rows,
+            charts=self.charts,
+            chart_fonts=self.chart_fonts,
+            fail_on_chart_error=self.on_chart_error == "fail",
+            run=(lambda sql: self._rows(client, sql, branch_name)) if self.all_rows else None,
+            types=ColumnTypes.parse(self.types),
+            warn=self._warner(client),
+        )
+        asked = None if question is None else client.secrets.redact_data(question)
+        about = {"question": asked, **written_by(context)}
+        written, manifest = write_answer(result, wanted, about)
+        self.log.info("Wrote files to %s (queries: %s)", folder, len(written["queries"]))
+        report_to_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
+        return written
+
+    def _warner(self, client: PlatformClient) -> Callable[[str], None]:
+        """Return the function that writes warnings to the task's log, without secrets."""
+        return lambda message: self.log.warning("%s", log_line(client.secrets.redact_text(message)))
+
+    def _output(self) -> Output:
+        """Return how the file of each query is written."""
+        return planned_output(None, self.output_format, self.output_options)
+
+    def _folder(self, context: Context) -> ObjectStoragePath:
+        """Return the folder of this task in this run."""
+        from airflow_provider_platform.files.write import task_folder
+
+        return storage_path("output_path", self.output_path) / task_folder(**written_by(context))
+
+    def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
+        """Return all rows of a query of the agent, read with the permissions that
+        `all_rows_as` names."""
+        from airflow_provider_platform.client.data_api.query import FailedSqlLog, SqlQuery, run_sql
+        from airflow_provider_platform.client.data_api.response import SqlRows
+        from airflow_provider_platform.client.data_api.statements import known_limits
+
+        query = SqlQuery.build(
+            sql,
+            deployment_id=client.config.deployment_id,
+            deadline=client.clock() + QUERY_TIMEOUT,
+            branch_name=branch_name,
+            token=self._reading_token(client.config),
+        )
+        limits = known_limits(client.config)
+        failed = FailedSqlLog(sql)
+        failed.redact = client.secrets.redact_text
+        return SqlRows(
+            lambda: client.events(lambda api: run_sql(api, query, client.config, client.clock)),
+            lambda row_count: limits.why_cut(sql, row_count),
+            failed,
+        )
+
+    def _reading_token(self, config: PlatformConfig) -> SecretStr | None:
+        """Return the token with which queries are run again; None for a token of the connection.
+        Raises PlatformInputError if the connection's permissions could show the user more rows than
+        the user may see."""
+        if self.all_rows_as == "connection":
+            return None
+        if config.chat_service_token is None:
+            raise PlatformInputError(
+                "Nothing was sent: with Chat API key (chat_api_key), all_rows uses the "
+                "permissions of the connection, not the permissions of the user in "
+                "session_settings. Use Chat service token (chat_service_token), or set "
+                'all_rows_as="connection" if you accept the connection\'s permissions.',
+                field="all_rows_as",
+            )
+        return config.chat_service_token
+
+
+def _facts(manifest: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return what the event of an asset reports about the files."""
+    kept = ("title", "sql", "columns", "row_count", "truncated")
+    return {
+        "question": manifest["question"],
+        "manifest": path,
+        "queries": [
+            {**{name: query[name] for name in kept}, **(query["file"] or {})}
+            for query in manifest["queries"]
+        ],
+    }

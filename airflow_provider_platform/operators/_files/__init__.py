@@ -1,1 +1,0 @@
-"""What tasks write: paths in storages, files of a chat, facts for assets."""

@@ -1,0 +1,361 @@
+"""Submission once: the record that prevents a task from doing the same thing twice.
+
+Before a call that must not be repeated, the task writes what it is going to do, and after the call
+its outcome. The record is in the task state store (Airflow 3.3+), which survives retries, crashes
+and clearing; XComs do not. Older releases have no store: the same code starts a new run in each
+try, and logs this.
+
+A later try reads the record and decides what to do first:
+
+    phase     retry, same key           retry, other key             after a clear
+    intent    find out what happened    report                       start
+    running   re-attach                 stop that run, start         stop that run, start
+    done      reload the result         start                        start
+    failed    start                     start                        start
+    lost      start                     start                        start
+
+    step                      RemoteRunOperator        SingleCallOperator
+    start                     `_submit`                `_result`
+    find out what happened    `_recover`               `_result`, which asks `find`
+    re-attach                 `_reattach`              (a call is never running)
+    reload the result         `_start`, `_finish`      `reload_result`
+    report                    `_report_lost`           `_make_once`
+
+The key is a fingerprint of address, identity and input. `TryCounters` distinguish a retry from a
+clear. They can be wrong, so a try that re-attaches must handle a run that was stopped. After an
+error, `disposition_of` decides the phase and whether the run is stopped: a run that no try will
+follow must not continue.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import threading
+from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    BuildFailedError,
+    ChatAbortedError,
+    ChatEndUnknownError,
+    ChatError,
+    ChatNoAnswerError,
+    ChatRpcError,
+    DashboardExportFailedError,
+    DbtSyncCancelledError,
+    DbtSyncFailedError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+    PreAggregationBuildFailedError,
+    PreAggregationJobsLostError,
+    ReportDeliveryFailedError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform._airflow import Context
+
+
+log = logging.getLogger(__name__)
+
+STORE_KEY = "platform_submission"
+WRITE_AGAIN_SECONDS = 5.0
+
+Phase = Literal["intent", "running", "done", "failed", "lost"]
+
+
+@dataclass(frozen=True)
+class TryCounters:
+    """Airflow's counters of a task and its DAG run; None if a release does not report one.
+
+    `max_tries` and `try_number` are the task instance's, `retries` the task's own setting, and
+    `clear_number` counts the clears of the whole DAG run.
+    """
+
+    max_tries: int = 0
+    try_number: int | None = None
+    retries: int | None = None
+    clear_number: int | None = None
+
+    @classmethod
+    def of(cls, context: Context) -> TryCounters:
+        """Return the counters of the try that has this context."""
+        ti: Any = context.get("ti")
+        return cls(
+            int(getattr(ti, "max_tries", 0) or 0),
+            getattr(ti, "try_number", None),
+            getattr(getattr(ti, "task", None), "retries", None),
+            getattr(context.get("dag_run"), "clear_number", None),
+        )
+
+    def is_retry_of(self, earlier: TryCounters) -> bool:
+        """Return whether the task was not cleared between the earlier try and this one.
+
+        A clear sets `max_tries` to the tries so far plus `retries`; a retry does not change it. So
+        it rises, unless `retries` was lowered in between: then the clear shows in the DAG run's
+        `clear_number`, which rises with the clear of any task. Airflow 3.3.2 loses the new
+        `max_tries` of some tasks that are cleared at once while they run; a try beyond `max_tries`
+        shows this. The same try, continued, is no clear.
+        """
+        if self.try_number is not None and self.try_number == earlier.try_number:
+            return True
+        if self.try_number is not None and self.try_number > self.max_tries + 1:
+            return False
+        if self.retries != earlier.retries and self._was_cleared_after(earlier):
+            return False
+        return self.max_tries == earlier.max_tries
+
+    def _was_cleared_after(self, earlier: TryCounters) -> bool:
+        """Return whether a task of the DAG run was cleared since."""
+        return (self.clear_number or 0) > (earlier.clear_number or 0)
+
+
+@dataclass(frozen=True)
+class SubmissionRecord:
+    """What is known of one submission; `ids` names it at the service and never holds a secret.
+    The counters are those of the try that wrote the record."""
+
+    key: str
+    phase: Phase
+    counters: TryCounters
+    ids: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> SubmissionRecord:
+        """Return the record as it was stored. Raises KeyError for a value that is no record."""
+        names = {counter.name for counter in fields(TryCounters)}
+        counters = {name: value for name, value in stored.items() if name in names}
+        return cls(stored["key"], stored["phase"], TryCounters(**counters), stored["ids"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain JSON, in one level."""
+        ids = {"key": self.key, "phase": self.phase, "ids": self.ids}
+        return {**ids, **asdict(self.counters)}
+
+
+class Step(Enum):
+    """What a try does first."""
+
+    START = "start"
+    FIND_OUT = "find out what happened"
+    REPORT = "report what may have happened"
+    REATTACH = "follow the run that is under way"
+    RELOAD = "reload the result"
+
+
+def decide(record: SubmissionRecord | None, key: str, counters: TryCounters) -> tuple[Step, bool]:
+    """Return the first step of a try, and whether to stop the recorded run before."""
+    if record is None:
+        return Step.START, False
+    retry = counters.is_retry_of(record.counters)
+    if not retry or record.key != key:
+        if retry and record.phase == "intent":
+            return Step.REPORT, False
+        return Step.START, record.phase == "running"
+    steps: dict[str, Step] = {
+        "intent": Step.FIND_OUT,
+        "running": Step.REATTACH,
+        "done": Step.RELOAD,
+    }
+    return steps.get(record.phase, Step.START), False
+
+
+def read_record(context: Context) -> SubmissionRecord | None:
+    """Return the record of the last try; None if there is no store or no readable record."""
+    store: Any = context.get("task_state_store")
+    stored = store.get(STORE_KEY) if store is not None else None
+    if not isinstance(stored, dict):
+        return None
+    try:
+        return SubmissionRecord.from_json(stored)
+    except KeyError:
+        return None
+
+
+class Submission:
+    """The record of this task instance, for one key.
+
+    If a record cannot be written, a thread writes it as soon as the store answers: a try that waits
+    for a run has no other contact with Airflow until the end.
+    """
+
+    _warned_no_store = False
+
+    def __init__(self, context: Context, key: str) -> None:
+        self.key = key
+        self._counters = TryCounters.of(context)
+        self._store: Any = context.get("task_state_store")
+        self._lock = threading.RLock()
+        self._pending: SubmissionRecord | None = None
+        self._stored: dict[str, Any] = {}
+        """The ids that the store holds, as far as this try knows."""
+        self._closed = threading.Event()
+        self._writer: threading.Thread | None = None
+        if self._store is None and not Submission._warned_no_store:
+            Submission._warned_no_store = True
+            log.info(
+                "This release of Airflow has no task state store (Airflow 3.3 and later have "
+                "one). A retry of this task cannot re-attach to a run that an earlier try "
+                "started."
+            )
+
+    def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
+        """Return the first step of this try, by the record of the last try (see `decide`)."""
+        self._stored = record.ids if record is not None else {}
+        return decide(record, self.key, self._counters)
+
+    def write(self, phase: Phase, ids: dict[str, Any]) -> None:
+        """Write the record. If this raises, the announced call must not be made."""
+        self._write(self._record(phase, ids))
+
+    def note(self, phase: Phase, ids: dict[str, Any]) -> None:
+        """Write the outcome of the call. If the store refuses (the task was stopped) or cannot be
+        reached, log this: the call was made, and the task still needs its outcome."""
+        record = self._record(phase, ids)
+        with self._lock:
+            try:
+                self._write(record)
+            except Exception:
+                log.warning(
+                    "The record of the run (phase: %s) could not be written to Airflow's task "
+                    "state store. The task writes it again later.",
+                    phase,
+                    exc_info=True,
+                )
+                self._pending = record
+                self._write_later()
+
+    def flush_pending(self) -> None:
+        """Write now what could not be written before, if anything."""
+        with self._lock:
+            record = self._pending
+            if record is not None:
+                self._flush(record)
+
+    @property
+    def is_stored(self) -> bool:
+        """Return whether the store holds this try's last record. Does not wait."""
+        return self._store is not None and self._pending is None
+
+    def finds(self, ids: dict[str, Any] | None) -> bool:
+        """Return whether a retry finds the run of these ids: the last write succeeded, or the
+        previously stored record names the same run. Does not wait."""
+        if ids is None or self._store is None or self._pending is None:
+            return self.is_stored
+        names = [name for name in ids if name.endswith("_id")]
+        return all(self._stored.get(name) == ids[name] for name in names)
+
+    def close(self) -> None:
+        """End the writing of this try."""
+        self._closed.set()
+
+    def _record(self, phase: Phase, ids: dict[str, Any]) -> SubmissionRecord:
+        return SubmissionRecord(self.key, phase, self._counters, dict(ids))
+
+    def _write(self, record: SubmissionRecord) -> None:
+        if self._store is None:
+            return
+        with self._lock:
+            self._pending = None  # whatever becomes of this one, it is the newer
+            self._store.set(STORE_KEY, record.to_json())
+            self._stored = record.ids
+
+    def _write_later(self) -> None:
+        if self._writer is None and not self._closed.is_set():
+            # The task's log and what hides secrets in it come with the context.
+            run = contextvars.copy_context().run
+            self._writer = threading.Thread(
+                target=run, args=(self._write_pending,), name="record", daemon=True
+            )
+            self._writer.start()
+
+    def _write_pending(self) -> None:
+        """Write what is pending once the store answers, unless this try ends before."""
+        while not self._closed.wait(WRITE_AGAIN_SECONDS):
+            with self._lock:
+                if self._pending is None or self._flush(self._pending):
+                    self._writer = None
+                    return
+
+    def _flush(self, record: SubmissionRecord) -> bool:
+        try:
+            self._write(record)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
+            self._pending = record
+            log.debug("The record of the run still cannot be written: %s", error)
+            return False
+        log.info("The record of the run (phase: %s) was written.", record.phase)
+        return True
+
+
+@dataclass(frozen=True)
+class FailureDisposition:
+    """`phase` is None if the record stays unchanged, so that a retry can continue from it."""
+
+    phase: Phase | None
+    stop: bool
+
+
+def disposition_of(
+    error: PlatformError, *, submitted: bool, named: bool, last_try: bool, can_stop: bool = True
+) -> FailureDisposition:
+    """Return how a try ends after this error.
+
+    `submitted`: the submission was sent before the request that failed. `named`: the ids of the run
+    are known, so it can be found or stopped. `last_try`: no later try will find the run.
+    `can_stop`: a run that is too late is stopped; if it cannot be stopped, it continues and stays
+    in the record.
+    """
+    if isinstance(error, PlatformOutcomeUnknownError):
+        return FailureDisposition("lost", stop=False)
+    if isinstance(error, PlatformDeadlineError | PlatformProtocolError):
+        return (
+            FailureDisposition("failed", stop=True)
+            if named and can_stop
+            else FailureDisposition(None, stop=False)
+        )
+    if _run_has_ended(error) or (not submitted and _was_not_taken(error)):
+        return FailureDisposition("failed", stop=False)
+    return FailureDisposition(None, stop=can_stop and (last_try or not error.retryable))
+
+
+def run_is_dead(error: PlatformError) -> bool:
+    """Return whether an error of a re-attached run means that the run will have no result: it was
+    stopped, or ended without an answer, or does not continue and has no reported end. (Polling a
+    run that was stopped can show each of these.)"""
+    return isinstance(
+        error,
+        ChatAbortedError
+        | ChatNoAnswerError
+        | ChatEndUnknownError
+        | DbtSyncCancelledError
+        | PreAggregationJobsLostError,
+    )
+
+
+def _run_has_ended(error: PlatformError) -> bool:
+    """Return whether the service reports with this error that the run is over. A refused credential
+    (JSON-RPC) says nothing about the run."""
+    ends = (
+        BuildFailedError
+        | DbtSyncFailedError
+        | DbtSyncCancelledError
+        | DashboardExportFailedError
+        | PreAggregationBuildFailedError
+        | PreAggregationJobsLostError
+        | ReportDeliveryFailedError
+        | ChatError
+    )
+    return isinstance(error, ends) and not isinstance(error, ChatRpcError)
+
+
+def _was_not_taken(error: PlatformError) -> bool:
+    """Return whether an error means that a submission was refused or did not reach the service."""
+    from airflow_provider_platform.client.api_errors import cannot_have_been_processed
+
+    refused = not error.retryable or isinstance(error, AlreadyRunningError)
+    return refused or cannot_have_been_processed(error)

@@ -1,0 +1,862 @@
+"""The flow of all operators that start a run at the service and wait for it.
+
+    execute            decide by the record of the last try: submit, find, re-attach, reload
+      submit           write `intent`, start the run, write `running`
+      follow or defer  on the worker, or in the triggerer until `execute_complete`
+    finish             write `done`, return the result
+
+Each operator provides a `RunKind` (`runs/`), which says how its run is submitted, found, followed,
+stopped and read. `record` decides what the record says after an error. `kills` decides what happens
+to the run if the task is stopped.
+
+What one try knows of its remote run, while its connection is open.
+
+What happens to a remote run when its task is stopped: the run is stopped, or left to a retry.
+
+`on_kill` is called in a signal handler, which may have interrupted anything. Airflow's state of the
+task decides whether the run is stopped (`runs.run_kind`). `triggers` does the same
+for a deferred task.
+
+Operators that make one call that must not be repeated: the same record, without a wait.
+
+If the response to a call is lost, the task looks for the result of the call if the service allows
+it. If not, the outcome is unknown, and the task says so instead of making the call twice.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import abstractmethod
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from airflow_provider_platform._airflow import (
+    AirflowTaskTimeout,
+    get_task_states,
+    retry_policy_action,
+)
+from airflow_provider_platform.client.choices import POLL_INTERVAL
+from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformOutcomeUnknownError,
+    from_payload,
+)
+from airflow_provider_platform.client.event_log import EventLog
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import (
+    BACKSTOP_SECONDS,
+    PlatformOperator,
+    ShortTraceback,
+    airflow_errors,
+    default_deferrable,
+    earliest_deadline,
+)
+from airflow_provider_platform.operators._record import (
+    Step,
+    Submission,
+    SubmissionRecord,
+    disposition_of,
+    read_record,
+    run_is_dead,
+)
+from airflow_provider_platform.runs.run_kind import (
+    NOT_STOPPED,
+    SINGLE_POLL_SECONDS,
+    UNKNOWN,
+    Identified,
+    Ids,
+    Intended,
+    LogLine,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    Traced,
+    run_within,
+    stops_run,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from airflow_provider_platform._airflow import BaseOperator, Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.event_log import Log
+    from airflow_provider_platform.client.platform_client import PlatformClient, Work
+    from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.runs.run_kind import Ids, RunKind
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass
+class Attempt:
+    """One opening of the connection by one try of a task."""
+
+    task: BaseOperator
+    context: Context
+    client: PlatformClient
+    config: PlatformConfig
+    submission: Submission
+    kind: RunKind[Any]
+    cancel_on_kill: bool
+    log: Log
+    name_submission: Callable[[], Ids | None] = _nothing
+    """Names a submission that the service has not accepted yet, if anything does by now."""
+    ids: Ids | None = None
+    """Names the run that the service has accepted."""
+    reattached: bool = False
+
+    @cached_property
+    def event_log(self) -> EventLog:
+        """Logs what the work of this attempt reports."""
+        return EventLog(self.log, self.client.secrets)
+
+    @property
+    def known(self) -> Ids | None:
+        """Return the ids that name the submission or the run now."""
+        return self.ids or self.name_submission()
+
+    @property
+    def now(self) -> float:
+        """Unix time."""
+        return self.client.clock()
+
+    def forget(self) -> None:
+        """Start again with a submission of this try's own."""
+        self.name_submission, self.ids, self.reattached = _nothing, None, False
+
+    def is_last_try(self, error: Exception | None = None) -> bool:
+        """Return whether nobody will find this try's run later: no retry is left, the task's retry
+        policy refuses a retry after this error, or no record names the run (an Airflow without a
+        task state store, or a store that did not store the record). A try that the policy
+        reschedules goes on later and finds its run, also without a retry left."""
+        ti = self.context.get("ti")
+        no_retry_left = int(getattr(ti, "try_number", 1) or 1) > int(
+            getattr(ti, "max_tries", 0) or 0
+        )
+        if error is None or self.known is None:
+            return no_retry_left
+        if not self.submission.finds(self.known):
+            return True
+        action = retry_policy_action(self.task, error, self.context)
+        return action == "fail" or (no_retry_left and action != "reschedule")
+
+
+KILL_SECONDS = 4.0
+"""What `on_kill` may take in all; Airflow kills the process five seconds after the signal."""
+TASK_STATE_SECONDS = 2.0
+"""What Airflow may take of these to report the task's state."""
+LOG_SECONDS = 0.2
+
+
+class RunKill:
+    """Whether one task was stopped, and what this means for its run."""
+
+    def __init__(self) -> None:
+        self.attempt: Attempt | None = None
+        """The try that has the connection open."""
+        self.happened = False
+        self.leaves_run = False
+        """Of a killed task: whether its run goes on for another try to re-attach to."""
+        self.is_deferring = False
+        self._is_handling = False
+        self._state_was_unknown = False
+
+    def handle(self) -> None:
+        """Stop the remote run of a task that is stopped, or leave the run to the retry.
+
+        Airflow calls this in a signal handler, which may have interrupted anything, also a request
+        to Airflow or the writing of a log line. Work that could block is done in other threads,
+        with a client of its own, and this method waits for it at most `KILL_SECONDS`.
+        """
+        if self._is_handling:
+            return  # the signal came twice
+        self._is_handling = True
+        try:
+            self.happened = True
+            if self.attempt is not None:
+                self._end(self.attempt, time.monotonic() + KILL_SECONDS)
+        finally:
+            self._is_handling = False
+
+    def judge_again(self, attempt: Attempt) -> None:
+        """Decide again about a kill if the task's state was unknown: the signal may have come in
+        the middle of a request to Airflow, so that no other request was possible. Now it is."""
+        if self._state_was_unknown:
+            self._end(attempt, time.monotonic() + TASK_STATE_SECONDS)
+
+    def refuse(self) -> None:
+        """Raise PlatformInterruptedError if the task was stopped."""
+        if self.happened:
+            raise PlatformInterruptedError("The task was stopped, so it sends no further request.")
+
+    def stop_quietly(self, attempt: Attempt, ids: Ids) -> None:
+        """Stop a run if `cancel_on_kill` is set; a failure is logged."""
+        if not attempt.cancel_on_kill:
+            return
+        if not attempt.kind.can_stop:
+            self._log(attempt.log.info, NOT_STOPPED)
+            return
+        client = attempt.client
+        with self._stop_logged(attempt) as report:
+            report(client.run(lambda api: attempt.kind.stop(api, client.config, client.clock, ids)))
+
+    def _end(self, attempt: Attempt, until: float) -> None:
+        """Decide and carry out what a kill means for the run; `until` by the monotonic clock."""
+        self.leaves_run = not attempt.cancel_on_kill or not self._stops_run(attempt)
+        ids = attempt.known
+        if self.leaves_run:
+            self._log(
+                attempt.log.warning,
+                "The remote run continues. The task's next try re-attaches to it.",
+            )
+            if attempt.ids is not None:
+                # Else the try goes on until the service has accepted: a try that breaks off now
+                # does not learn the name of the run.
+                attempt.client.interrupt()
+            return
+        if ids is None:
+            self._log(
+                attempt.log.warning,
+                "The run cannot be stopped, because the service has not accepted it yet. The "
+                "service may still process it.",
+            )
+            return
+        if not attempt.kind.can_stop:
+            self._log(attempt.log.warning, NOT_STOPPED)
+            if attempt.ids is not None:
+                attempt.client.interrupt()
+            return
+        with self._stop_logged(attempt) as report:
+            report(_stop_in_time(attempt, ids, until - time.monotonic()))
+
+    def _stops_run(self, attempt: Attempt) -> bool:
+        """Return whether to stop the run, by Airflow's state of the task."""
+        if isinstance(sys.exception(), AirflowTaskTimeout):
+            return True  # `execution_timeout`: Airflow has ended this try itself
+        has_record = attempt.submission.finds(attempt.known)
+        state: str | None = UNKNOWN
+        if has_record:
+            try:
+                state = run_within(
+                    TASK_STATE_SECONDS, lambda: get_task_states(attempt.context["ti"])
+                )
+            except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
+                self._log(
+                    attempt.log.warning,
+                    "Airflow did not return the state of the task: %s. The task decides without "
+                    "the state whether to stop the run.",
+                    str(error) or repr(error),
+                )
+            else:
+                self._log(
+                    attempt.log.info,
+                    "The task was asked to stop. Its state in Airflow is %s.",
+                    state,
+                )
+            self._state_was_unknown = state == UNKNOWN
+        # A trigger that follows is as good as a retry.
+        last_try = attempt.is_last_try() and not self.is_deferring
+        return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)
+
+    @contextmanager
+    def _stop_logged(self, attempt: Attempt) -> Iterator[Callable[[bool], None]]:
+        """Log how a stop ended: a failure, or what the block reports."""
+        log = attempt.log
+
+        def report(stopped: bool) -> None:
+            self._log(
+                log.info,
+                "The remote run was stopped."
+                if stopped
+                else "No remote run of this task had to be stopped.",
+            )
+
+        try:
+            yield report
+        except TimeoutError:
+            self._log(
+                log.warning,
+                "The remote run could not be stopped, because no time was left for it. The run may "
+                "continue.",
+            )
+        except PlatformError as error:
+            self._log(log.warning, "The remote run could not be stopped: %s", error)
+
+    def _log(self, write: Callable[..., Any], message: str, *args: Any) -> None:
+        """Log a line. In a signal handler another thread logs it: the handler may have interrupted
+        this thread while it held the log's lock."""
+        if not self._is_handling:
+            write(message, *args)
+            return
+        with suppress(TimeoutError):
+            run_within(LOG_SECONDS, lambda: write(message, *args))
+
+
+def _stop_in_time(attempt: Attempt, ids: Ids, seconds: float) -> bool:
+    """Stop the run on an event loop of its own. Raises PlatformError, TimeoutError."""
+    import asyncio
+
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+
+    config = attempt.client.config
+    quick = config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
+
+    async def stop() -> bool:
+        async with AsyncPlatformClient(quick) as client:
+            return await client.run(
+                lambda api: attempt.kind.stop(api, quick, client.clock, ids, seconds=seconds)
+            )
+
+    return run_within(seconds, lambda: asyncio.run(stop()))
+
+
+T = TypeVar("T")
+
+
+class RemoteRunOperator(PlatformOperator):
+    """Base of the operators that wait for a run at the service.
+
+    :param deferrable: wait in the triggerer, which needs no worker slot; None means Airflow's
+        `[operators] default_deferrable`
+    :param poll_interval: seconds (or a timedelta) between two polls of the run
+    :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
+        `execution_timeout` counts too
+    """
+
+    checks: ClassVar[Checks] = {
+        "deferrable": arguments.boolean,
+        "poll_interval": arguments.seconds,
+        "timeout": arguments.seconds,
+    }
+
+    cancel_on_kill: bool = True
+    """Whether the remote run is stopped, if it can be, when the task is stopped or exceeds its
+    deadline."""
+    if_running: Any = None
+    """What to do if an equal run is active already; None if this kind of run does not check
+    that."""
+
+    def __init__(
+        self,
+        *,
+        deferrable: bool | None = None,
+        poll_interval: float | timedelta = POLL_INTERVAL,
+        timeout: float | timedelta,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.deferrable = default_deferrable(deferrable)
+        self.poll_interval: Any = poll_interval
+        self.timeout: Any = timeout
+        self._kill = RunKill()
+
+    @abstractmethod
+    def run_kind(self) -> RunKind[Any]:
+        """Return the kind of the run, made from the rendered arguments. Raises
+        PlatformInputError."""
+
+    def check_before(self, attempt: Attempt) -> None:
+        """Before the run is submitted, check what the task needs after the run, such as its output
+        folder. Raises PlatformError."""
+
+    def skips_after(self, error: PlatformError) -> bool:
+        """Return whether an error of the submission ends the task as skipped."""
+        return isinstance(error, AlreadyRunningError) and self.if_running == "skip"
+
+    def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
+        """Return the task's result as plain JSON. Raises PlatformError if the outcome is a
+        failure."""
+        return self.read(attempt, ids, outcome)
+
+    def read(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
+        """Return the result that the `RunKind` reads from the outcome."""
+        env = self._environment(attempt, ids)
+        return self._run(attempt, lambda api: attempt.kind.read(api, env, ids, outcome))
+
+    def on_kill(self) -> None:
+        """Stop the remote run of a task that is stopped, or leave the run to the retry."""
+        self._kill.handle()
+
+    def execute(self, context: Context) -> Any:
+        """Start the run or re-attach to it, wait for it, return its result."""
+        with ShortTraceback(), self._opened(context) as attempt:
+            return self._start(attempt)
+
+    def execute_complete(
+        self, context: Context, event: dict[str, Any], run: Ids | None = None
+    ) -> Any:
+        """Return the result that the trigger's event reports. `run` has the ids with which the task
+        deferred. An event of another run (Airflow can reuse the ids of triggers) is ignored."""
+        event_ids = event.get("run") or {}
+        ids: Ids = run or event_ids
+        with self._opened(context, ids) as attempt:
+            attempt.ids, attempt.reattached = ids, bool(ids.get("reattached"))
+            if event_ids.get(attempt.kind.id_field) != ids.get(attempt.kind.id_field):
+                self.log.warning("Ignoring the event of another run. This task continues to wait.")
+                self._defer(attempt, ids)
+            try:
+                if event["status"] == "error":
+                    raise from_payload(event["error"])
+                env = self._environment(attempt, ids)
+                known = ids
+                outcome, ids = self._run(
+                    attempt, lambda api: attempt.kind.read_event(api, env, known, event)
+                )
+                attempt.ids = ids
+            except PlatformError as error:
+                return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
+            if outcome is None:
+                return self._wait(attempt, ids)
+            return self._finish(attempt, ids, outcome)
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Stop a run whose trigger did not report in time, before the task fails."""
+        if next_method == "__fail__" and self.cancel_on_kill:
+            record = read_record(context)
+            if record is not None and record.phase == "running":
+                with self._opened(context, record.ids) as attempt:
+                    self.log.error("The trigger did not report in time. Stopping the remote run.")
+                    self._kill.stop_quietly(attempt, record.ids)
+                    if attempt.kind.can_stop:
+                        attempt.submission.note("failed", record.ids)
+        with ShortTraceback():
+            return super().resume_execution(next_method, next_kwargs, context)
+
+    def deadline(self, attempt: Attempt, followed_since: float) -> float:
+        """Return when the run must be over (Unix time): the earliest of `timeout` after its
+        submission, this try's `execution_timeout`, and the end of the time for which the service
+        keeps the run. If a run cannot be stopped, `timeout` counts from the start of the try that
+        follows the run."""
+        lifetime = attempt.kind.lifetime
+        seconds = float(self.timeout) if lifetime is None else min(float(self.timeout), lifetime)
+        end = followed_since + seconds
+        return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
+
+    def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
+        """Return what the methods of the run need: configuration, clock, secrets, deadline. The
+        deadline is that of the run with these ids, or of a run that is submitted now."""
+        followed_since = attempt.now if ids is None else _followed_since(ids)
+        return RunEnvironment(
+            attempt.client.config,
+            attempt.client.clock,
+            attempt.client.secrets,
+            self.deadline(attempt, followed_since),
+            poll_interval=float(self.poll_interval),
+            timeout=float(self.timeout),
+            interrupted=lambda: self._kill.happened,
+        )
+
+    def _run(self, attempt: Attempt, work: Work[T]) -> T:
+        """Run the work with the attempt's client; its events go to `_hear`."""
+        return attempt.client.run(work, partial(self._hear, attempt))
+
+    def _hear(self, attempt: Attempt, event: object) -> None:
+        """Update the record by an event of the run, and log its line. What reports the
+        event waits until this method returns."""
+        match event:
+            case Intended(ids):
+                self._kill.refuse()  # if the task was ended meanwhile, nobody wants the run
+                attempt.submission.write("intent", ids)
+            case Traced(known):
+                attempt.name_submission = known
+            case Identified(ids):
+                attempt.submission.note("intent", ids)
+            case RunAccepted(ids):
+                self._accepted(attempt, ids)
+            case LogLine():
+                event.write(self.log, attempt.client.secrets)
+            case _:
+                attempt.event_log(event)
+
+    def _accepted(self, attempt: Attempt, ids: Ids) -> None:
+        """Record that the service accepted the submission: from now on the run can be followed and
+        stopped. If the task was stopped meanwhile, stop the run or leave it to the retry."""
+        attempt.ids = {**ids, "key": attempt.submission.key}
+        self.store_link(attempt.context, attempt.config, **ids)
+        if self._kill.happened and not self._kill.leaves_run:
+            self._kill.stop_quietly(attempt, attempt.ids)
+        attempt.submission.note("running", attempt.ids)
+        if self._kill.leaves_run:
+            if not attempt.submission.finds(attempt.ids):
+                self._kill.stop_quietly(attempt, attempt.ids)  # no retry could find it
+            attempt.client.interrupt()
+
+    @contextmanager
+    def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
+        """Open the connection and the record. An active run keeps the key with which it began."""
+        with airflow_errors():
+            self.coerce_arguments()
+            with self.hook() as hook, hook.client() as client, client.redacted_errors():
+                run_kind = self.run_kind()
+                key = (ids or {}).get("key") or run_kind.idempotency_key(hook.config)
+                with closing(Submission(context, key)) as submission:
+                    attempt = Attempt(
+                        task=self,
+                        context=context,
+                        client=client,
+                        config=hook.config,
+                        submission=submission,
+                        kind=run_kind,
+                        cancel_on_kill=self.cancel_on_kill,
+                        log=self.log,
+                    )
+                    self._kill.attempt = attempt
+                    self.store_link(context, hook.config, **(ids or {}))
+                    try:
+                        with self.logged_link():
+                            yield attempt
+                    except PlatformInterruptedError:
+                        self._kill.judge_again(attempt)
+                        self._kill.attempt = None
+                        raise
+                    except Exception as error:
+                        if not isinstance(error, PlatformError):
+                            self._stop_unfollowed(attempt, error)
+                        self._kill.attempt = None
+                        raise
+                    finally:
+                        attempt.event_log.close()
+                    # Not after a deferral or Airflow's time-out: a kill can still come then.
+                    self._kill.attempt = None
+
+    def _stop_unfollowed(self, attempt: Attempt, error: Exception) -> None:
+        """Stop the run if an error that is not of this package ends the try and no retry will find
+        the run. A retry that finds the run follows it."""
+        known = attempt.known
+        if known is None or self._kill.leaves_run or not attempt.is_last_try(error):
+            return
+        self.log.warning("No retry will wait for this run. Stopping the run.")
+        self._kill.stop_quietly(attempt, known)
+
+    def _start(self, attempt: Attempt) -> Any:
+        record = read_record(attempt.context)
+        step, stop_first = attempt.submission.first_step(record)
+        if record is not None and stop_first:
+            self.log.info("The input changed or the task was cleared. Stopping the earlier run.")
+            self._kill.stop_quietly(attempt, record.ids)
+        if record is not None and step is Step.REPORT:
+            self._report_lost(attempt, record.ids)
+        if record is None or step in (Step.START, Step.REPORT):
+            earlier: Ids | None = None
+            if record is not None and record.key == attempt.submission.key:
+                earlier = attempt.kind.carried_over(record.ids)
+            return self._submit(attempt, earlier)
+        if step is Step.FIND_OUT:
+            return self._recover(attempt, record.ids)
+        if step is Step.RELOAD:
+            self.log.info("The run already succeeded in an earlier try. Reading its result again.")
+            attempt.ids = record.ids
+            env = self._environment(attempt)  # a new deadline, however late this try begins
+            outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, record.ids))
+            return self._finish(attempt, record.ids, outcome)
+        return self._reattach(attempt, record.ids)
+
+    def _report_lost(self, attempt: Attempt, ids: Ids) -> None:
+        """Report that an earlier try ended while it submitted other input, so that its run may be
+        active; stop the run if its ids are known."""
+        self.log.warning(
+            "An earlier try ended unexpectedly while it started a run with different input, so "
+            "that run may be active at the service. This try stops that run if its ids are known. "
+            "Then it starts a run with the current input."
+        )
+        self._kill.stop_quietly(attempt, ids)
+
+    def _recover(self, attempt: Attempt, ids: Ids) -> Any:
+        self.log.warning(
+            "An earlier try ended unexpectedly while it started a run. Checking whether the "
+            "service has this run."
+        )
+        try:
+            env = self._environment(attempt, ids)
+            env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
+            known = ids
+            processed, ids = self._run(attempt, lambda api: attempt.kind.find(api, env, known))
+        except PlatformError as error:
+            if run_is_dead(error) and not self._kill.happened:
+                self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
+                return self._submit(attempt, None)
+            self._give_up(attempt, error, submitted=True)
+            raise
+        if not processed:
+            return self._submit(attempt, ids)
+        self._accepted(attempt, ids)
+        return self._reattach(attempt, {**ids, "key": attempt.submission.key})
+
+    def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
+        """Re-attach to a run that an earlier try started. If the run is past its deadline, poll it
+        once, unless nothing can stop the run."""
+        attempt.ids, attempt.reattached = ids, True
+        self.store_link(attempt.context, attempt.config, **ids)
+        can_stop = attempt.kind.can_stop
+        if not can_stop:
+            ids = {**ids, "followed_since": attempt.now}  # its deadline did not end it
+        if not can_stop or attempt.now < _followed_since(ids) + float(self.timeout):
+            self.log.info("Re-attaching to the run that an earlier try started.")
+            try:
+                env, known = self._environment(attempt, ids), ids
+                ids = self._run(attempt, lambda api: attempt.kind.resume(api, env, known))
+            except PlatformError as error:
+                return self._after_failure(attempt, ids, error)
+            return self._wait(attempt, {**ids, "reattached": True})
+        try:
+            env = self._environment(attempt, ids)
+            outcome = self._run(attempt, lambda api: attempt.kind.poll_once(api, env, ids))
+        except PlatformError as error:
+            return self._after_failure(attempt, ids, error)
+        if outcome is not None:
+            return self._finish(attempt, ids, outcome)
+        self.log.info(
+            "The earlier try's run is past its deadline. Stopping it and starting a new run."
+        )
+        self._kill.stop_quietly(attempt, ids)
+        return self._submit(attempt, None)
+
+    def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
+        attempt.forget()
+        try:
+            self.check_before(attempt)
+            env = self._environment(attempt)
+            until_end = not self.deferrable
+            outcome = self._run(
+                attempt, lambda api: attempt.kind.submit(api, env, ids, until_end=until_end)
+            )
+        except PlatformError as error:
+            self._give_up(attempt, error, submitted=attempt.ids is not None)
+            if self.skips_after(error):
+                from airflow_provider_platform._airflow import AirflowSkipException
+
+                raise AirflowSkipException(error.message) from None
+            raise
+        accepted: Ids = attempt.ids or {}
+        if outcome is not None:
+            return self._finish(attempt, accepted, outcome)
+        return self._wait(attempt, accepted)
+
+    def _wait(self, attempt: Attempt, ids: Ids | None) -> Any:
+        if ids is None:
+            raise RuntimeError("nothing was submitted that could be waited for")
+        self._kill.refuse()
+        if self.deferrable:
+            self._defer(attempt, ids)
+        try:
+            env = self._environment(attempt, ids)
+            outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, ids))
+        except PlatformError as error:
+            return self._after_failure(attempt, ids, error)
+        return self._finish(attempt, ids, outcome)
+
+    def _defer(self, attempt: Attempt, ids: Ids) -> None:
+        from airflow_provider_platform.triggers import PlatformRunTrigger
+
+        self._kill.is_deferring = True
+        deadline = self.deadline(attempt, _followed_since(ids))
+        limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
+        attempt.submission.flush_pending()
+        followed = attempt.kind.followed_as(ids)
+        self.defer(
+            trigger=PlatformRunTrigger(
+                platform_conn_id=self.platform_conn_id,
+                kind=followed.name,
+                arguments={name: getattr(followed, name) for name in followed.followed_with},
+                run=ids,
+                deadline=deadline,
+                poll_interval=self.poll_interval,
+                cancel_on_kill=self.cancel_on_kill,
+            ),
+            method_name="execute_complete",
+            kwargs={"run": ids},
+            timeout=timedelta(seconds=limits + attempt.config.stream_idle_timeout),
+        )
+
+    def _after_failure(
+        self, attempt: Attempt, ids: Ids, error: PlatformError, *, stopped: bool = False
+    ) -> Any:
+        """Submit a re-attached run again, once, if it will have no result: the stop by the old try
+        can land before or after this try began. Every other failure ends the try."""
+        if attempt.reattached and run_is_dead(error) and not self._kill.happened:
+            self.log.info("The re-attached run is over (%s). Submitting again.", error)
+            return self._submit(attempt, None)
+        attempt.ids = ids
+        self._give_up(attempt, error, submitted=True, stopped=stopped)
+        raise error
+
+    def _finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
+        attempt.event_log.close()
+        try:
+            result = self.finish(attempt, ids, outcome)
+        except PlatformError as error:
+            attempt.ids = ids
+            self._give_up(attempt, error, submitted=True)
+            raise
+        attempt.submission.note("done", ids)
+        self.store_result_link(attempt.context, attempt.config, result)
+        return result
+
+    def _give_up(
+        self, attempt: Attempt, error: PlatformError, *, submitted: bool, stopped: bool = False
+    ) -> None:
+        """Leave the record in the state that the next try needs, and stop a run that no try will
+        follow."""
+        known = attempt.known
+        attempt.submission.flush_pending()  # whether a retry finds the run depends on it
+        disposition = disposition_of(
+            error,
+            submitted=submitted,
+            named=known is not None,
+            last_try=attempt.is_last_try(error),
+            can_stop=attempt.kind.can_stop,
+        )
+        if disposition.stop and self._kill.leaves_run:
+            return  # the record says that the run is active; the retry follows or stops it
+        if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
+            self.log.warning("No retry will wait for this run. Stopping the run.")
+            self._kill.stop_quietly(attempt, known)
+        if disposition.phase is not None:
+            attempt.submission.note(disposition.phase, known or {})
+        elif known is not None and not self._kill.happened:
+            # Write it again, in case the store could not be reached before.
+            attempt.submission.note("running" if attempt.ids else "intent", known)
+
+
+class StoppableRunOperator(RemoteRunOperator):
+    """Base of the operators whose run can be stopped.
+
+    :param cancel_on_kill: stop the remote run if the task is stopped or exceeds its deadline
+    """
+
+    checks: ClassVar[Checks] = {"cancel_on_kill": arguments.boolean}
+
+    def __init__(self, *, cancel_on_kill: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cancel_on_kill = cancel_on_kill
+
+
+def _followed_since(ids: Ids) -> float:
+    """Return the time from which `timeout` counts (Unix time): the run's submission, or, if a later
+    try follows a run that cannot be stopped, the start of that try."""
+    since: float = ids["followed_since"] if "followed_since" in ids else ids["submitted_at"]
+    return float(since)
+
+
+MAX_RESULT_BYTES = 48 * 1024
+
+
+class SingleCallOperator(PlatformOperator):
+    """Base of the operators with one call that must not be repeated."""
+
+    @abstractmethod
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        """Return the fingerprint of address, identity and input."""
+
+    @abstractmethod
+    def call(self, hook: PlatformHook) -> Any:
+        """Make the call and return the result as plain JSON. Raises PlatformError."""
+
+    def prepare(self, hook: PlatformHook) -> dict[str, Any]:
+        """Return what `find` needs, read before the call; stored with `intent`."""
+        return {}
+
+    def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
+        """Return the result of a call whose response was lost, or None if the call changed nothing.
+        Raises PlatformOutcomeUnknownError if the service does not show it."""
+        raise PlatformOutcomeUnknownError(
+            "The connection broke before the service confirmed the call, and the API cannot "
+            "show whether the call was carried out. Check in the platform. If the call was carried "
+            "out, mark this task as successful. If it was not, clear the task to make the call "
+            "again.",
+            where=self.task_type,
+        )
+
+    def remember(self, result: Any) -> dict[str, Any]:
+        """Return what `reload_result` needs, stored with `done`; the store holds 64 KB."""
+        import json
+
+        small = len(json.dumps(result).encode()) <= MAX_RESULT_BYTES
+        return {"result": result} if small else {}
+
+    def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+        """Return the result of a call that succeeded in an earlier try."""
+        if "result" in ids:
+            return ids["result"]
+        raise PlatformOutcomeUnknownError(
+            "An earlier try made the call successfully. Its response was too large to store, so "
+            "this try cannot return it. If no task needs the response, mark this task as "
+            "successful. If a task needs it, clear this task. The task then makes the call a "
+            "second time.",
+            where=self.task_type,
+        )
+
+    def execute(self, context: Context) -> Any:
+        """Make the call once, and return its result."""
+        with ShortTraceback(), self.opened(context) as hook:
+            result = self.execute_once(context, hook)
+            self.store_result_link(context, hook.config, result)
+            return result
+
+    def execute_once(self, context: Context, hook: PlatformHook) -> Any:
+        """Make the call, or not, as the record of the last try says, and return its result."""
+        with closing(Submission(context, self.idempotency_key(hook.config))) as submission:
+            return self._make_once(hook, submission, read_record(context))
+
+    def _make_once(
+        self, hook: PlatformHook, submission: Submission, record: SubmissionRecord | None
+    ) -> Any:
+        step, _ = submission.first_step(record)
+        if record is not None and step is Step.REPORT:
+            submission.note("lost", record.ids)
+            raise PlatformOutcomeUnknownError(
+                "An earlier try ended unexpectedly while it made this call with different input (a "
+                "template rendered another value). The earlier call may have been carried out. "
+                "Check in the platform. If the earlier call was carried out and is enough, mark "
+                "this task as successful. Otherwise clear the task to make the call with the "
+                "current input.",
+                where=self.task_type,
+            )
+        if record is not None and step is Step.RELOAD:
+            self.log.info("The call already succeeded in an earlier try. Reading its result again.")
+            return self.reload_result(hook, record.ids)
+        try:
+            result = self._result(hook, submission, record.ids if record else {}, step)
+        except PlatformOutcomeUnknownError:
+            submission.note("lost", record.ids if record else {})
+            raise
+        submission.note("done", self.remember(result))
+        return result
+
+    def _result(
+        self, hook: PlatformHook, submission: Submission, lost: dict[str, Any], step: Step
+    ) -> Any:
+        from airflow_provider_platform.client.api_errors import may_have_been_processed
+
+        if step is Step.FIND_OUT:
+            self.log.warning(
+                "An earlier try ended unexpectedly while it made the call. Checking whether "
+                "the call was carried out."
+            )
+            result = self.find(hook, lost)
+            if result is not None:
+                return result
+        ids = self.prepare(hook)
+        submission.write("intent", ids)
+        try:
+            return self.call(hook)
+        except PlatformError as error:
+            if not may_have_been_processed(error):
+                submission.note("failed", ids)
+                raise
+            result = self.find(hook, ids)
+            if result is None:
+                raise
+            return result

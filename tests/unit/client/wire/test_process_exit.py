@@ -1,0 +1,180 @@
+"""A script, a notebook or a console ends, whatever it has left open: real processes, one for each
+way of leaving something open."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+BEGIN = """
+import gc, os, sys, threading, time, warnings
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.response import SqlRows
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.operation import raw_operation
+from airflow_provider_platform.client.platform_client import PlatformClient
+url, token = sys.argv[1:]
+config = PlatformConfig.build(host=url, management_token=token, deployment_id=1)
+LIST = raw_operation("GET", "/v1/deployments")
+
+def query(client):
+    def begin():
+        query = SqlQuery.build(
+            "SELECT id FROM orders", deployment_id=1, deadline=client.clock() + 60
+        )
+        return client.events(lambda api: run_sql(api, query, config, client.clock))
+    return SqlRows(begin, lambda _: None)
+"""
+
+SHAPES = {
+    "a result at module level": "rows = query(PlatformClient(config)); print(next(iter(rows))[0])",
+    "a result without a name": "print(next(iter(query(PlatformClient(config))))[0])",
+    "a result in a function": """
+def first():
+    rows = query(PlatformClient(config))
+    return next(rows)[0]
+print(first())
+""",
+    "a client that was dropped": """
+client = PlatformClient(config)
+rows = query(client)
+print(next(rows)[0])
+del client
+gc.collect()
+assert next(rows)
+del rows
+gc.collect()
+until = time.monotonic() + 60
+while any(t.name == "platform-client" for t in threading.enumerate()):
+    assert time.monotonic() < until
+    time.sleep(0.01)
+""",
+    "a client that failed and was dropped": """
+client = PlatformClient(config)
+try:
+    client.run(raw_operation("GET", "/v1/deployments/99"))
+except PlatformError:
+    print(1)
+del client
+gc.collect()
+until = time.monotonic() + 60
+while any(t.name == "platform-client" for t in threading.enumerate()):
+    assert time.monotonic() < until
+    time.sleep(0.01)
+""",
+    "a cycle": """
+class Holder: pass
+holder = Holder()
+holder.rows = query(PlatformClient(config))
+holder.me = holder
+print(next(holder.rows)[0])
+del holder
+""",
+    "a client that was not closed": """
+client = PlatformClient(config)
+client.run(LIST)
+print(1)
+""",
+    "two clients": """
+one, two = PlatformClient(config), PlatformClient(config)
+rows = query(one), query(two)
+print(next(rows[0])[0], next(rows[1])[0])
+""",
+    "an exception": """
+rows = query(PlatformClient(config))
+print(next(rows)[0], flush=True)
+raise ValueError("on purpose")
+""",
+    "an exit": """
+rows = query(PlatformClient(config))
+print(next(rows)[0], flush=True)
+sys.exit(3)
+""",
+    "a thread": """
+kept = []
+def work():
+    rows = query(PlatformClient(config))
+    kept.append(rows)
+    print(next(rows)[0])
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+""",
+    "a daemon in the middle of a call": """
+from airflow_provider_platform.client.errors import PlatformClosedError
+begun = threading.Event()
+async def forever(api):
+    begun.set()
+    await api.sleep(1000)
+client = PlatformClient(config)
+def work():
+    try:
+        client.run(forever)
+    except PlatformClosedError:
+        pass
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+print(1)
+""",
+    "a forked process": """
+client = PlatformClient(config)
+rows = query(client)
+print(next(rows)[0], flush=True)
+pid = os.fork()
+if pid == 0:
+    client.run(LIST)
+    from airflow_provider_platform.client.errors import PlatformClosedError
+    try:
+        list(rows)
+    except PlatformClosedError as error:
+        assert "in another process (the parent of this one" in str(error)
+        sys.exit(0)
+    sys.exit(9)
+assert os.waitpid(pid, 0)[1] == 0
+assert len(list(rows)) > 200
+""",
+    "an event loop": """
+import asyncio
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+client = AsyncPlatformClient(config)
+async def main():
+    await client.run(LIST)
+asyncio.run(main())
+print(1)
+""",
+}
+CODES = {"an exception": 1, "an exit": 3}
+
+
+@pytest.mark.one_case_in(5)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_process_ends_although_a_client_is_left_open(shape: str, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(data_chunk_rows=100)
+    ended = subprocess.run(
+        [
+            sys.executable,
+            # From 3.12 on Python warns of every fork of a process that has threads.
+            "-Wignore:This process:DeprecationWarning",
+            "-c",
+            BEGIN + SHAPES[shape],
+            platform_sandbox.management_url,
+            platform_sandbox.management_token,
+        ],
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert ended.stdout.startswith("1")
+    assert ended.returncode == CODES.get(shape, 0), ended.stderr
+    errors = ended.stderr.partition("ValueError: on purpose")[2 if shape in CODES else 0]
+    assert errors.strip() == "", ended.stderr

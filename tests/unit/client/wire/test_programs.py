@@ -1,0 +1,237 @@
+"""Programs on both clients: notices, failing listeners, signals, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.platform_client import (
+    AsyncPlatformClient,
+    LoopThread,
+    PlatformClient,
+    RunningWork,
+    Steps,
+)
+from airflow_provider_platform.client.wire import Transport
+from tests.unit.client.wire.calls import GET, POST, config_for, reading
+from tests.unit.client.wire.http_server import (
+    STREAM_HEAD,
+    Exchange,
+    Server,
+    answer,
+    chunk,
+    serving,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.platform_client import Api
+
+
+def test_listener_gets_a_notice_before_the_program_continues() -> None:
+    received: list[Any] = []
+
+    async def program(api: Api) -> str:
+        await api.notify("one")
+        received.append("between")
+        await api.sleep(-1.0)
+        await api.notify("two")
+        return "done"
+
+    config = config_for("http://127.0.0.1:9")
+    with PlatformClient(config) as client:
+        assert client.run(program, received.append) == "done"
+    assert received == ["one", "between", "two"]
+
+    async def run() -> str:
+        async with AsyncPlatformClient(config) as aclient:
+            return await aclient.run(program, received.append)
+
+    assert asyncio.run(run()) == "done"
+    assert received == ["one", "between", "two"] * 2
+
+
+@pytest.mark.parametrize("failure", [ZeroDivisionError("no"), PlatformTransportError("no")])
+def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
+    """Even one that bears failures: those of its listener are not its own."""
+    events: list[Any] = []
+    closed: list[str] = []
+
+    async def program(api: Api) -> None:
+        try:
+            with suppress(PlatformError):
+                await api.notify("one")
+            await api.notify("two")
+        finally:
+            closed.append("closed")
+
+    def listener(event: Any) -> None:
+        events.append(event)
+        raise failure
+
+    async def again(api: Api) -> str:
+        await api.sleep(0)
+        return "usable"
+
+    config = config_for("http://127.0.0.1:9")
+    with PlatformClient(config) as client:
+        with pytest.raises(type(failure)):
+            client.run(program, listener)
+        assert closed == ["closed"]
+        assert client.run(again) == "usable"
+
+    async def run() -> str:
+        async with AsyncPlatformClient(config) as aclient:
+            with pytest.raises(type(failure)):
+                await aclient.run(program, listener)
+            assert closed == ["closed"] * 2
+            return await aclient.run(again)
+
+    assert asyncio.run(run()) == "usable"
+    assert events == ["one"] * 2
+
+
+class Stopped(BaseException):
+    """What a signal handler raises."""
+
+
+@pytest.mark.parametrize("work", [POST, None], ids=["a call", "a stream"])
+def test_signal_handler_that_raises_cancels_the_running_call(work: Any) -> None:
+    """As when Airflow stops a task: the handler raises in the middle of `run`."""
+    left = threading.Event()
+
+    def received(exchange: Exchange) -> None:
+        if work is None:
+            exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
+        os.kill(os.getpid(), signal.SIGUSR1)
+        if exchange.wait_for_the_client_to_leave():
+            left.set()
+
+    def stop(number: int, frame: Any) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        answers = [received, answer(body=b"[1]")]
+        with serving(*answers) as server, PlatformClient(config_for(server)) as client:
+            with pytest.raises(Stopped):
+                client.run(work or (reading({})))
+            assert left.wait(20)
+            assert client.run(GET) == [1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_cancelling_a_task_closes_its_connection() -> None:
+    left = threading.Event()
+
+    async def run(server: Server) -> None:
+        arrived = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def received(exchange: Exchange) -> None:
+            exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
+            loop.call_soon_threadsafe(arrived.set)
+            if exchange.wait_for_the_client_to_leave():
+                left.set()
+
+        server.answers.append(received)
+        async with AsyncPlatformClient(config_for(server)) as client:
+            task = asyncio.create_task(client.run(reading({})))
+            await arrived.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.to_thread(left.wait, 20)
+
+    with serving() as server:
+        asyncio.run(run(server))
+
+
+def test_client_may_be_closed_twice() -> None:
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    client.close()
+    with serving(answer(body=b"[1]"), answer(body=b"[2]")) as server:
+        client = PlatformClient(config_for(server))
+        assert client.run(GET) == [1]
+        client.close()
+        client.close()
+
+
+@pytest.mark.parametrize("to", ["the process", "another thread"])
+def test_interrupt_from_a_signal_handler_ends_the_running_program(to: str) -> None:
+    """And lets nothing begin after it, whatever the program makes of it. The kernel may give the
+    signal of a process that was stopped to a thread that runs no handler."""
+    seen: list[str] = []
+
+    async def program(api: Api) -> None:
+        timer.start()
+        with suppress(PlatformInterruptedError):
+            await api.sleep(60)
+        seen.append("interrupted")
+        await api.sleep(60)
+
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    before = signal.signal(signal.SIGUSR1, lambda *_: client.interrupt())
+
+    def send() -> None:
+        if to == "the process":
+            os.kill(os.getpid(), signal.SIGUSR1)
+        else:
+            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    timer = threading.Timer(0.2, send)
+    try:
+        with client, pytest.raises(PlatformInterruptedError):
+            client.run(program)
+        assert seen == ["interrupted"]
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupted_client_sends_nothing_more() -> None:
+    with serving(answer(body=b"[1]")) as server, PlatformClient(config_for(server)) as client:
+        client.interrupt()
+        with pytest.raises(PlatformInterruptedError):
+            client.run(GET)
+        assert server.requests == []
+
+
+def test_interrupt_during_clean_up_does_not_close_the_client() -> None:
+    """It is no end of the client, which would not be tried again."""
+    cleaning = threading.Event()
+
+    async def work(api: Api) -> None:
+        try:
+            raise PlatformInterruptedError("ended")
+        finally:
+            cleaning.set()
+            await asyncio.sleep(30)
+
+    async def nothing() -> None:
+        return None
+
+    thread = LoopThread(nothing)
+    transport = Transport(config_for("http://127.0.0.1:9"))
+    course = RunningWork(thread, Steps(work, transport, lambda: True))
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            step = pool.submit(course.step)
+            assert cleaning.wait(20)
+            course.interrupt()
+            with pytest.raises(PlatformInterruptedError):
+                step.result(20)
+    finally:
+        thread.stop()

@@ -1,0 +1,164 @@
+"""Proxies, of the connection and of the system, and certificates."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_platform.client.errors import (
+    PlatformConfigError,
+    PlatformPermissionError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.resources import get_deployment
+from tests.unit.client.wire.calls import GET, POST, Run, config_for, run_sync
+from tests.unit.client.wire.http_server import answer, closed_port, serving
+from tests.unit.client.wire.test_certificates import authority, bundle, certified
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import trustme
+
+__all__ = ["authority", "bundle"]
+
+PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
+def test_system_proxies_are_not_used_for_this_machine(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    for name in PROXY_VARIABLES[:3]:
+        environment.setenv(name, f"http://127.0.0.1:{closed_port()}")
+    with serving(answer(body=b"[1]")) as server:
+        assert run(config_for(server), GET) == [1]
+
+
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_system_proxies_are_used_for_other_hosts(
+    run: Run, environment: pytest.MonkeyPatch, scheme: str
+) -> None:
+    config = config_for("http://platform.test", allow_http=True, max_attempts=1)
+    with serving(answer(body=b"[1]")) as proxy:
+        environment.setenv("http_proxy", f"{scheme}127.0.0.1:{proxy.port}")
+        assert run(config, GET) == [1]
+        environment.setenv("no_proxy", "platform.test")
+        with pytest.raises(PlatformTransportError):
+            run(config, GET)
+    assert [request.target for request in proxy.requests] == ["http://platform.test/api/v1/x"]
+
+
+def test_proxy_of_the_connection_is_used(run: Run) -> None:
+    with serving(answer(body=b"[1]")) as proxy:
+        config = config_for(
+            "http://platform.test",
+            allow_http=True,
+            proxy=f"http://me:canary@127.0.0.1:{proxy.port}",
+        )
+        assert run(config, GET) == [1]
+    assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+def test_refusal_by_a_proxy_is_a_transport_error(run: Run) -> None:
+    with serving(answer(407)) as proxy:
+        config = config_for(
+            "https://platform.test",
+            max_attempts=1,
+            proxy=f"http://me:canary@127.0.0.1:{proxy.port}",
+        )
+        with pytest.raises(PlatformTransportError, match="407") as caught:
+            run(config, POST)
+    assert caught.value.processed is False
+
+
+def test_unusable_system_proxy_names_the_field_proxy(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv("https_proxy", "gopher://canary@proxy.test")
+    with pytest.raises(PlatformConfigError, match="proxy") as caught:
+        run(config_for("https://platform.test"), GET)
+    assert caught.value.field == "proxy"
+
+
+def test_certificate_of_a_proxy_is_checked_like_that_of_the_service(
+    run: Run, authority: trustme.CA, bundle: Path
+) -> None:
+    with serving(answer(body=b"[1]"), answer(body=b"[2]"), tls=certified(authority)) as proxy:
+        fields = {"allow_http": True, "proxy": f"https://127.0.0.1:{proxy.port}", "max_attempts": 1}
+        target = "http://platform.test"
+        with pytest.raises(PlatformTransportError, match="certificate verify failed"):
+            run(config_for(target, **fields), GET)
+        assert proxy.requests == []
+        assert run(config_for(target, ca_bundle=str(bundle), **fields), GET) == [1]
+        assert run(config_for(target, verify_tls=False, **fields), GET) == [2]
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "host", "by_proxy"),
+    [
+        ("platform.test", "platform.test", False),
+        ("platform.test", "a.platform.test", False),
+        ("a.test, .test ,b.test", "platform.test", False),
+        (".platform.test", "platform.test", True),
+        ("platform.test:9", "platform.test", False),
+        ("platform.test:443", "platform.test", True),
+        ("127.0.0.2", "127.0.0.2", False),
+        ("127.0.0.0/8", "127.0.0.2", True),
+        ("*", "platform.test", False),
+        ("", "127.0.0.2", True),
+    ],
+)
+def test_no_proxy_names_hosts_and_addresses_as_httpx_reads_it(
+    environment: pytest.MonkeyPatch, no_proxy: str, host: str, by_proxy: bool
+) -> None:
+    with serving(answer(body=b"[1]")) as proxy:
+        environment.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        environment.setenv("no_proxy", no_proxy)
+        with suppress(PlatformTransportError):
+            run_sync(config_for(f"http://{host}:9", allow_http=True, max_attempts=1), GET)
+    assert len(proxy.requests) == by_proxy
+
+
+def test_ca_bundle_without_certificates_is_refused(run: Run, tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text("no certificate")
+    with pytest.raises(PlatformConfigError, match="ca_bundle"):
+        run(config_for("https://127.0.0.1:9", ca_bundle=str(bundle)), GET)
+
+
+def test_address_that_a_later_call_uses_is_not_redacted(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    """A proxy's password may be a word of it. The name is data, and is redacted."""
+    del environment
+    body = b"""{"id": 1, "name": "of acme-tenant", "creationStep": "done",
+        "deploymentUrl": "https://acme-tenant.example.com"}"""
+    with serving(answer(body=body)) as proxy:
+        address = f"http://me:acme-tenant@127.0.0.1:{proxy.port}"
+        config = config_for("http://platform.test", allow_http=True, proxy=address)
+        deployment = run(config, get_deployment(deployment_id=1))
+    assert deployment.deployment_url == "https://acme-tenant.example.com"
+    assert deployment.name == "of ***"
+
+
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_password_of_the_systems_proxy_is_hidden_in_its_error_page(
+    run: Run, environment: pytest.MonkeyPatch, scheme: str
+) -> None:
+    config = config_for("http://platform.test", allow_http=True, max_attempts=1)
+    with serving(answer(status=403, body=b"no entry for me:canary/of a proxy")) as proxy:
+        password = "canary%2Fof%20a%20proxy"
+        environment.setenv("http_proxy", f"{scheme}me:{password}@127.0.0.1:{proxy.port}")
+        with pytest.raises(PlatformPermissionError, match=r"no entry for me:\*\*\*"):
+            run(config, GET)
