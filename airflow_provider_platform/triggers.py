@@ -1,16 +1,18 @@
-"""What waits in the triggerer: `PlatformRunTrigger` for a run, `PlatformQueryTrigger` for the first
-row of a query, `PlatformSensorTrigger` for the condition of a sensor. Each ends with exactly one
-event.
+"""What waits in the triggerer: each trigger waits for one thing and ends with exactly one event.
 
-A trigger may run twice (a triggerer restarts, or another triggerer takes over), so it submits
-nothing. Its arguments are stored in the metadata database: ids, limits and a deadline, never a
-prompt or a secret.
+`PlatformRunTrigger` waits for the end of a run, `PlatformQueryTrigger` for the first row of a
+query, and `PlatformSensorTrigger` for the condition of a sensor.
+
+A trigger may run twice (a triggerer restarts, or another triggerer takes over), so it submits no
+run. Airflow stores its arguments in the metadata database: ids, limits, a deadline, session
+settings and a hash of the prompt, and for a query its SQL. They never contain a prompt or a
+credential.
 
 Who stops a run, and when. All of them only with `cancel_on_kill`, and only a run that can be
 stopped:
 
     who                                 when
-    the task's `on_kill` on a worker    the task has ended, or no try will follow (`kills`)
+    the task's `on_kill` on a worker    the task has ended, or no try will follow (`RunKill`)
     the trigger's `on_kill`             the deferred task has ended (`stops_run`)
     the trigger                         at its deadline, or after a response that it cannot read;
                                         not if it stood still: others may have gone on

@@ -1,8 +1,8 @@
 """Pictures of charts: a Vega-Lite specification and its rows become PNG, SVG or HTML.
 
-An agent of your own writes the specification, and drawing it runs it like a program. So nothing in
-it is loaded (`specification`), a child process without your environment draws it within limits of
-time and memory (`renderer`, `worker`), and a picture that shows nothing is an error (`picture`).
+The agent writes the specification, and to draw the chart is to execute it. So nothing in it is
+loaded (`specification`). A child process without the task's environment draws it within limits of
+time and memory (`drawing_process`), and a picture that shows nothing is an error (`renderer`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`ChartRenderer`: draws charts in one child process, within limits.
+"""`ChartRenderer`: draws charts in one child process, within limits, and checks each picture.
 
-What is checked of a drawn picture, and the HTML page around a chart.
+A picture in which no mark has a shape is an error, because Vega reports none if the rows lack a
+field of the chart. `page` puts a chart into an HTML page that loads nothing.
 """
 
 from __future__ import annotations

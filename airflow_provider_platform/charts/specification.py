@@ -1,17 +1,13 @@
 """The specification that is drawn: it loads nothing, and the rows are its data.
 
-An agent writes the specification without data. Vega-Lite names everything that it loads or links
-to in `url`, `href` and `src`, and vega-embed reads `usermeta`. All of these are removed, wherever
-they are. The rows replace the data of the chart as a whole; an inner view keeps values of its own
-(the line of a goal).
+An agent writes the specification without data. Vega-Lite names everything that it loads or links to
+in `url`, `href` and `src`, and vega-embed reads `usermeta`. All of these are removed, wherever they
+are. The rows replace the data of the chart as a whole; an inner view keeps values of its own (such
+as the line of a goal).
 
-The rows of a result as the objects that Vega reads, each value in the form that its use needs.
-
-The service sends numbers as strings, JavaScript has no whole numbers beyond 2^53, and Vega takes a
-year for milliseconds of 1970. So a value's form follows from its column's type and from how the
-channels of the chart read the column.
-
-`ChartError`: a chart that is not drawn, and why.
+Vega reads the rows as objects. The service sends numbers as strings, JavaScript has no integers
+beyond 2^53, and Vega takes a year for milliseconds of 1970. So a value's form follows from its
+column's type and from how the channels of the chart read the column.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""Turns a response with an error status into a typed error with the service's own message.
+"""What an error response means: which error it becomes, and whether the request is sent again.
 
-The words of databases, of their drivers and of the query queue for a time limit that was hit.
+The error has the service's own message. The data API passes on the message of the database without
+a code. So phrases decide whether a query hit a time limit: each is several words or the name of an
+error, so that a column called `timeout` does not match.
 
-The data API passes on what the database says and gives no code beside it, so the words decide. They
-are phrases of several words or error names; a column that is called `timeout`, quoted or not, is
-none of them.
-
-Decides when a management call is repeated, and how long to wait: one policy for all callers.
-
-GET, PUT and DELETE are repeated after connection errors, time-outs, 408, 429 and 5xx. A request
-that must not be processed twice is repeated only if it cannot have been processed: no connection
-was made, 429, or 503 with `Retry-After`. `transport` repeats the request and counts the attempts.
+One policy decides for all callers when a management call is repeated, and after which pause. GET,
+PUT and DELETE are repeated after connection errors, time-outs, 408, 429 and 5xx. A request that
+must not be processed twice is repeated only if it cannot have been processed: no connection was
+made, 429, or 503 with `Retry-After`. `wire.Transport` repeats the request and counts the attempts.
 """
 
 from __future__ import annotations

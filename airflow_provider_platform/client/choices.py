@@ -1,12 +1,8 @@
-"""The words that an argument accepts, if operators, runs and models all need them.
+"""Words and defaults of arguments that operators, the hook, runs and models share.
 
-Operators check their arguments while Airflow parses a DAG file, so this module imports only
-`typing`. Words that only one module uses are in that module.
-
-Defaults of arguments that operators, the hook and runs share, in seconds and rows.
-
-Operators need them while Airflow parses a DAG file, so this module imports nothing. The defaults of
-a connection are in `connection_fields.py`.
+Operators need them while Airflow parses a DAG file, so this module imports only `typing`. Words
+that only one module uses are in that module. The defaults of a connection are in
+`connection_fields`. Times are in seconds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""`PlatformConfig`: where the platform is, who we are there and how patient we are.
+"""`PlatformConfig`: addresses, credentials and limits of one connection, checked when it is made.
 
-Built once from loose values (a connection form, a URI, a JSON document, keyword arguments) and
-checked before any request; every error names its field and the rule, never the value of a secret.
-`client.connection_fields` declares the fields. Here are the rules over several of them.
-
-What the claims of a chat service token tell about why it will be refused, now or soon.
+It is built once from loose values: a connection form, a URI, a JSON document or keyword arguments.
+Every error names its field and the rule, and never the value of a secret. `connection_fields`
+declares the fields. This module has the rules over several fields, and the warnings about a service
+token whose claims show that the service will refuse it, now or soon.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ can hand its error to the worker unchanged.
 A message begins with the reason: what failed, what the service said, the next step. It ends with
 `where` in brackets: ids, the method and path of a request, the connection, the task. Log viewers
 show one line of a message, and a reader needs the reason there. Messages never contain a secret:
-callers pass only addresses, ids and text of the service. The text of the service goes through
-`log_text`, and the client removes a credential that the service quotes
-(`known_secrets`).
+callers pass only addresses, ids and text of the service. `redaction` makes this text printable, and
+removes a credential that the service quotes.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
-"""JSON texts of the service as plain values that can be stored and sent on.
+"""JSON of the service as plain values that can be stored and sent on, from one text or from lines.
 
-Python's reader lets more through than what takes the values over can carry. `NaN` and numbers
-beyond a float's range become None; whole numbers beyond 64 bits, which end the process that packs
-them into a message of Airflow, become floats. Nesting that later exhausts the stack is refused.
-Half a character (a lone surrogate) fits into no UTF-8 text; its other half may come in the next
-piece of a text, so that is for the reader of the whole to mend (`replace_surrogates`). U+0000 fits
-into no JSON of PostgreSQL, where Airflow keeps XComs (`db_safe`).
+Python's JSON parser accepts more than the receivers of the values can carry. So:
 
-Nearly every text is read by pydantic's parser, which is several times as fast. What it refuses, and
-what may hold whole numbers beyond 64 bits, is read by Python's: that one decides what is an error,
-and where.
+- `NaN` and numbers beyond a float's range become None.
+- Integers beyond 64 bits become floats: they would end the process that packs them into a message
+  of Airflow.
+- Nesting that would later exhaust the stack is refused.
+- Lone surrogates fit into no UTF-8 text, and U+0000 fits into no JSON of PostgreSQL, where Airflow
+  keeps XComs (`db_safe`). The other half of a surrogate pair may come in the next piece of a
+  string, so the reader of the whole string replaces surrogates (`replace_surrogates`).
 
-Bytes to lines: splits a byte stream on `\n`, and on nothing else.
+pydantic's parser reads nearly every text and is several times as fast as Python's. Python's parser
+reads the rest: texts that pydantic's parser refuses, and texts that may contain integers beyond 64
+bits. It decides what is an error, and where.
 
-Text splitters also break on U+2028 and its kin, which are data inside a JSON string. Pieces may
-end anywhere, inside a UTF-8 character too: a line is decoded only when it is whole.
+`LineReader` splits a stream of bytes at line feeds only. Other splitters also break at U+2028 and
+similar characters, which are data inside a JSON string. A piece may end anywhere, even inside a
+UTF-8 character, so a line is decoded when it is complete.
 """
 
 from __future__ import annotations

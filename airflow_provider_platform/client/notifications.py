@@ -1,16 +1,12 @@
-"""Scheduled notifications: a dashboard sent as an image or a PDF, which schedules exist, and who
-gets them. For administrators.
+"""Scheduled notifications: a dashboard sent as an image or a PDF, its schedule and its recipients.
 
-Creating is not idempotent: two equal requests make two schedules, so look first (`lookup`), and
-after a response was lost. Adding and removing somebody twice changes nothing, so that long lists of
-recipients can be sent in batches.
+Creating is not idempotent: two equal requests make two schedules. So a caller searches first, and
+again after a response was lost. The functions here say when two schedules mean the same times.
+Adding or removing a recipient twice changes nothing, so long lists are sent in batches.
 
-Schedules: their kinds and parts, what a cron expression may hold, and when two mean the same
-times.
-
-Only the standard library is needed here, so that DAG files can be checked while they are parsed.
-croniter, which Airflow brings, reads another language: it refuses `LW`, `L-3` and `L` as a day of
-the week, which the service may know, and accepts `30-10` as minutes and a seventh field.
+A cron expression is parsed here and not by croniter, which Airflow installs. croniter refuses `LW`,
+`L-3` and `L` as a day of the week, which the service may accept, and it accepts `30-10` as minutes
+and a seventh field.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 """One call of the management API, ready to be sent: checked against the table, without I/O.
 
-`operation` makes a call of any operation of `client.table` by its id, and `typed` one whose answer
-is read into a model:
+`operation` makes a call of any operation of `client.table` by its id. `typed` makes one whose
+answer becomes a model:
 
     folder = operation("createFolder", deployment_id=7, body={"name": "March"})
     report = typed("getReport", Report)(deployment_id=7, report_id=101)
 
 Path parameters are arguments in snake_case. A query and a body have the service's names, or the
-same in snake_case. Without a deployment, the one of the client's configuration is used. A required
-field of the body that repeats an id gets its value.
+same in snake_case. Without a deployment, the one of the client's configuration is used. If a
+required field of the body repeats an id of the path, the call fills it in.
 
-Paths of the two APIs at the management host: checked where a caller gives one, filled where an
-operation declares one. All raise PlatformInputError, before anything is sent.
+Arguments that break a rule raise PlatformInputError before anything is sent.
 """
 
 from __future__ import annotations

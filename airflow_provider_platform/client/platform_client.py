@@ -1,26 +1,21 @@
-"""The two clients: `PlatformClient` for synchronous code, `AsyncPlatformClient` for event loops.
+"""The two clients, and the `Api` through which a decision function calls the service.
 
-Both run operations, and functions that get an `Api`. These run on an event loop, so the synchronous
-client has an event loop in its own thread. The caller's thread receives only the events of the
-work. The work waits until the caller asks for the next event.
+Code that decides about order, repeats and the end of a run is `async def` with an `Api` as its
+first argument: `answer = await api.call(get_report(report_id=101))`. A client makes the `Api` and
+calls the function with it: `client.run(lambda api: follow(api, ids))`. A test passes a fake `Api`
+and needs no server.
 
-`Api`: the service as one run of work meets it.
-
-What decides about order, repeats and endings is `async def` with an `Api` as its first argument:
-`answer = await api.call(get_report(report_id=101))`. A client makes the `Api`, and calls the
-function with it: `client.run(lambda api: follow(api, ids))`. A test passes a played `Api` and needs
-no server.
-
-Work that runs one event at a time: on an event loop, and for a synchronous caller.
-
-An event loop in its own thread, which does the work of synchronous code.
+`AsyncPlatformClient` runs such a function on the event loop of its caller. `PlatformClient` is for
+synchronous code and has an event loop in its own thread (`LoopThread`). The caller's thread
+receives only the events of the function, one at a time: the function waits until the caller asks
+for the next event (`Steps`, `Events`).
 
 Nothing waits for such a thread forever. It is a daemon thread, so a process can end while the
 thread works. The thread ends by itself if nothing refers to it any more. A forked process has none
 of its parent's threads, so it starts a new one.
 
-Fair scheduling on an event loop: if a thousand waits start together, they do their first work
-one after another, and the loop does all other work in between.
+Work that starts together on one loop takes turns (`yield_turn`): a thousand waits do their first
+step one after another, and the loop does all other work in between.
 """
 
 from __future__ import annotations

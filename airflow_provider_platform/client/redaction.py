@@ -1,21 +1,16 @@
-"""Hides known secrets in errors, in log lines and in data.
+"""What errors, log lines and data may show: no known secret, and printable text only.
 
-A secret is hidden as it is, in JSON, in a URL and in base64. In errors and log lines, a service may
-also quote it cut: so its beginning and its end are hidden there too. Data (results, rows) is
-changed only where a whole secret of the connection is in it: a part of a secret may be an ordinary
-word.
+A secret is hidden as it is, in JSON, in a URL and in base64. In errors and log lines, the service
+may also quote a part of it, so the beginning and the end of a secret are hidden there too. Data
+(results, rows) is changed only where it contains a whole secret of the connection: a part of a
+secret may be an ordinary word.
 
-`operations.secret_names` recognises secrets by the names of the fields in which the service sends
-them, and `http.api_errors` recognises secrets in the service's messages.
+A log line or the message of an error is one line, without control characters and not too long, also
+if it quotes the service.
 
-One printable line of any text: what a log line or an error's message may contain.
-
-Text of the service as it may stand in messages and logs: one line, printable, not too long.
-
-Finds secrets in requests and responses, by their type and by the names of their fields.
-
-One list of names decides everywhere: which strings of a response become secrets, which strings of a
-request are hidden in errors and logs, and which bodies are searched.
+Secrets become known in two ways: the connection declares its secrets, and `secret_names` finds
+those of requests and responses by the names of their fields. `api_errors` hides the values of such
+fields in the service's messages.
 """
 
 from __future__ import annotations

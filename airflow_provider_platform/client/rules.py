@@ -1,22 +1,17 @@
-"""Rules of arguments: the allowed values, and which arguments exclude each other or belong
-together.
+"""Rules of arguments: which values are allowed, and which arguments need or exclude each other.
 
 These are the rules of arguments that are not fields of a model: arguments of operators, sensors,
-hook methods and calls of operations. Bodies, queries and the connection have models, and pydantic
-checks these. Both parse strings with `formats.input_values`.
+hook methods and calls of operations. Bodies, queries and the connection have models, which pydantic
+checks. Both read values that an author, a form or a template has written with the functions at the
+top: booleans, JSON, digits, time zones.
 
 A rule of one value gets the argument's name and value, and returns the converted value or raises
 PlatformInputError. A template may render a number as a string and an absent value as "" or "None",
 so the rules parse strings. A rule of several arguments gets the values by name, None for an absent
-value, and raises ValueError. Models and operators declare these rules in `rules`. This module needs
-only the standard library, so that arguments can be checked while a DAG file is parsed.
+value, and raises ValueError. Models and operators declare these rules in `rules`.
 
-Values as an author, a form or a template writes them: booleans, JSON, times, time zones.
-
-The rules of arguments (`operations.rules`), the fields of the connection and the models read values
-with these functions, and add the name of the argument or field to the error.
-
-Only the standard library is needed here, so that DAG files can be checked while they are parsed.
+This module and its imports need only the standard library, so arguments can be checked while
+Airflow parses a DAG file.
 """
 
 from __future__ import annotations

@@ -1,22 +1,19 @@
-"""HTTP as this package uses it: connections, certificates, proxies, and when a body is complete.
+"""HTTP as this package uses it: one request, its connection, and what its response means.
 
-This is the only module that imports httpx. A client of this package has two `httpx.AsyncClient`s.
-One keeps its connections, for requests that can be sent twice: the service may close an idle
-connection at the moment when a request is sent on it. The other keeps none, for requests that must
-not be sent twice.
+This is the only module that imports httpx. `Transport` sends what an `Api` asks for: management
+calls, streams and the abort of a chat. It repeats a management call under the policy of
+`api_errors`. It follows no redirect, and sends each credential to its own address only.
 
-A body is complete only if the protocol says so. An error of any kind, a TLS alert included, is a
-broken connection.
+`Connections` has two `httpx.AsyncClient`s. One keeps its connections, for requests that can be sent
+twice: the service may close an idle connection at the moment when a request is sent on it. The
+other keeps none, for requests that must not be sent twice.
 
-Sends over HTTP what an `Api` is asked for: management calls, streams and the abort request.
+A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
+connection.
 
-A management call is repeated under the retry policy of `retry`. No redirect is followed, and each
-credential goes to its own address only.
-
-Turns an HTTP response into a typed value, or into an error that says what failed.
-
-Pure functions over status, headers and body. The platform's web host answers unknown paths with
-200 and an HTML page, so a successful status alone proves nothing.
+Pure functions over status, headers and body turn a response into a typed value, or into an error
+that says what failed. The platform's web host answers unknown paths with 200 and an HTML page, so a
+successful status alone proves nothing.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""Columns and values: what type the values of a column have, and what each value is.
+"""Columns and values: the name and the type of a column, and what each value is.
 
-The service sends values as texts (booleans as JSON booleans), and its declared types are not always
-what the values are: integers and decimals are both declared `Int32`, a `Date` may have a time, and
-a value may not fit at all. So the values decide: each declared type has a ladder of types, and the
-first type that fits all values is the column's type. The last one is always `String`.
+The service sends values as strings (booleans as JSON booleans), and its declared types are not
+always what the values are: integers and decimals are both declared `Int32`, a `Date` may have a
+time, and a value may not fit at all. So the values decide: each declared type has a ladder of
+types, and the first type that fits all values is the column's type. The last one is always
+`String`.
 
 Whatever fits a type of a ladder fits the next one too. So one pass over the values is enough. The
-readers below define what fits. `spool` uses pyarrow for the usual texts, with the same results.
-
-Names of columns as files have them, and as everything that describes a file repeats them.
+readers below define what fits. `spool` uses pyarrow for the usual strings, with the same results.
 
 A query may give two columns the same name, names that differ in case only, or no name at all. CSV
 can hold such names, but its readers cannot tell the columns apart. Parquet's readers refuse them
 (Spark, Athena) or rename them in ways of their own (DuckDB), and JSON objects lose all values but
-the last. So a file's names differ by more than their case. File, XCom, asset event and manifest
-have the same names.
+the last. So a file's names differ by more than their case (`file_names`). File, XCom, asset event
+and manifest have the same names.
 """
 
 from __future__ import annotations

@@ -1,22 +1,18 @@
-"""The rows of a result in a format: Parquet, CSV or JSON Lines, in one file or in several.
+"""The rows of a result as one file, as several files or as a part of XCom.
 
-Several files are Hive partitions, files of a bounded number of rows, or both. pyarrow's datasets
-sort the rows into files of a temporary folder first, and then one file after the other is written
-to its place. A partition is replaced as a whole: the files that this package wrote there before, in
-whatever run, are removed when the new ones are in place. Other files are never touched.
+A file is Parquet, CSV or JSON Lines. Several files are Hive partitions, files of a bounded number
+of rows, or both. pyarrow's datasets sort the rows into files of a temporary folder first, and then
+one file after the other is written to its place. A partition is replaced as a whole: the files that
+this package wrote there before, in whatever run, are removed when the new ones are in place. Other
+files are never touched.
 
-Rows to a file, or to nothing but their count and the first of them.
+A file's name comes from the task that writes it and the number of the query. It is safe in every
+storage and the same for every try, so that a retry overwrites its own file; two tasks never share
+one. The titles that an agent writes are not in it.
 
-Names of files: from the task that writes them and the number of the query.
-
-They are safe in every storage and the same for every try, so that a retry overwrites its own; two
-tasks never share one. Titles, which an agent makes up, are no part of them.
-
-How many bytes the rows of a result may take in XCom.
-
-XCom is a column of Airflow's database, which every task that reads the result loads as a whole. A
-number of rows alone does not bound it: a hundred rows can be megabytes. So the first rows are
-kept that fit into a number of bytes as JSON, few where a file has them all.
+XCom is a column of Airflow's database, and every task that reads the result loads it as a whole. A
+limit of rows does not bound it: a hundred rows can be megabytes. So XCom gets the first rows that
+fit into a number of bytes as JSON, and fewer if a file has them all.
 """
 
 from __future__ import annotations

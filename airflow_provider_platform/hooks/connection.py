@@ -1,20 +1,16 @@
-"""Build the client's configuration from an Airflow connection, in whatever way the connection was
-made.
+"""An Airflow connection as the client's configuration, and its secrets in Airflow's log mask.
 
 The form, a URI, a JSON environment variable and the command line store the same values in different
 places: an address may be complete in `host`, or have its scheme or path in `schema`, and the extras
 of a URI are strings. This module reads the same values from all of them.
 
-How many secrets Airflow masks in its own logs, and when.
-
-Which values are secrets is decided elsewhere: `PlatformConfig.secrets` for those of a connection,
-`client.secret_names` for those of requests and responses.
-
-This package redacts what it logs and stores (`client.redaction`). Airflow's mask is for what a
-DAG author prints, for example a token that a method of the hook returned. For each call, Airflow
-compiles one pattern of all secrets again, in the task and once more in its supervisor or on the
-triggerer's loop. So a process masks each secret once and as it is, all secrets of one response
-together, at most `MOST_MASKED` of responses, and never on an event loop.
+`PlatformConfig.secrets` says which values of a connection are secrets, and `client.secret_names`
+says it for requests and responses. This package redacts what it logs and stores
+(`client.redaction`). Airflow's mask is for what a DAG author prints, for example a token that a
+method of the hook returned. For each call, Airflow compiles one pattern of all secrets again, in
+the task and once more in its supervisor or on the triggerer's loop. So a process masks each secret
+once and as it is, all secrets of one response together, at most `MOST_MASKED` of responses, and
+never on an event loop.
 """
 
 from __future__ import annotations

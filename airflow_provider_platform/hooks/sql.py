@@ -1,14 +1,13 @@
-"""`PlatformSqlHook`: the `platform` connection for Airflow's own SQL operators.
+"""The `platform` connection as a database, for Airflow's SQL operators and for DB-API.
 
-`SQLExecuteQueryOperator` and its relatives ask the connection for its hook and take only a
-`DbApiHook`. So this hook is the connection's, and it is a `PlatformHook` as well. Whoever imports
-`PlatformHook`, as this package's operators do, does not load Airflow's SQL provider.
+`SQLExecuteQueryOperator` and its relatives ask the connection for its hook and accept only a
+`DbApiHook`. So `PlatformSqlHook` is the connection's hook, and it is a `PlatformHook` as well. Code
+that imports `PlatformHook`, such as this package's operators, does not load Airflow's SQL provider.
 
-A DB-API 2.0 connection (PEP 249) over `run_sql`, for programs that expect a database.
-
-`execute` reads the whole result, because all values of a column decide its type. So a column has
-the same type here, in XCom and in files. The rows stay in memory as texts, and become Python values
-when they are fetched.
+`SqlConnection` is a connection of DB-API 2.0 (PEP 249) over `run_sql`. Its cursor reads the whole
+result in `execute`, because all values of a column decide its type. So a column has the same type
+here, in XCom and in files. The rows stay in memory as strings, and become Python values when they
+are fetched.
 
 The service has no transactions and no sessions. So `commit` and `rollback` do nothing, and all
 connections and cursors read the same data. Statements that are not queries are refused before

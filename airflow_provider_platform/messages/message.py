@@ -1,12 +1,9 @@
-"""What a message says, made once of a result; and the message as plain text.
+"""A task's result as a message: what it says, and how it looks as plain text.
 
-The module of each other target (`markdown`, `mail`, `slack`) words the same message in its markup.
-
-A task's result in its log: the answer, the first rows of each query, and where its files are.
-
-Values as cells, and rows as an aligned table of plain text.
-
-A column of names and a column of numbers as bars, for places without pictures.
+`Message` is made once from a result. Plain text, for the log and for places without pictures, is
+made here: rows become an aligned table, and a column of names with a column of numbers becomes
+bars. The other modules of this package word the same message in their markup (`markdown`, `mail`,
+`slack`).
 """
 
 from __future__ import annotations

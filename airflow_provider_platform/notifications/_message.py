@@ -1,6 +1,7 @@
-"""What a notifier has to say: the task, how it ended, its result, in every form that is sent.
+"""The message of a notifier, and how it gets into the notifiers of Airflow and other providers.
 
-The notifiers of Airflow and other providers that send a message: which form each one gets.
+`Answer` has the task, how it ended and its result, in every form that is sent. `Sending` gives each
+notifier the form that it can send.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What all operators share: the connection, arguments checked at parse time, links, deferral, and
-the keys that go to XCom.
+"""What all operators share: the connection, checked arguments, links, failures and lists in XCom.
 
-How a failure reaches Airflow: whether a retry may help, and what the log shows of it.
-
-Lists in XCom: at most as long as the DAG author allows; the log says if items are missing.
+Arguments are checked while Airflow parses the DAG file, and again after their templates are
+rendered. An error for which a retry does not help becomes an AirflowFailException, so Airflow does
+not retry. Of an expected error, the log shows only the message (`ShortTraceback`). A list in XCom
+has at most as many items as the DAG author allows, and the log says if items are missing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What an operator writes: `output_path`, `output_format` and `output_options` as arguments.
+"""What a task writes: the arguments of its files, their paths, and the files of a chat.
 
-The files of a chat task: which files its author wants, and with whose permissions all rows
-are read.
-
-Files that tasks write: to a local path, or to any storage that Airflow knows by its URL.
+`output_path`, `output_format` and `output_options` are checked before anything is sent. A path is
+local, or the URL of any storage that Airflow knows. `AnswerOutput` writes the files of a chat task:
+those that its author wants, with all rows of the queries if the author asks for them.
 """
 
 from __future__ import annotations

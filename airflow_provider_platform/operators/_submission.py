@@ -1,26 +1,22 @@
-"""The flow of all operators that start a run at the service and wait for it.
+"""The flow of all operators whose request must not be repeated, with and without a wait.
 
     execute            decide by the record of the last try: submit, find, re-attach, reload
       submit           write `intent`, start the run, write `running`
       follow or defer  on the worker, or in the triggerer until `execute_complete`
     finish             write `done`, return the result
 
-Each operator provides a `RunKind` (`runs/`), which says how its run is submitted, found, followed,
-stopped and read. `record` decides what the record says after an error. `kills` decides what happens
-to the run if the task is stopped.
+`RemoteRunOperator` waits for a run. A subclass provides a `RunKind` (`runs/`), which says how its
+run is submitted, found, followed, stopped and read. `_record` decides what a later try does with
+the record, and what an error changes in it.
 
-What one try knows of its remote run, while its connection is open.
+`RunKill` decides what happens to the run of a task that is ended from outside: the run is stopped,
+or left to a retry. Airflow's state of the task decides (`runs.run_kind.stops_run`); `triggers` does
+the same for a deferred task. Airflow calls `on_kill` in a signal handler, which may have
+interrupted anything.
 
-What happens to a remote run when its task is stopped: the run is stopped, or left to a retry.
-
-`on_kill` is called in a signal handler, which may have interrupted anything. Airflow's state of the
-task decides whether the run is stopped (`runs.run_kind`). `triggers` does the same
-for a deferred task.
-
-Operators that make one call that must not be repeated: the same record, without a wait.
-
-If the response to a call is lost, the task looks for the result of the call if the service allows
-it. If not, the outcome is unknown, and the task says so instead of making the call twice.
+`SingleCallOperator` makes one call, with the same record and without a wait. If the response to the
+call is lost, the task searches for the result of the call, where the service allows that. If not,
+the outcome is unknown, and the task says so instead of making the call twice.
 """
 
 from __future__ import annotations

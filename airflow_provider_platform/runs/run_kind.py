@@ -5,16 +5,15 @@ on the worker; the trigger uses it to wait in the triggerer. Its methods are asy
 so both carry out the same steps. A `RunKind` does not decide when a run is submitted, followed or
 stopped: see `operators/_submission.py`.
 
-`submit` sends the events from which the task's record is written (`Intended`,
-`Traced`, `Identified`, `RunAccepted`). It waits until its caller has handled an event, so the
-record is written before the request is sent.
+`submit` sends the events from which the task's record is written (`Intended`, `Traced`,
+`Identified`, `RunAccepted`). It waits until its caller has handled an event, so the record is
+written before the request is sent.
 
-Decide by Airflow's state of the task whether the remote run of a killed task is stopped.
-
-A kill alone does not show what the user wants. A worker is also told to end when its machine is
+`stops_run` decides by Airflow's state of the task whether the run of a killed task is stopped. A
+kill alone does not show what the user wants. A worker is also told to end when its machine is
 drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over. A
 trigger is also killed when it moves to another triggerer. The state of the task distinguishes these
-cases. `operators._submission.kills` and `triggers` ask here, stop the run and log why.
+cases. `operators._submission` and `triggers` ask here, stop the run and log why.
 """
 
 from __future__ import annotations

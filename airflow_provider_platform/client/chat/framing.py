@@ -1,12 +1,10 @@
-"""Framing: the lines of a chat answer as records, and the few bodies that are not JSON lines.
+"""Framing: the lines of a chat response as records, and the few bodies that are not JSON lines.
 
 The service answers 200 before it knows how a request ends. So a refusal comes in the body, in the
 format of the component that wrote it: a JSON-RPC error object may span several lines, and
-"Streaming for thread is in progress" may be plain text or a JSON string. A web page is recognized
-by its first bytes. The content type proves nothing, because the service's document names text/html
-for its stream too.
-
-How the service refuses a message whose thread is still answering another message.
+"Streaming for thread is in progress" (the thread is still answering another message) may be plain
+text or a JSON string. A web page is recognized by its first bytes. The content type proves nothing,
+because the service's document names text/html for its stream too.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `str(event)` is its line in the log. Text of the service in it is one line of at most 500 characters
 without control characters. `records` decides which records of a stream make an event, and
-`operations.event_logger` writes the lines and folds the details.
+`client.event_log` writes the lines and folds the details.
 """
 
 from __future__ import annotations

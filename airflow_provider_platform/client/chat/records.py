@@ -47,10 +47,11 @@ Nearly all records of a stream are deltas that append text. They take a short wa
 `ChatRun._take_plain` and `RecordFold.append`, which must do what the long way does. Without the
 short way a long answer costs half as much processor time again, as a benchmark measures.
 
-The serialized conversation in `__state__`: its messages in any of the common shapes.
+The messages of `__state__`
+===========================
 
-The service does not document their format. Agent frameworks use four shapes, each of them also as a
-JSON string, and the text may be a list of parts:
+The service does not document the format of the serialized conversation. Agent frameworks use four
+shapes, each of them also as a JSON string, and the text may be a list of parts:
 
     {"lc": 1, "type": "constructor", "id": [..., "HumanMessage"], "kwargs": {"content": ...}}
     {"type": "human", "data": {"content": ...}}

@@ -2,7 +2,7 @@
 
 Two of them are made where the result is made, because this module needs the records: a run without
 a final answer (`ChatRun.result` in `records`), and failed queries and tool calls
-(`failed_queries.check_tools`). Errors that are not about a run are elsewhere, too: a thread that
+(`check_tools` in `tool_calls`). Errors that are not about a run are elsewhere, too: a thread that
 cannot be read (`thread`), a web page in place of a stream (`framing`), and the errors that the
 service sends (`client.api_errors`).
 """

@@ -1,14 +1,11 @@
-"""The agent's tool calls: their JSON texts, parsed into queries, searches and errors.
+"""The agent's tool calls as queries, searches and errors, and the result that contains them.
 
-The platform's tools are recognized by the ends of their names, because tenants give them different
-prefixes.
+A call and its result are JSON strings inside the records. The platform's tools are recognized by
+the ends of their names, because tenants give them different prefixes.
 
-`ChatResult`: what a chat returns. `failed_queries` decides when failed queries fail the run.
-
-Whether failed queries and tool calls fail the whole chat run, and the error that says so.
-
-The agent can answer although a query failed: it may have corrected its SQL. `fail_on_tool_error`
-decides.
+`ChatResult` is what a chat returns. The agent can answer although a query failed: it may have
+corrected its SQL. So `fail_on_tool_error` decides whether failed calls fail the whole run
+(`check_tools`).
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""SQL over the data API: every row of a query, where the chat API sends 100 by default.
+"""SQL over the data API: find the address, get a token, wake a sleeping branch, read the rows.
 
-The answer is read as it comes: `run_sql` notifies of the columns and then of rows, piece by piece.
-Values are as the service sends them: texts whatever their type, JSON booleans, or None.
-
-Where the data API of a deployment is, and a token for it.
-
-Wakes a branch that sleeps.
+The data API returns every row of a query; the chat API sends 100 by default. `run_sql` reads the
+response while it arrives: it sends one event with the columns, and then events with rows. Values
+are as the service sends them: strings whatever their type, JSON booleans, or None.
 
 The service suspends the environment of a branch after ten minutes without a request to its data
-API. The next request starts the environment again, and that request can fail. A build status is no
-such request, so whoever waits for a branch sends one.
+API. The next request starts the environment again, and that request can fail. Reading a build
+status does not count as such a request, so code that waits for a branch sends one (`poll_awake`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The data API's response to SQL, read while it arrives: a line with the columns, lines with rows,
-perhaps one with an error.
+"""The data API's response to SQL, parsed while it arrives, and its rows as an iterator.
 
-A deployment that does not stream sends the whole result as one line, `{"data": [[...], ...]}`. Such
-a line is kept until it is complete (at most `MAX_LINE_BYTES`) and then decoded row by row: neither
-all its rows as Python values are in memory at once, nor does an event loop wait for all of them.
+The response is a line with the columns, lines with rows, and perhaps a line with an error
+(`SqlResponse`). A deployment that does not stream sends the whole result as one line:
+`{"data": [[...], ...]}`. Such a line is kept until it is complete (at most `MAX_LINE_BYTES`) and
+then decoded row by row. So its rows are never all in memory as Python values, and an event loop
+never waits for all of them.
 
-The rows of a query, as an iterator that reads the response while the caller iterates.
+`SqlRows` reads the response while its caller iterates.
 """
 
 from __future__ import annotations
