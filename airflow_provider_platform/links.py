@@ -58,7 +58,7 @@ class _ResourceLink(PlatformLink):
         cls.kind = cls.name.lower()
 
     def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
-        from airflow_provider_platform.client.link_patterns import fill
+        from airflow_provider_platform.client.addresses import fill
 
         pattern = (config.web_links or {}).get(self.kind)
         if pattern is None:

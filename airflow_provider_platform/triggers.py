@@ -38,7 +38,6 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTriggerError,
 )
-from airflow_provider_platform.client.event_log import EventLog, log_changes
 from airflow_provider_platform.client.polling import FailureBudget, PollInterval, poll_until
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -46,9 +45,11 @@ from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     NOT_STOPPED,
     UNKNOWN,
+    EventLog,
     LogLine,
     RunEnvironment,
     kind_named,
+    log_changes,
     stops_run,
 )
 

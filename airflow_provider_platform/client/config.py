@@ -36,10 +36,7 @@ from pydantic import (
     model_validator,
 )
 
-from airflow_provider_platform.client.addresses import (
-    agent_address,
-    passwords_in,
-)
+from airflow_provider_platform.client.addresses import agent_address, passwords_in
 from airflow_provider_platform.client.connection_fields import (
     AnyField,
     ConnectionField,

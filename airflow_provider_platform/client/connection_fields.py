@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from airflow_provider_platform.client.addresses import (
     chat_address,
+    check_patterns,
     data_address,
     management_address,
     split_address,
 )
-from airflow_provider_platform.client.link_patterns import check_patterns
 from airflow_provider_platform.client.rules import (
     in_seconds,
     read_boolean,

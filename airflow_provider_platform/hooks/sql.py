@@ -33,8 +33,7 @@ from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.redaction import log_line, quote_service
 from airflow_provider_platform.client.rules import choice, refuse, within
 from airflow_provider_platform.files.types import ColumnTypes, TypedRows
-from airflow_provider_platform.hooks.connection import read_extras
-from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.hooks.platform import PlatformHook, read_extras
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api.response import SqlRows
-    from airflow_provider_platform.client.event_log import Log
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.write import SavedRows
     from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.runs.run_kind import Log
 
 
 _PROVIDERS = {

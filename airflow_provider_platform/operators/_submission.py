@@ -43,7 +43,6 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     from_payload,
 )
-from airflow_provider_platform.client.event_log import EventLog
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
@@ -65,6 +64,7 @@ from airflow_provider_platform.runs.run_kind import (
     NOT_STOPPED,
     SINGLE_POLL_SECONDS,
     UNKNOWN,
+    EventLog,
     Identified,
     Ids,
     Intended,
@@ -82,11 +82,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import BaseOperator, Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.event_log import Log
     from airflow_provider_platform.client.platform_client import PlatformClient, Work
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.run_kind import Ids, RunKind
+    from airflow_provider_platform.runs.run_kind import Ids, Log, RunKind
 
 
 def _nothing() -> None:

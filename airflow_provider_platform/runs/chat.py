@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat import run_errors as errors
-from airflow_provider_platform.client.chat.log_events import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
+from airflow_provider_platform.client.chat.records import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.tool_calls import (
     as_plain,
     check_tools,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
-from airflow_provider_platform.client.event_log import log_changes
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
@@ -26,6 +25,7 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     default_deferrable,
 )
+from airflow_provider_platform.runs.run_kind import log_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -56,8 +56,7 @@ from airflow_provider_platform.client.api_errors import (
 )
 from airflow_provider_platform.client.chat import run_errors as errors
 from airflow_provider_platform.client.chat.framing import is_busy
-from airflow_provider_platform.client.chat.log_events import Waiting
-from airflow_provider_platform.client.chat.records import ChatRun, Verdict
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict, Waiting
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,

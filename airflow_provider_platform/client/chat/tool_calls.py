@@ -28,12 +28,12 @@ from airflow_provider_platform.client.json_text import (
     read_plain_json,
     storable_numbers,
 )
+from airflow_provider_platform.client.models import type_name
 from airflow_provider_platform.client.redaction import (
     MAX_CHART_CHARACTERS,
     MAX_SERVICE_TEXT,
     quote_service,
 )
-from airflow_provider_platform.client.service_types import type_name
 
 UNFINISHED = "The call had no result when the run ended."
 """The error of a query whose result did not arrive."""

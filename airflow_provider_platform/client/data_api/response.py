@@ -35,8 +35,8 @@ from airflow_provider_platform.client.json_text import (
     read_unchecked_json,
     replace_surrogates,
 )
+from airflow_provider_platform.client.models import type_name
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.service_types import type_name
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import Events

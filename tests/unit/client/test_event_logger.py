@@ -6,10 +6,9 @@ import logging
 
 import pytest
 
-from airflow_provider_platform.client.chat.log_events import Accepted, StageChanged, Thought
-from airflow_provider_platform.client.event_log import SHOWN_STEPS, EventLog, log_changes
+from airflow_provider_platform.client.chat.records import Accepted, StageChanged, Thought
 from airflow_provider_platform.client.redaction import KnownSecrets
-from airflow_provider_platform.runs.run_kind import LogLine
+from airflow_provider_platform.runs.run_kind import SHOWN_STEPS, EventLog, LogLine, log_changes
 
 
 class Lines:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.addresses import check_patterns, fill
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
-from airflow_provider_platform.client.link_patterns import check_patterns, fill
 
 
 def built(web_links: object) -> PlatformConfig:

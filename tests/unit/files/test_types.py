@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ResultValueError
-from airflow_provider_platform.client.service_types import type_name
+from airflow_provider_platform.client.models import type_name
 from airflow_provider_platform.files import spool
 from airflow_provider_platform.files.spool import BATCH_ROWS, Spool
 from airflow_provider_platform.files.types import Column, ColumnTypes, TypedRows, TypeFinder

@@ -13,8 +13,7 @@ import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import FIELDS
-from airflow_provider_platform.hooks.connection import config_from_connection
-from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.hooks.platform import PlatformHook, config_from_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,8 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
 from airflow_provider_platform.client.resources import get_deployment
-from airflow_provider_platform.hooks import connection as _connection
 from airflow_provider_platform.hooks import platform
+from airflow_provider_platform.hooks import platform as _connection
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor

@@ -20,8 +20,7 @@ from airflow_provider_platform.client.resources import (
     create_deployment_token,
 )
 from airflow_provider_platform.hooks import platform
-from airflow_provider_platform.hooks.connection import MOST_MASKED, LogMask
-from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.hooks.platform import MOST_MASKED, LogMask, PlatformHook
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat.log_events import (
-    SHOWN_STAGES,
-    StageChanged,
-    StagesNotShown,
-)
+from airflow_provider_platform.client.chat.records import SHOWN_STAGES, StageChanged, StagesNotShown
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatNoAnswerError,

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.log_events import (
+from airflow_provider_platform.client.chat.records import (
     Accepted,
     ChatEvent,
     StageChanged,
     Thought,
     ThreadNamed,
     ToolCallEnded,
+    Verdict,
 )
-from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.tool_calls import Search, as_plain, of_this_release
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (

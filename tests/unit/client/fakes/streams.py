@@ -13,7 +13,7 @@ from airflow_provider_platform.client.chat.request import input_digest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_platform.client.chat.log_events import ChatEvent
+    from airflow_provider_platform.client.chat.records import ChatEvent
     from airflow_provider_platform.client.chat.tool_calls import ChatResult
 
 Record = dict[str, Any]
