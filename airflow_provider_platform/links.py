@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_platform._airflow import BaseOperatorLink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from airflow_provider_platform._airflow import BaseOperator
     from airflow_provider_platform.client.config import PlatformConfig
@@ -31,13 +31,8 @@ class PlatformLink(BaseOperatorLink):
 
     @property
     def xcom_key(self) -> str:
-        """Where the address lies."""
-        return LINK_KEY if not self.kind else f"platform_{self.kind}_link"
-
-    def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
-        """The address as far as it is known by now."""
-        del ids
-        return config.management_url and config.management_url.removesuffix("/api")
+        """The key of the XCom that stores the address."""
+        return f"platform_{self.kind}_link" if self.kind else LINK_KEY
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:  # noqa: ARG002
         """The address; "" where the task has found none."""
@@ -56,20 +51,6 @@ class _ResourceLink(PlatformLink):
         super().__init_subclass__()
         cls.name = cls.__name__.removesuffix("Link")
         cls.kind = cls.name.lower()
-
-    def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
-        from airflow_provider_platform.client.addresses import fill
-
-        pattern = (config.web_links or {}).get(self.kind)
-        if pattern is None:
-            return None
-        agent = re.search(r"/agents/([^/]+)/chat$", config.chat_url or "")
-        known = {
-            "deployment_id": config.deployment_id,
-            "agent_id": agent and agent[1],
-            **{name: value for name, value in ids.items() if value is not None},
-        }
-        return fill(pattern, known)
 
 
 class AgentLink(_ResourceLink):
@@ -107,11 +88,23 @@ class ExportLink(_ResourceLink):
 class FileLink(_ResourceLink):
     """The file that was written."""
 
-    def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
-        path = str(ids.get("path") or "")
-        if path.startswith(("https://", "http://")):
-            return path
-        return super().address(config, ids)
+
+def addresses_of(
+    links: Iterable[PlatformLink], config: PlatformConfig, values: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the known addresses of these links, by XCom key. `values` are the ids of the task's
+    objects. A file that is at a web address is its own address."""
+    from airflow_provider_platform.client.addresses import fill_patterns
+
+    agent = re.search(r"/agents/([^/]+)/chat$", config.chat_url or "")
+    known = {"deployment_id": config.deployment_id, "agent_id": agent and agent[1], **values}
+    addresses = fill_patterns(config.web_links or {}, known)
+    if config.management_url:
+        addresses[""] = config.management_url.removesuffix("/api")
+    path = str(values.get("path") or "")
+    if path.startswith(("https://", "http://")):
+        addresses["file"] = path
+    return {link.xcom_key: addresses[link.kind] for link in links if link.kind in addresses}
 
 
 class Links:

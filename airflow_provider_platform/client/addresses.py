@@ -220,11 +220,16 @@ def _check(name: str, pattern: Any) -> None:
         )
 
 
-def fill(pattern: str, values: Mapping[str, Any]) -> str | None:
-    """The address; None while a value is missing."""
-    names = _PLACEHOLDER.findall(pattern)
-    if any(values.get(name) in (None, "") for name in names):
-        return None
-    return _PLACEHOLDER.sub(
-        lambda match: quote(str(values[match[1]]), safe="/" if match[1] == "path" else ""), pattern
-    )
+def fill_patterns(patterns: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the addresses by what they link to. One whose pattern needs a missing value is left
+    out."""
+    addresses = {}
+    for name, pattern in patterns.items():
+        needed = _PLACEHOLDER.findall(pattern)
+        if any(values.get(one) in (None, "") for one in needed):
+            continue
+        addresses[name] = _PLACEHOLDER.sub(
+            lambda match: quote(str(values[match[1]]), safe="/" if match[1] == "path" else ""),
+            pattern,
+        )
+    return addresses

@@ -213,7 +213,7 @@ async def wait_for_build(
             return outcome
         if outcome != last:
             last = outcome
-            await api.notify(outcome)
+            api.report(outcome)
         return None
 
     build: Build | None = await poll_until_over(api, read_once, limits, clock)
@@ -243,7 +243,7 @@ async def judge_with_log(
     except BuildFailedError as error:
         lines = await _log_lines(api, wanted.deployment_id, answer.mode)
         for line in lines:
-            await api.notify(BuildLogLine(line))
+            api.report(BuildLogLine(line))
         if not lines:
             raise
         ending = quote_service(" | ".join(lines[-LOG_LINES_IN_ERROR:]))

@@ -68,6 +68,10 @@ async def _ignore(event: object) -> None:
     """Ignore the event."""
 
 
+def _ignore_report(event: object) -> None:
+    """Ignore the event."""
+
+
 def _never() -> bool:
     return False
 
@@ -84,10 +88,14 @@ class Api:
         self,
         transport: Transport,
         hear: Callable[[object], Awaitable[None]] = _ignore,
+        report: Callable[[object], None] = _ignore_report,
         interrupted: Callable[[], bool] = _never,
     ) -> None:
         self._transport = transport
         self._hear = hear
+        self.report = report
+        """Report an event for the log. The work continues at once. The caller handles all events in
+        order."""
         self._interrupted = interrupted
         self._streams: list[Stream] = []
         self._config_used = transport.config
@@ -108,14 +116,14 @@ class Api:
         return self._transport.secrets
 
     def hearing(self, hear: Callable[[object], Awaitable[None]]) -> Self:
-        """Return this api, whose events are handled by `hear`."""
+        """Return this api. `hear` handles the events of its `notify`."""
         other = copy(self)
         other._hear = hear  # noqa: SLF001 - of the same class
         return other
 
     async def notify(self, event: object) -> None:
-        """Report an event to the caller; returns when the caller has handled it. Each function says
-        which events it sends."""
+        """Report an event to the caller, and wait until the caller has handled it. Each function
+        says which events it sends."""
         await self._hear(event)
 
     async def call(
@@ -417,7 +425,8 @@ END = object()
 
 
 class Steps(Generic[T]):
-    """One run of work on the running loop. It waits at each event until the next step.
+    """One run of work on the running loop, as a sequence of events. Where the work notifies, it
+    waits until the next step.
 
     `result` is the work's result, after its end. With `silent` the work does not stop at events.
     """
@@ -437,17 +446,20 @@ class Steps(Generic[T]):
         self._api = (
             Api(transport, interrupted=interrupted)
             if silent
-            else Api(transport, self._offer, interrupted)
+            else Api(transport, self._offer, self._report, interrupted)
         )
         self._task: asyncio.Task[None] | None = None
-        self._event: asyncio.Future[object] | None = None
+        self._events: deque[object] = deque()
+        self._has_event: asyncio.Future[None] | None = None
         self._handled: asyncio.Future[None] | None = None
         self._is_closing = False
 
     async def step(self) -> Any:
         """Continue the work until its next event, and return the event; `END` at the end. Raises
         what the work raises. A cancelled step ends the work."""
-        self._event = asyncio.get_running_loop().create_future()
+        if self._events:
+            return self._events.popleft()
+        self._has_event = asyncio.get_running_loop().create_future()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
             # A forked process has a copy of the task and no loop for it.
@@ -455,15 +467,15 @@ class Steps(Generic[T]):
         elif self._handled is not None and not self._handled.done():
             self._handled.set_result(None)
         try:
-            futures: set[asyncio.Future[Any]] = {self._task, self._event}
+            futures: set[asyncio.Future[Any]] = {self._task, self._has_event}
             await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             await self.aclose()
             if self._interrupted():
                 raise PlatformInterruptedError(INTERRUPTED) from None
             raise
-        if self._event.done():
-            return self._event.result()
+        if self._events:
+            return self._events.popleft()
         if self._task.cancelled() and self._interrupted():
             raise PlatformInterruptedError(INTERRUPTED)
         self._task.result()
@@ -512,11 +524,17 @@ class Steps(Generic[T]):
 
     async def _offer(self, event: object) -> None:
         """Hand the event to the caller, and wait until the caller has handled it."""
-        if self._is_closing or self._event is None:
+        if self._is_closing:
             raise asyncio.CancelledError
         self._handled = asyncio.get_running_loop().create_future()
-        self._event.set_result(event)
+        self._report(event)
         await self._handled
+
+    def _report(self, event: object) -> None:
+        """Hand the event to the caller."""
+        self._events.append(event)
+        if self._has_event is not None and not self._has_event.done():
+            self._has_event.set_result(None)
 
 
 class Events(Generic[T]):
@@ -653,13 +671,16 @@ async def run_here(
 ) -> T:
     """Run an operation or other work on the running loop; `on_event` hears what it notifies of."""
 
-    async def hear(event: object) -> None:
+    def report(event: object) -> None:
         try:
             on_event(event)
         except Exception as error:
             raise _ListenerFailed(error) from error
 
-    api = Api(transport, hear, interrupted)
+    async def hear(event: object) -> None:
+        report(event)
+
+    api = Api(transport, hear, report, interrupted)
     try:
         return await work_of(work)(api)
     except _ListenerFailed as failed:

@@ -247,7 +247,7 @@ async def poll_once(
         if not budget.tolerates(error, clock(), grace=grace):
             raise
         if notify_failures:
-            await api.notify(PollFailed(error))
+            api.report(PollFailed(error))
         return None, error
     budget.clear()
     return outcome, None

@@ -17,7 +17,7 @@ Airflow parses a DAG file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -103,6 +103,11 @@ _UNSAID = object()
 def optional(value: Any) -> Any:
     """Return the value, or None if it rendered to nothing."""
     return None if is_absent(value) else value
+
+
+def present(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that rendered to something."""
+    return {name: value for name, value in values.items() if not is_absent(value)}
 
 
 def or_none(

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
-from airflow_provider_platform.links import KNOWN, Links
+from airflow_provider_platform.client.rules import present
+from airflow_provider_platform.links import KNOWN, Links, addresses_of
 from airflow_provider_platform.operators._arguments import (
     is_template,
-    optional,
     optional_id,
     stored,
 )
@@ -153,15 +153,17 @@ class PlatformOperator(BaseOperator):
         )
         self.platform_conn_id = platform_conn_id
 
-    def effective_value(self, name: str) -> Any:
-        """Return the argument's value, or its default if it rendered to nothing."""
-        value = getattr(self, name)
-        if optional(value) is not None:
-            return value
-        if name == "deferrable":
-            return default_deferrable(None)
-        default = _default_of(type(self), name)
-        return value if default is Parameter.empty else default
+    def effective_values(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the arguments' values, and the default of each that rendered to nothing."""
+        values = {name: getattr(self, name) for name in names}
+        given = present(values)
+        absent = {name: value for name, value in values.items() if name not in given}
+        defaults = _defaults_of(type(self)) if absent else {}
+        for name, value in absent.items():
+            given[name] = defaults.get(name, value)
+        if "deferrable" in absent:
+            given["deferrable"] = default_deferrable(None)
+        return given
 
     def is_known(self, value: Any) -> bool:
         """Return whether the value is known before the task runs: it has no template and is no
@@ -172,10 +174,11 @@ class PlatformOperator(BaseOperator):
     def validate_known_arguments(self) -> None:
         """Check every argument without a template. Raises PlatformInputError at parse time."""
         with self.named_errors():
+            values = self.effective_values(self.checks)
             known = {
-                name: check(name, value)
+                name: check(name, values[name])
                 for name, check in self.checks.items()
-                if check and self.is_known(value := self.effective_value(name))
+                if check and self.is_known(values[name])
             }
             self._named = [
                 name
@@ -187,9 +190,10 @@ class PlatformOperator(BaseOperator):
     def coerce_arguments(self) -> None:
         """Convert the rendered arguments into values of their types. Raises PlatformInputError."""
         with self.named_errors():
+            values = self.effective_values([*self.checks, "platform_conn_id"])
             for name, check in self.checks.items():
                 if check:
-                    setattr(self, name, check(name, self.effective_value(name)))
+                    setattr(self, name, check(name, values[name]))
             for name in self._named:
                 if getattr(self, name) is None:
                     instead = self.asked[name]
@@ -199,7 +203,7 @@ class PlatformOperator(BaseOperator):
                         f"run, or somebody marked it as successful. To ask {instead}, leave {name} "
                         "out."
                     )
-            self.platform_conn_id = self.effective_value("platform_conn_id")
+            self.platform_conn_id = values["platform_conn_id"]
             held = {name for names, _ in self.rules for name in names}
             self._hold_rules({name: getattr(self, name) for name in held})
 
@@ -247,16 +251,16 @@ class PlatformOperator(BaseOperator):
         ti, links = context.get("ti"), type(self).operator_extra_links
         if ti is None:
             return
-        arguments = {name: optional(getattr(self, name, None)) for name in LINKED_ARGUMENTS}
-        arguments["branch_name"] = arguments["branch_name"] or arguments["active_branch_name"]
+        values = present({name: getattr(self, name, None) for name in LINKED_ARGUMENTS} | ids)
+        if "active_branch_name" in values:
+            values.setdefault("branch_name", values["active_branch_name"])
         known: dict[str, str] = self.__dict__.setdefault(KNOWN, {})
-        for link in links:
-            address = link.address(config, arguments | ids)
-            if address is None or known.get(link.xcom_key) == address:
+        for key, address in addresses_of(links, config, values).items():
+            if known.get(key) == address:
                 continue
-            known[link.xcom_key] = address
+            known[key] = address
             try:
-                ti.xcom_push(key=link.xcom_key, value=address)
+                ti.xcom_push(key=key, value=address)
             except Exception:
                 self.log.warning(
                     "The task's link to the platform could not be stored.", exc_info=True
@@ -361,14 +365,13 @@ def _lacks_values(result: Any) -> bool:
 
 
 @cache
-def _default_of(operator: type, name: str) -> Any:
-    """Return the default of an argument, from the base class that declares it; `Parameter.empty`
-    for a required argument."""
-    for base in operator.__mro__:
-        parameter = signature(base.__init__).parameters.get(name)  # type: ignore[misc]
-        if parameter is not None:
-            return parameter.default
-    return Parameter.empty
+def _defaults_of(operator: type) -> dict[str, Any]:
+    """Return the defaults of all arguments that have one, each from the class that declares it."""
+    defaults: dict[str, Any] = {}
+    for base in reversed(operator.__mro__):
+        parameters = signature(base.__init__).parameters.values()  # type: ignore[misc]
+        defaults |= {one.name: one.default for one in parameters}
+    return {name: value for name, value in defaults.items() if value is not Parameter.empty}
 
 
 MAX_ITEMS = 1000

@@ -216,9 +216,10 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         if self.operation is None or not all(self.is_known(getattr(self, name)) for name in _CALL):
             return
         with self.named_errors():
+            values = self.effective_values(_CALL)
             _prepared(
                 **{
-                    name: check(name, self.effective_value(name))
+                    name: check(name, values[name])
                     for name, check in self.checks.items()
                     if name in _CALL and check
                 }

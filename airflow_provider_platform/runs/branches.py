@@ -121,7 +121,7 @@ async def open_and_log(
     branch_name = ids["branch_name"]
     commit = await open_branch(api, ids["deployment_id"], branch_name, deadline=env.deadline)
     before = " (it was on before)" if ids["was_open"] else ""
-    await say(api, f"The staging environment of branch {branch_name} is on{before}")
+    say(api, f"The staging environment of branch {branch_name} is on{before}")
     return {"hash": commit, "opened_at": env.now, "waits": wait_for_build}
 
 
@@ -169,14 +169,14 @@ async def describe_opened(api: Api, env: RunEnvironment, ids: Ids, build: Build)
     branch_name, commit = ids["branch_name"], ids["opened"]["hash"]
     url = await find_opened_address(api, ids["deployment_id"], branch_name, env.config)
     if build.hash and commit and build.hash != commit:
-        await warn(
+        warn(
             api,
             f"Branch {branch_name} was at commit {commit} when it was opened, but its build is of "
             f"commit {build.hash}. Another user may have committed since, or the service built "
             "another commit.",
         )
     if build.status is not None:
-        await say(api, f"Branch {branch_name} is built (commit {build.hash})")
+        say(api, f"Branch {branch_name} is built (commit {build.hash})")
     return {
         "branch_name": branch_name,
         "opened_branch": None if ids["was_open"] else branch_name,
@@ -191,9 +191,9 @@ async def _close_unbuilt(api: Api, ids: Ids) -> None:
     setup did not open."""
     try:
         if await close_again(api, ids):
-            await say(api, f"Branch {ids['branch_name']} is closed again, because its build failed")
+            say(api, f"Branch {ids['branch_name']} is closed again, because its build failed")
     except PlatformError as error:
-        await warn(api, f"Branch {ids['branch_name']} could not be closed again: {error.message}")
+        warn(api, f"Branch {ids['branch_name']} could not be closed again: {error.message}")
 
 
 def _build_wanted(ids: Ids) -> BuildWanted:

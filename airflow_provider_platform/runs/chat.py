@@ -102,7 +102,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
                 if state.repeats
                 else "the task cannot check this, because it does not know the thread"
             )
-            await warn(
+            warn(
                 api,
                 f"Sending the prompt again under the same message id {call.run.message_id}. An "
                 f"earlier try ended unexpectedly and may have sent the prompt already, but {why}.",
@@ -110,7 +110,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         await api.notify(Intended(state.ids()))
         await api.notify(Traced(lambda: state.ids() if call.run.chat_id else None))
         prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
-        await say(api, f'Asking the agent "{prompt}", message {call.run.message_id}')
+        say(api, f'Asking the agent "{prompt}", message {call.run.message_id}')
         before = state.events_before()
 
         async def hear(event: object) -> None:
@@ -188,7 +188,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         if event["status"] == "suspended":
             if ids.get("resumed"):
                 raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
-            await say(api, "The run stays suspended. Sending its message once more.")
+            say(api, "The run stays suspended. Sending its message once more.")
             call = self._call(env, ids)
             over = await call.ask(api, env.clock, until_end=False)
             return (_outcome(env, call) if over else None), {**ids, "resumed": True}
@@ -201,7 +201,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         queries = event.get("queries", 0)
         missing = queries - _received(result)
         if missing > 0:
-            await warn(
+            warn(
                 api,
                 f"{call.run}: queries missing from the result: {missing} of {queries}. The result "
                 "was too large for the trigger's event (256 KB). So the task read the thread "

@@ -733,7 +733,7 @@ class _KnownSync:
         message = (answer.progress.message if answer.progress else None) or ""
         if self._told != (answer.status, message):
             self._told = (answer.status, message)
-            await api.notify(DbtSyncStage(self._sync_job_id, answer.status or "", message))
+            api.report(DbtSyncStage(self._sync_job_id, answer.status or "", message))
         return moved
 
     async def read_history(self, api: Api) -> None:
@@ -884,7 +884,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "submitted_at": submitted_at,
         }
         await api.notify(RunAccepted({**run}))
-        await say(
+        say(
             api,
             f"Started dbt sync {started.sync_job_id} of deployment {deployment_id} on branch "
             f"{started.branch_name}",
@@ -903,7 +903,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 where=f"dbt sync {started.sync_job_id}, deployment {deployment_id}",
             )
         if self.wait_for_completion is not False:
-            await warn(
+            warn(
                 api,
                 f"{reason[0].upper() + reason[1:]}. The task starts the sync and does not wait "
                 "for it, so the task's result contains neither the status nor the outcome of the "
@@ -1006,9 +1006,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     ) -> dict[str, Any]:
         if ids["waits"]:
             await self._refuse_dropped_files(api, env, ids, outcome)
-            await say(api, f"dbt sync {outcome.sync_job_id} is complete")
+            say(api, f"dbt sync {outcome.sync_job_id} is complete")
         elif self._body().output == "files":
-            await warn(
+            warn(
                 api,
                 "This task does not wait for the end of the sync, so it cannot check whether the "
                 "tenant supports output_mode='files'. Releases before v0.10.0 ignore it and "
@@ -1083,7 +1083,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         equal, others = find_equal(history.running, self._body())
         if equal is None:
             for other in others:
-                await warn(
+                warn(
                     api,
                     f"dbt sync {other.sync_job_id} is writing branch {other.branch_name} too, "
                     f"from ref {other.git_ref or 'unknown'}. That sync has another ref or source "
@@ -1118,7 +1118,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "submitted_at": env.now,
         }
         await api.notify(RunAccepted({**run}))
-        await say(
+        say(
             api,
             f"A dbt sync from the same ref into branch {running.branch_name} is already running. "
             f"Following it instead of starting one: dbt sync {running.sync_job_id}",
@@ -1163,7 +1163,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         for."""
         unsure = await refuse_dropped(api, deployment_id, self._body(), started, history)
         if unsure is not None:
-            await warn(
+            warn(
                 api,
                 f"The history of syncs does not show whether this tenant supports {unsure}. A "
                 "tenant with an older release ignores it and syncs the dbt repository instead. "

@@ -431,7 +431,7 @@ class _Watch:
         run = await api.call(operation, once=True)
         if run.word != self.status:
             self.status = run.word
-            await api.notify(DeliveryStage(self._run_id, run.word or "none"))
+            api.report(DeliveryStage(self._run_id, run.word or "none"))
         if run.is_active or not run.word:
             return None
         if run.has_ended and (run.reason or run.says_failure):
@@ -613,7 +613,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             )
         run |= self._about(run_to_follow)
         await api.notify(RunAccepted({**run}))
-        await say(api, _line(delivery, run_to_follow))
+        say(api, _line(delivery, run_to_follow))
         if run["waits"]:
             return None
         if self.wait_for_completion:
@@ -633,7 +633,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         )
         if run_to_follow is None:
             return False, ids
-        await say(api, _line(delivery, run_to_follow))
+        say(api, _line(delivery, run_to_follow))
         others = {name: value for name, value in ids.items() if name != "ids_before"}
         return True, {**others, **self._about(run_to_follow)}
 
@@ -661,7 +661,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
     ) -> dict[str, Any]:
         """Return the result of the task. The ids keep what a later try needs of it."""
         if outcome.status is not None:
-            await say(api, f"The run of the report delivery succeeded (run {outcome.run_id})")
+            say(api, f"The run of the report delivery succeeded (run {outcome.run_id})")
         return env.secrets.redact_data(
             {
                 "delivery_id": ids["delivery_id"],

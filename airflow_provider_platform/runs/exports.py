@@ -148,7 +148,7 @@ async def wait(
         status, outcome = await poll(api, deployment_id, job_id)
         if status != last_status:
             last_status = status
-            await api.notify(ExportStage(job_id, status))
+            api.report(ExportStage(job_id, status))
         return outcome
 
     outcome: ExportOutcome | None = await poll_until_over(api, read_once, limits, clock)
@@ -245,7 +245,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
             start_dashboard_export(deployment_id=deployment_id, body=self._body())
         )
         await api.notify(RunAccepted({**run, "job_id": started.job_id}))
-        await say(api, f"Started dashboard export {started.job_id}")
+        say(api, f"Started dashboard export {started.job_id}")
         return None
 
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:

@@ -612,9 +612,9 @@ class MergeRunKind(RunKind[Build]):
                 raise
         run: Ids = {**known, "merge": merge.to_json()}
         await api.notify(RunAccepted(run))
-        await say(api, _about(merge))
+        say(api, _about(merge))
         if self.delete_branch and merge.merged and not merge.branch_deleted:
-            await warn(
+            warn(
                 api,
                 f"The service did not delete branch {merge.branch_name} with the merge. Delete it "
                 "with PlatformDeleteBranchOperator, or in the platform.",
@@ -631,7 +631,7 @@ class MergeRunKind(RunKind[Build]):
         if verdict != MADE:
             return False, ids
         made = merge.answered(env.now, merged=True, branch_deleted=gone)
-        await say(api, _about(made))
+        say(api, _about(made))
         return True, {**ids, "merge": made.to_json()}
 
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> Build:
@@ -655,7 +655,7 @@ class MergeRunKind(RunKind[Build]):
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
         merge = Merge(**ids["merge"])
         if outcome.status is not None:
-            await say(api, f"{merge.target} is built (commit {outcome.hash})")
+            say(api, f"{merge.target} is built (commit {outcome.hash})")
         return {
             "branch_name": merge.branch_name,
             "branch_hash": merge.source_hash,
@@ -678,7 +678,7 @@ class MergeRunKind(RunKind[Build]):
             return merge.answered(env.now, merged=True, branch_deleted=gone), False
         if verdict != UNSURE:
             return None, False
-        await warn(
+        warn(
             api,
             f"The answer to the merge was lost. Since then {merge.target} has a new commit, and "
             f"{merge.branch_name} has none. The task merges once more. If {merge.target} already "

@@ -564,7 +564,7 @@ async def poll_builds(
     `BuildProgress.outcome`."""
     reports = await poll_jobs(api, access, progress.open_tokens, config, clock)
     for event in progress.take(reports, clock()):
-        await api.notify(event)
+        api.report(event)
     return progress.outcome(clock(), access.where)
 
 
@@ -710,9 +710,9 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             "waits": self.wait_for_completion,
         }
         await api.notify(RunAccepted(run))
-        await say(api, f"Started the builds of pre-aggregations: {count_tables(len(tokens))}")
+        say(api, f"Started the builds of pre-aggregations: {count_tables(len(tokens))}")
         if len(tokens) > RECORDED_TOKENS:
-            await warn(
+            warn(
                 api,
                 f"This task started more than {RECORDED_TOKENS} builds. Airflow's task state "
                 "store has room for 64 KB, so it may not hold all identifiers of the builds "
@@ -731,7 +731,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
                 f"running. {START_AGAIN}",
                 where=f"deployment {ids['deployment_id']}",
             )
-        await warn(
+        warn(
             api,
             "The previous try may have started the builds already. This try starts them again "
             "(if_start_lost='repeat').",
@@ -782,7 +782,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         if ids["waits"]:
             ids["built"] = asdict(outcome)
             verified = ", verify_sql found rows" if outcome.verified else ""
-            await say(api, f"The builds are done: {count_tables(outcome.table_count)}{verified}")
+            say(api, f"The builds are done: {count_tables(outcome.table_count)}{verified}")
         result = {
             "status": "done" if ids["waits"] else None,
             "table_count": outcome.table_count,

@@ -134,14 +134,14 @@ class LogLine:
         (log.warning if self.is_warning else log.info)("%s", line)
 
 
-async def say(api: Api, text: str) -> None:
+def say(api: Api, text: str) -> None:
     """Log a line."""
-    await api.notify(LogLine(text))
+    api.report(LogLine(text))
 
 
-async def warn(api: Api, text: str) -> None:
+def warn(api: Api, text: str) -> None:
     """Log a warning."""
-    await api.notify(LogLine(text, is_warning=True))
+    api.report(LogLine(text, is_warning=True))
 
 
 class RunKind(ABC, Generic[OutcomeT]):

@@ -127,7 +127,7 @@ async def _build(
     outcome = await poll_awake(api, BuildWanted(deployment, branch_name, hash), config, clock)
     if isinstance(outcome, Build):
         return {"branch_name": branch_name, **outcome.to_json()}
-    await api.notify(NotYet(str(outcome)))
+    api.report(NotYet(str(outcome)))
     return None
 
 
@@ -162,7 +162,7 @@ async def _chat_thread(
     settings = config.resolve_session_settings(session_settings)
     timeout = config.stream_idle_timeout
     if await thread_is_streaming(api, chat_id, settings, clock, timeout=timeout, agent_id=agent_id):
-        await api.notify(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
+        api.report(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
         return None
     return {"chat_id": chat_id, "is_streaming": False}
 
@@ -267,7 +267,7 @@ async def _first(api: Api, wanted: Sequence[ResponseModel], otherwise: str) -> S
     """Return the first wanted resource. Notifies of `otherwise` if there is none."""
     if wanted:
         return wanted[0].to_json()
-    await api.notify(NotYet(otherwise))
+    api.report(NotYet(otherwise))
     return None
 
 

@@ -56,7 +56,13 @@ from airflow_provider_platform.client.api_errors import (
 )
 from airflow_provider_platform.client.chat import run_errors as errors
 from airflow_provider_platform.client.chat.framing import is_busy
-from airflow_provider_platform.client.chat.records import ChatRun, Verdict, Waiting
+from airflow_provider_platform.client.chat.records import (
+    Accepted,
+    ChatRun,
+    ThreadNamed,
+    Verdict,
+    Waiting,
+)
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
@@ -619,7 +625,10 @@ class ChatCall:
                     break
                 now = clock()
                 for event in run.feed(data, now):
-                    await api.notify(event)
+                    if isinstance(event, ThreadNamed | Accepted):
+                        await api.notify(event)
+                    else:
+                        api.report(event)
                 if connection.received_data:
                     last_active = now
                 if connection.ended and ended is None:

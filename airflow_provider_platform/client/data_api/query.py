@@ -338,7 +338,7 @@ async def poll_awake(
     except BranchNotServedError as error:
         if error.details.get("mode") == "production":
             raise
-        await api.notify(Waking(wanted.branch_name))
+        api.report(Waking(wanted.branch_name))
         await _wake(api, wanted, config, clock)
         raise
 

@@ -50,9 +50,11 @@ class ScriptedPolls:
         return found
 
     def run(self, program: Program[Any]) -> Any:
+        API.take_reported()
         try:
             effect = program.send(None)
             while True:
+                self.events += API.take_reported()
                 if isinstance(effect, Sleep):
                     self.slept.append(effect.seconds)
                     self.now += effect.seconds
@@ -60,6 +62,7 @@ class ScriptedPolls:
                     self.events.append(effect.event)
                 effect = program.send(None)
         except StopIteration as end:
+            self.events += API.take_reported()
             return end.value
 
     def poll_until(

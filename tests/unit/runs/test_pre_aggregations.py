@@ -87,9 +87,11 @@ class PlayedDeployment:
     def run(self, program: Program[T]) -> T:
         outcome: Any = None
         error: PlatformError | None = None
+        API.take_reported()
         try:
             while True:
                 effect = program.throw(error) if error else program.send(outcome)
+                self.events += API.take_reported()
                 outcome, error = None, None
                 match effect:
                     case Sleep(seconds=seconds):
@@ -108,6 +110,8 @@ class PlayedDeployment:
         except StopIteration as end:
             result: T = end.value
             return result
+        finally:
+            self.events += API.take_reported()
 
 
 def start(*answers: Any, repeat_lost: bool = False, seconds: float = 600.0) -> PlayedDeployment:

@@ -97,7 +97,7 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Notify:
-    """`Api.notify`"""
+    """`Api.notify`. The events of `Api.report` are in `PlayedApi.take_reported`."""
 
     event: object
 
@@ -128,6 +128,15 @@ class PlayedApi(Api):
 
     def __init__(self, transport: Any = None, *options: Any) -> None:
         super().__init__(transport or SimpleNamespace(config=None), *options)
+        self._reported: list[object] = []
+        if not options:
+            self.report = self._reported.append
+
+    def take_reported(self) -> list[object]:
+        """Return what was reported since the last call."""
+        taken = list(self._reported)
+        self._reported.clear()
+        return taken
 
     async def perform(self, effect: Effect) -> Any:
         """The outcome of an effect."""
@@ -206,4 +215,5 @@ class _HandingOver(PlayedApi):
         return await _hand_over(effect)
 
 
-API = _HandingOver(None, _hand_over_event)
+API = _HandingOver()
+API._hear = _hand_over_event

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 from airflow_provider_platform.client.api_errors import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
 from tests.unit.client.fakes.effects import (
+    API,
     CloseStream,
     Notify,
     OpenStream,
@@ -335,9 +336,11 @@ class Answer:
 
 def drive(program: Program[T], service: PlayedService, *, limit: int = 200_000) -> T:
     """Run a program to its end, with the service answering its effects."""
+    API.take_reported()
     try:
         effect = program.send(None)
         for _ in range(limit):
+            service.notices += API.take_reported()
             try:
                 outcome = service.perform(effect)
             except PlatformError as error:
@@ -347,4 +350,6 @@ def drive(program: Program[T], service: PlayedService, *, limit: int = 200_000) 
     except StopIteration as end:
         result: T = end.value
         return result
+    finally:
+        service.notices += API.take_reported()
     raise AssertionError(f"the program goes on after {limit} effects")

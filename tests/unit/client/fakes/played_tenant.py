@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.runs.dbt_sync import TERMINAL_STATUSES
-from tests.unit.client.fakes.effects import Call, Notify, Program, Sleep
+from tests.unit.client.fakes.effects import API, Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operation import Operation
@@ -63,9 +63,11 @@ class PlayedTenant:
 
     def run(self, program: Program[T]) -> T:
         """Run a program against this tenant."""
+        API.take_reported()
         try:
             effect = program.send(None)
             while True:
+                self.events += API.take_reported()
                 outcome: Any = None
                 try:
                     if isinstance(effect, Call):
@@ -85,6 +87,8 @@ class PlayedTenant:
         except StopIteration as end:
             result: T = end.value
             return result
+        finally:
+            self.events += API.take_reported()
 
     def _carry_out(self, effect: object) -> Any:
         """The outcome of an effect that only some tenants know."""

@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.addresses import check_patterns, fill
+from airflow_provider_platform.client.addresses import check_patterns, fill_patterns
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
+
+
+def fill(pattern: str, values: dict[str, object]) -> str | None:
+    return fill_patterns({"link": pattern}, values).get("link")
 
 
 def built(web_links: object) -> PlatformConfig:
