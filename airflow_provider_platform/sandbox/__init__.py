@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl, SandboxControlError
-    from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
-    from airflow_provider_platform.sandbox.faults.faults import Fault
+    from airflow_provider_platform.sandbox.faults import Breakpoint, Fault
     from airflow_provider_platform.sandbox.server import Sandbox
 
 _HOMES = {

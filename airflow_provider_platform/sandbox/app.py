@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Router
 
-from airflow_provider_platform.sandbox import management
+from airflow_provider_platform.sandbox import data_api, management
 from airflow_provider_platform.sandbox.chat import api as chat_api
 from airflow_provider_platform.sandbox.control import api as control_api
-from airflow_provider_platform.sandbox.data_api import api as data_api
-from airflow_provider_platform.sandbox.http.own_names import CONTROL, refusal
 from airflow_provider_platform.sandbox.http.request_handler import (
+    CONTROL,
     RequestHandler,
     read_body,
+    refusal,
     until_gone,
 )
 from airflow_provider_platform.sandbox.http.responses import web_page

@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.sandbox.demo import dag_runs
-from airflow_provider_platform.sandbox.state.builds import DOES_NOT_COMPILE
+from airflow_provider_platform.sandbox.state.branches import DOES_NOT_COMPILE
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-from airflow_provider_platform.sandbox.faults import breakpoints, faults
+from airflow_provider_platform.sandbox import faults
 from airflow_provider_platform.sandbox.state.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
@@ -66,8 +66,6 @@ def test_fault_has_a_row_with_its_parameters(kind: str) -> None:
     assert not [name for name in parameters if f"`{name}`" not in row], row
 
 
-@pytest.mark.parametrize(
-    "name", sorted(breakpoints.REQUEST_BREAKPOINTS | breakpoints.RUN_BREAKPOINTS)
-)
+@pytest.mark.parametrize("name", sorted(faults.REQUEST_BREAKPOINTS | faults.RUN_BREAKPOINTS))
 def test_breakpoint_has_a_row(name: str) -> None:
     assert name in table("Breakpoints")

@@ -7,8 +7,7 @@ import time
 import uuid
 from typing import Literal
 
-from airflow_provider_platform.sandbox.chat.agent import Record, serialized, state_record
-from airflow_provider_platform.sandbox.chat.questions import Query
+from airflow_provider_platform.sandbox.chat.agent import Query, Record, serialized, state_record
 from airflow_provider_platform.sandbox.state.journal import RunEntry
 
 Status = Literal["streaming", "suspended", "finished", "aborted", "failed"]

@@ -17,11 +17,8 @@ from starlette.routing import Route
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.connection import describe
-from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
-from airflow_provider_platform.sandbox.faults.faults import Fault
-from airflow_provider_platform.sandbox.faults.matching import from_json
-from airflow_provider_platform.sandbox.management.items import Items
-from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
+from airflow_provider_platform.sandbox.faults import Breakpoint, Fault, from_json
+from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS, Items
 from airflow_provider_platform.sandbox.state.branches import (
     Branch,
     DeploymentBranches,

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.connection import connection
-from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoint
-from airflow_provider_platform.sandbox.faults.faults import Fault
+from airflow_provider_platform.sandbox.faults import Breakpoint, Fault
 from airflow_provider_platform.sandbox.state.credentials import Credentials, service_token
 from airflow_provider_platform.sandbox.state.journal import SandboxState
 

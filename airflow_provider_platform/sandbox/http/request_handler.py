@@ -1,4 +1,10 @@
-"""One request and its response: recorded, stopped at breakpoints, and changed by faults."""
+"""One request and its response: recorded, stopped at breakpoints, and changed by faults.
+
+Requests that a web page sends, or that are not addressed to this machine, are refused: any page in
+a browser on this machine can send requests to loopback, and a foreign name can be made to resolve
+to it. The browser writes the name and the page's origin into the request, so these two are checked
+before anything else, whatever the method and the path.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +22,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from airflow_provider_platform.sandbox.faults.faults import ANSWER_KINDS, WIRE_KINDS, Armed
-from airflow_provider_platform.sandbox.faults.matching import Api, Subject
-from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError, web_page
+from airflow_provider_platform.sandbox.faults import ANSWER_KINDS, WIRE_KINDS, Api, Armed, Subject
+from airflow_provider_platform.sandbox.http.responses import (
+    ApiError,
+    JsonRpcError,
+    is_json,
+    web_page,
+)
 from airflow_provider_platform.sandbox.http.wire import Ended, Wire, close
 from airflow_provider_platform.sandbox.state.journal import RequestEntry
 from airflow_provider_platform.sandbox.state.server_state import ServerState
@@ -262,3 +272,39 @@ def fault_response(armed: Armed, quoted: str = "") -> Response:
         return Response(page.body, status, {**headers, "content-type": "text/html"})
     error = ApiError(status, f"{fault.message} {quoted}".strip()).response()
     return Response(error.body, status, {**headers, "content-type": "application/json"})
+
+
+CONTROL = "/sandbox/"
+"""Prefix of the paths of the control API."""
+
+_OWN_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
+_WITHOUT_EFFECT = ("GET", "HEAD")
+_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+}
+
+
+def refusal(scope: Scope) -> Response | None:
+    """Return the response to a request that the sandbox refuses; None if it serves the request.
+
+    ``Host`` must be a name of loopback (403). An ``Origin`` must be the one that the request went
+    to (403). A control request that changes something must be JSON (415), which a page cannot send
+    without asking first.
+    """
+    headers = Headers(scope=scope)
+    hosts = headers.getlist("host")
+    if len(hosts) != 1 or not _OWN_HOST.fullmatch(hosts[0]):
+        return _refused(403, "the sandbox answers to 127.0.0.1, localhost and [::1] only")
+    own = f"http://{hosts[0]}".lower()
+    if any(origin.lower() != own for origin in headers.getlist("origin")):
+        return _refused(403, "the sandbox refuses requests from web pages of other addresses")
+    control = scope["path"].startswith(CONTROL) and scope["method"] not in _WITHOUT_EFFECT
+    if control and not is_json(headers):
+        return _refused(415, "a control request must have the Content-Type application/json")
+    return None
+
+
+def _refused(status: int, reason: str) -> Response:
+    return JSONResponse({"error": reason}, status, headers=_HEADERS)

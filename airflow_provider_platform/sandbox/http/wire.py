@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import Message, Send
 
-from airflow_provider_platform.sandbox.faults.faults import Armed, Fault
+from airflow_provider_platform.sandbox.faults import Armed, Fault
 
 
 class Ended(Exception):

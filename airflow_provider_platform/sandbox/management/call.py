@@ -26,8 +26,7 @@ from airflow_provider_platform.client.table import (
 )
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError, is_json, web_page
-from airflow_provider_platform.sandbox.management.items import Items
-from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS, OWNER
+from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS, OWNER, Items
 from airflow_provider_platform.sandbox.state.credentials import matches
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 
@@ -255,4 +254,21 @@ def _of_release(server: ServerState, schema: Schema, value: Any) -> Any:
         name: _of_release(server, rules.get(name, {}), one)
         for name, one in value.items()
         if server.settings.has(rules.get(name, {}).get("since", "0.0.0"))
+    }
+
+
+@handles("getSpec")
+def spec(call: Call) -> Any:
+    """OpenAPI 3.1: the methods and paths that this tenant serves."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations().values():
+        if call.server.settings.has(operation.since):
+            paths.setdefault(operation.path, {})[operation.method.lower()] = {
+                "operationId": operation.id,
+                "responses": {str(operation.status): {"description": "Successful response"}},
+            }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Analytics Platform management API (sandbox)", "version": "1.0.0"},
+        "paths": paths,
     }

@@ -10,13 +10,13 @@ from typing import Any
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
-from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import Item
 from airflow_provider_platform.sandbox.state.branches import (
+    DOES_NOT_COMPILE,
     Branch,
     DeploymentBranches,
     branches_of,
 )
-from airflow_provider_platform.sandbox.state.builds import DOES_NOT_COMPILE
 
 
 @handles("listBranches")

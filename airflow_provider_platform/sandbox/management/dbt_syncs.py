@@ -12,11 +12,10 @@ from typing import Any
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
-from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import Item
 from airflow_provider_platform.sandbox.state.branches import branches_of, written_model
-from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.journal import SyncEntry
-from airflow_provider_platform.sandbox.state.server_state import ServerState
+from airflow_provider_platform.sandbox.state.server_state import ServerState, iso
 
 STAGES = (
     "INITIALIZING",

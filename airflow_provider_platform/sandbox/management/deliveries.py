@@ -13,7 +13,7 @@ from typing import Any
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
-from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import Item
 
 FAILURE = "The delivery would overwrite filled cells (Revenue!A1:C40)"
 """What a run that failed reports as its error."""

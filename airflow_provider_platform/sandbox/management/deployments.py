@@ -8,10 +8,10 @@ from urllib.parse import quote
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
-from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import Item
 from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import DEPLOY_BRANCHES, Branch, branches_of
-from airflow_provider_platform.sandbox.state.clock import iso
+from airflow_provider_platform.sandbox.state.server_state import iso
 
 _HOUR, _DAY = 3600, 86400
 _SIGNED = ("meta", "sql-runner")

@@ -11,8 +11,7 @@ from typing import Any
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, given, handles
-from airflow_provider_platform.sandbox.management.items import Item
-from airflow_provider_platform.sandbox.management.samples import find_user
+from airflow_provider_platform.sandbox.management.samples import Item, find_user
 from airflow_provider_platform.sandbox.management.workbooks import named_dashboard
 
 _DEFAULTS: Item = {

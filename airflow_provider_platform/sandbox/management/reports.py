@@ -7,8 +7,7 @@ from typing import Any
 
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
-from airflow_provider_platform.sandbox.management.items import Item
-from airflow_provider_platform.sandbox.management.samples import owner
+from airflow_provider_platform.sandbox.management.samples import Item, owner
 
 _SPOT = ("sheetId", "sheetName", "anchorCell", "endResultCell", "host", "workbookName")
 

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.table import Schema, operations, resolved
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import samples
 from airflow_provider_platform.sandbox.management.call import Call
-from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import Item
 
 View = Callable[[Call, Item], Item]
 

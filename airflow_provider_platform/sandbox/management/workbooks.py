@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
 from airflow_provider_platform.sandbox.management import store
 from airflow_provider_platform.sandbox.management.call import Call, handles
-from airflow_provider_platform.sandbox.management.items import Item
+from airflow_provider_platform.sandbox.management.samples import Item
 
 
 def _meant(call: Call) -> Item:

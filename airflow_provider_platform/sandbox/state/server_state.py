@@ -1,18 +1,50 @@
-"""The state of the sandbox's server: everything that a reset discards."""
+"""The state of the sandbox's server: everything that a reset discards.
+
+Its clock is real time, which tests can move forward instead of waiting.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from airflow_provider_platform.sandbox.faults.breakpoints import Breakpoints
-from airflow_provider_platform.sandbox.faults.faults import ArmedFaults
-from airflow_provider_platform.sandbox.state.clock import Clock
+from airflow_provider_platform.sandbox.faults import ArmedFaults, Breakpoints
 from airflow_provider_platform.sandbox.state.credentials import Credentials
 from airflow_provider_platform.sandbox.state.journal import Journal
 from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
+
+
+class Clock:
+    """The clock for lifetimes and timestamps of resources. The journal uses real time."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def now(self) -> float:
+        """Unix time in seconds."""
+        return time.time() + self._ahead
+
+    def later(self, seconds: float) -> float:
+        """Return the time in so many seconds. For 0, that time has already come, even if the clock
+        is set back."""
+        return self.now() + seconds if seconds else 0.0
+
+    def advance(self, seconds: float) -> None:
+        self._ahead += seconds
+
+    def stamp(self, at: float | None = None) -> str:
+        """Return a time (default: now) as the management API writes it."""
+        return iso(self.now() if at is None else at)
+
+
+def iso(at: float) -> str:
+    text = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
 
 S = TypeVar("S")
 

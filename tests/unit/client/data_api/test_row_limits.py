@@ -13,7 +13,7 @@ from airflow_provider_platform.client.data_api.statements import (
     own_limit,
     why_not_a_query,
 )
-from airflow_provider_platform.sandbox.data_api import limits as of_the_sandbox
+from airflow_provider_platform.sandbox import data_api as of_the_sandbox
 
 LIMITED = [
     "SELECT 1 LIMIT 5",

@@ -1,1 +1,0 @@
-"""The data API over the sample warehouse."""

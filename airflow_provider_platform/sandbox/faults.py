@@ -1,0 +1,352 @@
+"""Misbehaviour on demand: faults, and breakpoints at which the sandbox stops.
+
+A breakpoint holds the sandbox until a test releases it, so no test has to sleep. A fault or a
+breakpoint says which requests or runs it applies to, and to how many of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from itertools import count as counter
+from typing import Any, Literal, TypeVar
+
+Api = Literal["chat", "management", "data"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A request, or a run (then method and path are None), that is compared with a rule."""
+
+    api: Api | None = None
+    method: str | None = None
+    path: str | None = None
+    chat_id: str | None = None
+    message_id: str | None = None
+    has_input: bool | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match(Subject):
+    """The common fields of faults and breakpoints: which subjects match. A field that is not set
+    matches everything.
+
+    ``path`` and ``text`` (of the user message) are regular expressions that are searched for. The
+    rule takes effect from the ``nth`` match on, ``count`` times (None: each time).
+    """
+
+    nth: int = 1
+    count: int | None = 1
+
+    def __post_init__(self) -> None:
+        if self.api not in (None, "chat", "management", "data"):
+            raise ValueError("api must be chat, management or data")
+        if self.nth < 1:
+            raise ValueError("nth counts from 1")
+        if self.count is not None and self.count < 1:
+            raise ValueError("count must be at least 1, or null for ever")
+        for name in ("path", "text"):
+            pattern = getattr(self, name)
+            if pattern is not None:
+                try:
+                    re.compile(pattern)
+                except re.error as error:
+                    raise ValueError(f"{name} is not a regular expression: {error}") from None
+
+    def fits(self, subject: Subject) -> bool:
+        return (
+            self.api in (None, subject.api)
+            and (self.method is None or self.method.upper() == subject.method)
+            and _found(self.path, subject.path)
+            and self.chat_id in (None, subject.chat_id)
+            and self.message_id in (None, subject.message_id)
+            and self.has_input in (None, subject.has_input)
+            and _found(self.text, subject.text)
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+
+def _found(pattern: str | None, value: str | None) -> bool:
+    return pattern is None or (value is not None and re.search(pattern, value) is not None)
+
+
+class Tally:
+    """Counts the matches of one rule, and decides at which of them it takes effect."""
+
+    def __init__(self, rule: Match) -> None:
+        self.rule = rule
+        self.seen = 0
+        self.hits = 0
+
+    @property
+    def spent(self) -> bool:
+        return self.rule.count is not None and self.hits >= self.rule.count
+
+    def take(self, subject: Subject) -> bool:
+        if self.spent or not self.rule.fits(subject):
+            return False
+        self.seen += 1
+        if self.seen < self.rule.nth:
+            return False
+        self.hits += 1
+        return True
+
+
+M = TypeVar("M", bound=Match)
+
+
+def from_json(kind: type[M], document: dict[str, Any]) -> M:
+    """Build a rule from JSON; raises ``ValueError`` for unknown fields and bad values."""
+    unknown = set(document) - {field.name for field in fields(kind)}
+    if unknown:
+        raise ValueError(f"unknown fields: {', '.join(sorted(unknown))}")
+    try:
+        return kind(**document)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+ANSWER_KINDS = frozenset({"drop", "status", "html", "redirect", "jsonrpc", "continue_wait"})
+"""Kinds that replace the response."""
+WIRE_KINDS = frozenset(
+    {
+        "lost_response",
+        "cut",
+        "close",
+        "silence",
+        "blank_lines",
+        "broken_json",
+        "error_line",
+        "gzip",
+        "dribble",
+        "odd_field",
+    }
+)
+"""Kinds that change the bytes of one response. The run continues unchanged."""
+RUN_KINDS = frozenset(
+    {
+        "error",
+        "suspend",
+        "abort",
+        "no_answer",
+        "no_final",
+        "no_usage",
+        "answer_only_in_state",
+        "deltas_only",
+        "decoy_final",
+        "same_sort",
+        "repeat_deltas",
+        "unknown_records",
+        "wrong_order",
+        "line_separators",
+        "huge_line",
+    }
+)
+"""Kinds that change what a chat run produces, for all its readers."""
+
+_PARAMETERS = {
+    "status": {"status", "retry_after", "retry_after_form", "body", "message"}
+    | {"quotes", "quote_form"},
+    "redirect": {"status"},
+    "jsonrpc": {"message", "indented"},
+    "deltas_only": {"kept"},
+    "cut": {"after", "bytes", "inside_character", "reset"},
+    "close": {"after"},
+    "silence": {"after"},
+    "blank_lines": {"after", "interval"},
+    "broken_json": {"after"},
+    "error_line": {"after", "message"},
+    "odd_field": {"field", "value"},
+    "error": {"after", "message", "form"},
+    "suspend": {"after", "resume"},
+    "abort": {"after"},
+    "wrong_order": {"order"},
+    "huge_line": {"size"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault(Match):
+    """One fault: its ``kind``, the requests or runs to which it applies (see ``Match``), and the
+    parameters of its kind, which the page on the sandbox describes.
+
+    ``after`` counts records: for faults of a response, the lines sent on that connection; for
+    faults of a run, the run's own records, of which the user echo is the first.
+    """
+
+    kind: str
+    after: int = 0
+    bytes: int = 0
+    inside_character: bool = False
+    reset: bool = False
+    interval: float = 0.05
+    status: int | None = None
+    retry_after: int | None = None
+    retry_after_form: Literal["seconds", "date"] = "seconds"
+    body: Literal["json", "html", "empty"] = "json"
+    message: str = "Internal error of the sandbox, as asked for"
+    quotes: Literal["authorization", "body"] | None = None
+    quote_form: Literal["plain", "base64", "url"] = "plain"
+    form: Literal["line", "jsonrpc"] = "line"
+    resume: Literal["follow_up", "input"] = "input"
+    order: Literal["usage_first", "echo_late", "result_first"] = "usage_first"
+    field: str = ""
+    value: Any = None
+    indented: bool = False
+    kept: Literal["whole", "half"] = "whole"
+    size: int = 20_000_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = ANSWER_KINDS | WIRE_KINDS | RUN_KINDS
+        if self.kind not in known:
+            raise ValueError(f"no fault {self.kind!r}; known are {', '.join(sorted(known))}")
+        if self.kind in RUN_KINDS and (self.method or self.path):
+            raise ValueError(f"{self.kind} applies to a run, so leave out method and path")
+        if self.kind == "odd_field" and not self.field:
+            raise ValueError("odd_field needs the field that it changes")
+        extra = set(self.as_json()) - _PARAMETERS.get(self.kind, set()) - _COMMON
+        if extra:
+            raise ValueError(f"{self.kind} takes no {', '.join(sorted(extra))}")
+
+
+_COMMON = set(Match.__dataclass_fields__) | {"kind"}
+
+
+class Armed:
+    """A fault that is armed; ``released`` ends a silence."""
+
+    def __init__(self, number: int, fault: Fault) -> None:
+        self.id = str(number)
+        self.fault = fault
+        self.tally = Tally(fault)
+        self.released = asyncio.Event()
+
+
+class ArmedFaults:
+    """The armed faults, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._armed: dict[str, Armed] = {}
+        self._numbers = counter(1)
+
+    def arm(self, fault: Fault) -> Armed:
+        armed = Armed(next(self._numbers), fault)
+        self._armed[armed.id] = armed
+        return armed
+
+    def get(self, fault_id: str) -> Armed | None:
+        return self._armed.get(fault_id)
+
+    def all(self) -> list[Armed]:
+        return list(self._armed.values())
+
+    def clear(self) -> None:
+        """Disarm all faults and end every silence."""
+        for armed in self._armed.values():
+            armed.released.set()
+        self._armed.clear()
+
+    def take(self, subject: Subject, kinds: frozenset[str]) -> list[Armed]:
+        """Return the faults of ``kinds`` that apply to ``subject``, and count each once."""
+        return [a for a in self.all() if a.fault.kind in kinds and a.tally.take(subject)]
+
+
+REQUEST_BREAKPOINTS = frozenset({"before_call", "before_answer"})
+RUN_BREAKPOINTS = frozenset(
+    {"after_cutoff", "after_echo", "mid_stream", "before_final", "after_final", "before_state"}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breakpoint(Match):
+    """Stop a request or a run at the breakpoint ``name``.
+
+    - ``before_call``: the sandbox has received the request and has not processed it. If the client
+      disconnects, the sandbox forgets the request, unless ``process_disconnected`` is set.
+    - ``before_answer``: the sandbox has processed the request and has sent no byte of the response.
+    - ``after_cutoff``, ``after_echo``, ``mid_stream`` (after ``after`` records of the run; the user
+      echo is the first), ``before_final``, ``after_final``, ``before_state``: the run stops. All
+      connected clients have received everything that the run has produced.
+    """
+
+    name: str
+    after: int = 4
+    process_disconnected: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = REQUEST_BREAKPOINTS | RUN_BREAKPOINTS
+        if self.name not in known:
+            raise ValueError(f"no breakpoint {self.name!r}; known are {', '.join(sorted(known))}")
+        if self.name in RUN_BREAKPOINTS and (self.method or self.path):
+            raise ValueError(f"{self.name} applies to a run, so leave out method and path")
+
+
+class _SetBreakpoint:
+    """A breakpoint that is set, what has stopped at it, and whether it is released."""
+
+    def __init__(self, rule: Breakpoint) -> None:
+        self.rule = rule
+        self.tally = Tally(rule)
+        self.released = asyncio.Event()
+        self.stopped: list[Subject] = []
+
+
+class Breakpoints:
+    """The breakpoints that are set. ``changed`` is called each time a request or a run stops."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._set: list[_SetBreakpoint] = []
+        self._changed = changed
+
+    def set(self, rule: Breakpoint) -> None:
+        self._set.append(_SetBreakpoint(rule))
+
+    def match(
+        self, name: str, subject: Subject, *, after: int | None = None
+    ) -> _SetBreakpoint | None:
+        """Return the breakpoint at which ``subject`` must stop, and count the match. Return None if
+        it need not stop."""
+        for point in self._set:
+            if point.rule.name != name or point.released.is_set():
+                continue
+            if after is not None and point.rule.after != after:
+                continue
+            if point.tally.take(subject):
+                return point
+        return None
+
+    async def stop(self, point: _SetBreakpoint, subject: Subject) -> None:
+        """Wait at ``point`` until it is released."""
+        point.stopped.append(subject)
+        self._changed()
+        await point.released.wait()
+
+    def stopped(self, name: str) -> list[Subject]:
+        """Return the requests and runs that have stopped at the breakpoints of this name."""
+        return [
+            subject
+            for point in self._set
+            if point.rule.name == name and not point.released.is_set()
+            for subject in point.stopped
+        ]
+
+    def names(self) -> list[str]:
+        return [point.rule.name for point in self._set if not point.released.is_set()]
+
+    def release(self, name: str | None = None) -> int:
+        """Let everything at this breakpoint (None: at each breakpoint) continue, and remove the
+        breakpoint. Return how many were set."""
+        released = [point for point in self._set if name in (None, point.rule.name)]
+        for point in released:
+            point.released.set()
+        self._set = [point for point in self._set if not point.released.is_set()]
+        return len(released)

@@ -1,1 +1,0 @@
-"""Misbehaviour on demand: faults, and breakpoints at which the sandbox stops."""
