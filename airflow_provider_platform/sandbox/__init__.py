@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
 _HOMES = {
-    "Fault": "faults.faults",
-    "Breakpoint": "faults.breakpoints",
+    "Fault": "faults",
+    "Breakpoint": "faults",
     "Sandbox": "server",
     "SandboxControl": "control.client",
     "SandboxControlError": "control.client",

@@ -17,7 +17,6 @@ _WITH_HANDLERS = (
     "exports",
     "notifications",
     "reports",
-    "spec",
     "workbooks",
 )
 
