@@ -682,7 +682,7 @@ class PlatformHook(BaseHook):
 
         With `page_by`, names of columns that together identify each row, the query is read in pages
         of at most `page_rows` (default: the row limit) and returns all rows in the order of these
-        columns; `timeout` applies to each page. See `client.data_api.paging`. Raises
+        columns; `timeout` applies to each page. See `client.data_api.page_by`. Raises
         PlatformInputError at once for a query that cannot be read in pages, and PageKeyError or
         PagesChangedError while the rows are read.
 

@@ -314,7 +314,8 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     Use it to show the agent's findings to readers of a dashboard. Readers can continue the thread.
 
     A second call with the same thread changes nothing, so a failed call is repeated. Returns the
-    dashboard as the service describes it. The releases v0.4.0 and v0.5.0 cannot do this.
+    dashboard as the service describes it. The releases v0.4.0, v0.5.0, and those before v0.2.0
+    cannot do this.
 
     :param widget_id: the widget
     :param thread_id: the thread, as `chat_id` of `PlatformChatOperator`

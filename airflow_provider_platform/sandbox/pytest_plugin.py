@@ -34,7 +34,7 @@ def platform_sandbox(
     _platform_airflow_database: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Sandbox]:
-    """A fresh sandbox, to which the connection ``platform_default`` leads during the test.
+    """A fresh sandbox, to which the connection ``platform_default`` points during the test.
 
     If Airflow's home has no metadata database, the fixture creates it, so that DAGs can run.
     """

@@ -36,16 +36,16 @@ def example(title: str) -> dict[str, Any]:
     return names
 
 
-def test_example_of_a_played_service_passes() -> None:
-    example("How a test plays the service")["test_a_connection_that_breaks_after_the_echo"]()
+def test_example_of_a_fake_platform_passes() -> None:
+    example("How tests simulate the platform")["test_a_connection_that_breaks_after_the_echo"]()
 
 
 def test_example_operator_works(platform_sandbox: Any) -> None:
-    operator = example("Adding an operator")["PlatformRefreshReportOperator"]
-    with pytest.raises(PlatformInputError, match="report_id"):
-        operator(task_id="refresh", report_id="x", placement_id="p")
-    task = operator(task_id="refresh", report_id=101, placement_id="p")
-    assert task.execute({})["id"] == 101
+    operator = example("Adding an operator")["PlatformRenameFolderOperator"]
+    with pytest.raises(PlatformInputError, match="folder_id"):
+        operator(task_id="rename", folder_id="x", name="March")
+    task = operator(task_id="rename", folder_id=11, name="March")
+    assert task.execute({})["name"] == "March"
 
 
 def test_example_fault_repeats_every_record() -> None:

@@ -180,7 +180,7 @@ class ToolCallEnded:
 
 @dataclass(frozen=True)
 class Thought:
-    """What the agent thinks, for the log at debug level. A service in development mode sends it."""
+    """What the agent thinks, for the log at debug level. Not every service sends it."""
 
     text: str
     is_detail: ClassVar[bool] = True
