@@ -1,12 +1,11 @@
-"""Addresses that a person or an answer supplied: what is accepted, and in which form.
+"""Addresses: of the APIs, as a person or a response supplied them, and of web pages, for people.
 
-A credential goes to the host it was given for and over https; plain http is for loopback, or for
+A credential goes to the host that it was given for, over https. Plain http is for loopback, or for
 whoever allows it by name.
 
-Addresses for people: where the platform's web application shows a thread, a report and so on.
-
-The service tells none of them, so whoever sets the connection up copies one from the browser and
-puts a placeholder where the id stands: `https://acme.example.com/reports/{report_id}`.
+The service does not say where its web application shows a thread or a report. So whoever sets up
+the connection copies such an address from the browser and puts a placeholder in place of the id:
+`https://acme.example.com/reports/{report_id}`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ active" (nobody opened it). Right after we opened a branch ourselves, the second
 build.
 
 The environment of a branch is suspended (`stopped`) after ten minutes without a request, and starts
-again with the next request to the branch's data API (`client.data_api.waking` sends it).
+again with the next request to the branch's data API (`data_api.query.poll_awake` sends it).
 
 `lastHash` says to which commit a status belongs. A build of another commit than the wanted one
 counts neither as built nor as failed.

@@ -6,10 +6,8 @@ optional field may also have another type than the documented one: it is then No
 keeps what the service sent, because a response that arrived must not count as lost. Requests are
 made by this package: an unknown argument is a mistake, and is refused before anything is sent.
 
-Names of column types.
-
-The service writes a column's type as a word (`"String"`), or as an object with one key:
-`{"Date": false}`, `{"Interval": "MonthDayNano"}`, `{"List": {...}}`, `{"Decimal": [10, 2]}`.
+`type_name` names the type of a column. The service writes it as a word (`"String"`), or as an
+object with one key: `{"Date": false}`, `{"Interval": "MonthDayNano"}`, `{"List": {...}}`.
 """
 
 from __future__ import annotations

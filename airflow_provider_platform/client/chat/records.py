@@ -60,11 +60,12 @@ shapes, each of them also as a JSON string, and the text may be a list of parts:
 
 A message of another shape cannot be read. It shows that the conversation is not known completely.
 
-The events of a chat: what is reported to the caller while it runs.
+Events
+======
 
-`str(event)` is its line in the log. Text of the service in it is one line of at most 500 characters
-without control characters. `records` decides which records of a stream make an event, and
-`operations.event_logger` writes the lines and folds the details.
+An event reports to the caller what happens while the run lasts. `str(event)` is its line in the
+log. Text of the service in it is one line of at most 500 characters without control characters.
+`runs.run_kind.EventLog` writes the lines and folds the details.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The branches of each deployment: which branches are open, and what serves each branch.
+"""The branches of each deployment: which are open, what serves each of them, and their builds.
 
 The sandbox serves production (the deploy branch) and a branch whose staging environment is switched
 on, which falls asleep if nobody queries it. It serves no other branch: a branch that a dbt sync has
 written must first be opened. It has no development mode.
-
-Builds of the data model: how long a build takes, how it ends, and what is reported meanwhile.
 
 A build is a list of moments that is fixed when it starts, so its status is a function of the
 sandbox's clock: nothing runs in the background, and a test moves the clock instead of waiting.
