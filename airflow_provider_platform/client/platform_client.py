@@ -7,8 +7,8 @@ and needs no server.
 
 `AsyncPlatformClient` runs such a function on the event loop of its caller. `PlatformClient` is for
 synchronous code and has an event loop in its own thread (`LoopThread`). The caller's thread
-receives only the events of the function, one at a time: the function waits until the caller asks
-for the next event (`Steps`, `Events`).
+receives only the events of the function, in order (`Steps`, `Events`). The function waits until an
+event of `notify` is handled; an event of `report`, for the log, does not stop it.
 
 Nothing waits for such a thread forever. It is a daemon thread, so a process can end while the
 thread works. The thread ends by itself if nothing refers to it any more. A forked process has none

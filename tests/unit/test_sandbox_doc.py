@@ -1,4 +1,5 @@
-"""The page on the sandbox names every choice of it: settings, faults and breakpoints."""
+"""The page on the sandbox names every choice of it: settings, faults and breakpoints. It also names
+the operations that are not simulated."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-from airflow_provider_platform.sandbox import faults
+from airflow_provider_platform.client.table import operations
+from airflow_provider_platform.sandbox import faults, management
+from airflow_provider_platform.sandbox.management import call, store
 from airflow_provider_platform.sandbox.state.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
@@ -69,3 +72,13 @@ def test_fault_has_a_row_with_its_parameters(kind: str) -> None:
 @pytest.mark.parametrize("name", sorted(faults.REQUEST_BREAKPOINTS | faults.RUN_BREAKPOINTS))
 def test_breakpoint_has_a_row(name: str) -> None:
     assert name in table("Breakpoints")
+
+
+def test_page_lists_the_operations_that_are_not_simulated() -> None:
+    management.routes()
+    listed = PAGE.partition("Some operations are not simulated.")[2].partition("**The agent**")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == {
+        name
+        for name, row in operations().items()
+        if name not in call._HANDLERS and not store._is_stored(row.path)
+    }
