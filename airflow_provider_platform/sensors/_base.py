@@ -55,7 +55,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     }
     returns_object: ClassVar[bool] = False
     condition_kind: ClassVar[str]
-    """A name of `client.sensor_conditions.KINDS`."""
+    """A name of `runs.sensor_conditions.KINDS`."""
 
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
