@@ -26,7 +26,7 @@ from airflow_provider_platform.client.chat.request import input_digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from airflow_provider_platform.client.chat.tool_calls import ChatResult
+    from airflow_provider_platform.client.chat.result import ChatResult
 
 RECORDS = int(os.environ.get("BENCH_RECORDS", "200000"))
 PIECE = 64 * 1024

@@ -14,9 +14,9 @@ from airflow_provider_platform.charts import ChartError, ChartLimits, ChartRende
 from airflow_provider_platform.client.choices import MAX_ROWS
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.files.options import PARQUET, Output
+from airflow_provider_platform.files.save import SavedRows, query_name, save_rows
 from airflow_provider_platform.files.store import OutputFile, write_whole, writing
 from airflow_provider_platform.files.types import ColumnTypes, file_names
-from airflow_provider_platform.files.write import SavedRows, query_name, save_rows
 from airflow_provider_platform.messages.markdown import to_markdown
 from airflow_provider_platform.messages.message import message_of
 

@@ -1,27 +1,16 @@
-"""The rows of a result as one file, as several files or as a part of XCom.
+"""The rows of a result in a format: Parquet, CSV or JSON Lines, in one file or in several.
 
-A file is Parquet, CSV or JSON Lines. Several files are Hive partitions, files of a bounded number
-of rows, or both. pyarrow's datasets sort the rows into files of a temporary folder first, and then
-one file after the other is written to its place. A partition is replaced as a whole: the files that
-this package wrote there before, in whatever run, are removed when the new ones are in place. Other
-files are never touched.
-
-A file's name comes from the task that writes it and the number of the query. It is safe in every
-storage and the same for every try, so that a retry overwrites its own file; two tasks never share
-one. The titles that an agent writes are not in it.
-
-XCom is a column of Airflow's database, and every task that reads the result loads it as a whole. A
-limit of rows does not bound it: a hundred rows can be megabytes. So XCom gets the first rows that
-fit into a number of bytes as JSON, and fewer if a file has them all.
+Several files are Hive partitions, files of a bounded number of rows, or both. pyarrow's datasets
+sort the rows into files of a temporary folder first, and then one file after the other is written
+to its place. A partition is replaced as a whole: the files that this package wrote there before, in
+whatever run, are removed when the new ones are in place. Other files are never touched.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,22 +20,18 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 
-from airflow_provider_platform.client.choices import MAX_ROWS
-from airflow_provider_platform.client.errors import ResultEmptyError, ResultValueError
-from airflow_provider_platform.client.json_text import db_safe
-from airflow_provider_platform.files.options import PARQUET, Output
+from airflow_provider_platform.client.errors import ResultValueError
+from airflow_provider_platform.files.options import Output
 from airflow_provider_platform.files.spool import arrow_schema
-from airflow_provider_platform.files.store import files_below, is_there, remove, whole_file, writing
-from airflow_provider_platform.files.types import TypedRows, describe_renaming, plain_double
+from airflow_provider_platform.files.store import files_below, remove, whole_file, writing
+from airflow_provider_platform.files.types import plain_double
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from airflow_provider_platform.client.choices import RowFormat
     from airflow_provider_platform.files.options import Output
-    from airflow_provider_platform.files.spool import Spool
     from airflow_provider_platform.files.store import OutputFile
-    from airflow_provider_platform.files.types import Column, ColumnTypes, Types
+    from airflow_provider_platform.files.types import Column
 
 
 ROW_GROUP = 100_000
@@ -295,191 +280,3 @@ def _as_text(column: Column, array: pa.Array) -> pa.Array:
     if column.kind == "Timestamp":
         return pc.replace_substring(array.cast(_csv_type(column)).cast(pa.string()), " ", "T")
     return array.cast(pa.string())
-
-
-NOBODY = "00000000"
-"""The writer of files that no task writes."""
-
-
-@dataclass
-class SavedRows:
-    """What came of a result: its columns by their names in the file (`{"name", "type"}` each, with
-    a `note` if it is text although another type was declared or asked for), how many rows, the
-    first of them as plain JSON, and the file, or the folder with its `files` (`path`, `rows`,
-    `bytes`, `sha256` each). `warnings` has a sentence for each column with a note, `renaming` says
-    which columns lost the service's name."""
-
-    columns: list[dict[str, str]]
-    row_count: int = 0
-    first_rows: list[list[Any]] = field(default_factory=list)
-    path: str | None = None
-    format: RowFormat | None = None
-    bytes: int | None = None
-    sha256: str | None = None
-    files: list[dict[str, Any]] = field(default_factory=list)
-    renaming: str | None = None
-    warnings: list[str] = field(default_factory=list)
-
-
-def save_rows(
-    columns: Sequence[dict[str, str]],
-    pieces: Iterable[list[list[Any]]],
-    *,
-    path: Any = None,
-    output: Output = PARQUET,
-    types: Types | ColumnTypes = "service",
-    max_rows: int = MAX_ROWS,
-    writer: str = NOBODY,
-) -> SavedRows:
-    """Read a result to its end, and write it to a file, or files, where a path object is given.
-
-    `pieces` are rows as the service sends them; what they raise leaves no file. `max_rows` are kept
-    to look at. Files are begun when all rows have come, since the last one may still change the
-    type of a column, and since a result without rows may not be wanted: `path` of what is returned
-    is None then. `writer` are eight hexadecimal digits for the task run.
-
-    Raises ResultValueError, ResultEmptyError, ResultWriteError.
-    """
-    if path is None:
-        rows = TypedRows(columns, types, keep=max_rows)
-        for piece in pieces:
-            rows.add(piece)
-        return _facts(columns, rows, rows.finish(), max_rows)
-
-    from airflow_provider_platform.files.spool import Spool, objects_frozen
-
-    with objects_frozen(), Spool(columns, types) as spool:
-        for piece in pieces:
-            spool.add(piece)
-        typed = spool.finish()
-        saved = _facts(columns, spool, typed, max_rows)
-        if not saved.row_count and output.on_empty == "fail":
-            raise ResultEmptyError(
-                "No file was written: the result has no rows, and output_options has "
-                "on_empty='fail'.",
-                where=path,
-            )
-        if saved.row_count or output.on_empty == "write":
-            saved.path, saved.format = str(path), output.format
-            _write(saved, typed, spool, path, output, writer)
-    return saved
-
-
-def exists(path: Any, output: Output, writer: str) -> bool:
-    """Whether a file is at this path; of a folder, whether it has data that this task run has not
-    written. Raises ResultWriteError if the storage does not answer."""
-    if not output.is_folder:
-        return is_there(path)
-
-    return is_data_of_others(path, writer)
-
-
-def _facts(
-    columns: Sequence[dict[str, str]], rows: TypedRows | Spool, typed: list[Column], max_rows: int
-) -> SavedRows:
-    names = [column.name for column in typed]
-    return SavedRows(
-        columns=[db_safe(column.described()) for column in typed],
-        row_count=rows.row_count,
-        first_rows=db_safe(rows.first_rows(typed, max_rows)),
-        warnings=db_safe([column.warning for column in typed if column.warning is not None]),
-        renaming=describe_renaming([column.get("name") for column in columns], names),
-    )
-
-
-def _write(
-    saved: SavedRows, columns: list[Column], spool: Spool, path: Any, output: Output, writer: str
-) -> None:
-
-    batches = spool.batches(columns)
-    if output.is_folder:
-        saved.files = write_folder(path, columns, batches, output, writer)
-        saved.bytes = sum(file["bytes"] for file in saved.files)
-    else:
-        file = write_file(path, columns, batches, output)
-        saved.bytes, saved.sha256 = file.bytes, file.sha256
-
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._=-]+")
-MAX_NAME = 80
-"""Characters of a name that are kept before its digest."""
-
-
-def task_folder(
-    dag_id: str, run_id: str, task_id: str, map_index: int = -1, loop_pass: str | None = None
-) -> str:
-    """The folder of a task in a run, as `dag/run/task`, with one more for a pass of a loop, and one
-    more for a mapped task."""
-    parts = [safe(dag_id), safe(run_id), safe(task_id)]
-    if loop_pass is not None:
-        parts.append(safe(loop_pass))
-    if map_index >= 0:
-        parts.append(str(map_index))
-    return "/".join(parts)
-
-
-def writer_id(
-    dag_id: str, run_id: str, task_id: str, map_index: int = -1, loop_pass: str | None = None
-) -> str:
-    """Eight hexadecimal digits for a task of a run, the same for every try."""
-    name = "\0".join((dag_id, run_id, task_id, str(map_index), loop_pass or ""))
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
-
-def query_name(number: int, ending: str) -> str:
-    """The file of a query, counted from 1."""
-    return f"query-{number}.{ending}"
-
-
-def safe(name: str) -> str:
-    """A name without anything that a storage takes for more than a letter. What had to be changed
-    ends with a digest of what it was, so that different names stay different."""
-    kept = _UNSAFE.sub("-", name).strip(".-")[:MAX_NAME]
-    if kept and kept == name:
-        return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{kept}-{digest}" if kept else digest
-
-
-XCOM_BYTES = 256 * 1024
-"""Bytes that the rows of a result take in XCom at most, if nothing else is said."""
-XCOM_BYTES_WITH_FILE = 16 * 1024
-"""The same where a file has the rows too."""
-
-
-def xcom_bytes(wanted: int | None, *, in_file: bool) -> int:
-    """The bytes that rows may take: what the author wants, else the default."""
-    if wanted is not None:
-        return wanted
-    return XCOM_BYTES_WITH_FILE if in_file else XCOM_BYTES
-
-
-def rows_that_fit(rows: list[list[Any]], most: int) -> list[list[Any]]:
-    """The first of these rows that take at most `most` bytes together, as the JSON that is
-    stored."""
-    left = most
-    for number, row in enumerate(rows):
-        left -= _size(row)
-        if left < 0:
-            return rows[:number]
-    return rows
-
-
-def fit_queries(queries: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """The queries of a chat's result with rows that take at most `most` bytes together. What small
-    queries leave is for larger ones."""
-    sizes = [sum(map(_size, query["rows"])) for query in queries]
-    fitting, left = [*queries], most
-    by_size = sorted(range(len(queries)), key=sizes.__getitem__)
-    for done, at in enumerate(by_size):
-        share = left // (len(queries) - done)
-        query = queries[at]
-        rows = query["rows"] if sizes[at] <= share else rows_that_fit(query["rows"], share)
-        if len(rows) < len(query["rows"]):
-            fitting[at] = {**query, "rows": rows}
-        left -= min(sizes[at], share)
-    return fitting
-
-
-def _size(row: list[Any]) -> int:
-    return len(json.dumps(row)) + len(", ")

@@ -56,8 +56,8 @@ from airflow_provider_platform._airflow import (
     get_connection_on_loop,
 )
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
+from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
-from airflow_provider_platform.client.chat.tool_calls import ChatResult, with_changed_texts
 from airflow_provider_platform.client.choices import (
     CHAT_TIMEOUT,
     MAX_ROWS,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.files.options import Output
-    from airflow_provider_platform.files.write import SavedRows
+    from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.run_kind import Log
 
@@ -276,7 +276,7 @@ def respect_existing(context: Context, place: ObjectStoragePath, output: Output)
     """Keep existing files if the options say so: raise AirflowSkipException or PlatformInputError.
     In a folder, the files of an earlier try of this task run do not count."""
     from airflow_provider_platform._airflow import AirflowSkipException
-    from airflow_provider_platform.files.write import exists, writer_id
+    from airflow_provider_platform.files.save import exists, writer_id
 
     if output.on_existing == "overwrite":
         return
@@ -467,7 +467,7 @@ class AnswerOutput:
 
     def _folder(self, context: Context) -> ObjectStoragePath:
         """Return the folder of this task in this run."""
-        from airflow_provider_platform.files.write import task_folder
+        from airflow_provider_platform.files.save import task_folder
 
         return storage_path("output_path", self.output_path) / task_folder(**written_by(context))
 

@@ -1,4 +1,4 @@
-"""Submission once: the record that prevents a task from doing the same thing twice.
+"""RecordKeeper once: the record that prevents a task from doing the same thing twice.
 
 Before a call that must not be repeated, the task writes what it is going to do, and after the call
 its outcome. The record is in the task state store (Airflow 3.3+), which survives retries, crashes
@@ -176,7 +176,7 @@ def read_record(context: Context) -> SubmissionRecord | None:
         return None
 
 
-class Submission:
+class RecordKeeper:
     """The record of this task instance, for one key.
 
     If a record cannot be written, a thread writes it as soon as the store answers: a try that waits
@@ -195,8 +195,8 @@ class Submission:
         """The ids that the store holds, as far as this try knows."""
         self._closed = threading.Event()
         self._writer: threading.Thread | None = None
-        if self._store is None and not Submission._warned_no_store:
-            Submission._warned_no_store = True
+        if self._store is None and not RecordKeeper._warned_no_store:
+            RecordKeeper._warned_no_store = True
             log.info(
                 "This release of Airflow has no task state store (Airflow 3.3 and later have "
                 "one). A retry of this task cannot re-attach to a run that an earlier try "

@@ -20,7 +20,7 @@ from airflow_provider_platform.operators._base import (
     ShortTraceback,
     log_length,
 )
-from airflow_provider_platform.operators._submission import SingleCallOperator
+from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

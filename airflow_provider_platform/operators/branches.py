@@ -25,7 +25,7 @@ from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
-from airflow_provider_platform.operators._submission import RemoteRunOperator, StoppableRunOperator
+from airflow_provider_platform.operators._remote_run import RemoteRunOperator, StoppableRunOperator
 
 BUILD_TIMEOUT = 900.0
 MERGE_TIMEOUT = 1800.0
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.operators._submission import Attempt
+    from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.runs.branches import BranchRunKind
     from airflow_provider_platform.runs.merges import MergeRunKind
     from airflow_provider_platform.runs.run_kind import Ids

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
-from airflow_provider_platform.operators._submission import StoppableRunOperator
+from airflow_provider_platform.operators._remote_run import StoppableRunOperator
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.operators._submission import Attempt
+    from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.runs.chat import ChatRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
@@ -255,7 +255,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result with as many rows as may go to XCom."""
-        from airflow_provider_platform.files.write import fit_queries, xcom_bytes
+        from airflow_provider_platform.files.save import fit_queries, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
         queries = fit_queries(result["queries"], most)

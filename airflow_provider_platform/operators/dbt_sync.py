@@ -12,7 +12,7 @@ from airflow_provider_platform.client.choices import SyncOutput, SyncSource
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
-from airflow_provider_platform.operators._submission import StoppableRunOperator
+from airflow_provider_platform.operators._remote_run import StoppableRunOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

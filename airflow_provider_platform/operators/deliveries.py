@@ -13,7 +13,8 @@ from airflow_provider_platform.client.errors import FeatureNotActivatedError, Pl
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators._record import read_record
-from airflow_provider_platform.operators._submission import RemoteRunOperator, SingleCallOperator
+from airflow_provider_platform.operators._remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -12,7 +12,7 @@ from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._files import output_path as check_output_path
 from airflow_provider_platform.operators._files import output_target, storage_path
-from airflow_provider_platform.operators._submission import RemoteRunOperator
+from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators.notifications import dashboard_settings
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import ObjectStoragePath
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.operators._submission import Attempt
+    from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.runs.exports import ExportOutcome, ExportRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 

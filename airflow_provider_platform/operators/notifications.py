@@ -29,7 +29,7 @@ from airflow_provider_platform.operators._base import (
     ShortTraceback,
     capped,
 )
-from airflow_provider_platform.operators._submission import SingleCallOperator
+from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ SETTINGS = ("filters", "time_grains", "member_switchers")
 
 
 def _part(name: str, value: Any) -> int | None:
-    from airflow_provider_platform.client.notifications import RANGES
+    from airflow_provider_platform.client.schedules import RANGES
 
     present = arguments.optional(value)
     if present is None:
@@ -71,7 +71,7 @@ def _part(name: str, value: Any) -> int | None:
 
 
 def _custom_cron(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.notifications import check_cron
+    from airflow_provider_platform.client.schedules import check_cron
 
     return arguments.by_rule(check_cron, name, value)
 
@@ -83,7 +83,7 @@ def _timezone(name: str, value: Any) -> str | None:
 
 
 def _schedule_type(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.notifications import SCHEDULE_TYPES
+    from airflow_provider_platform.client.schedules import SCHEDULE_TYPES
 
     wanted = value.strip().upper() if isinstance(value, str) else value
     return arguments.optional_choice(name, wanted or None, SCHEDULE_TYPES)
@@ -102,7 +102,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     """A rule: the parts of the schedule fit its type."""
-    from airflow_provider_platform.client.notifications import check_parts
+    from airflow_provider_platform.client.schedules import check_parts
 
     check_parts(schedule_type, parts)
 
@@ -140,7 +140,8 @@ class NotificationScheduleOperator(PlatformOperator):
     :param day_of_week: 0-6 from Sunday; with WEEKLY
     :param day_of_month: 1-31; with MONTHLY
     :param custom_cron: a cron expression with five fields; only with CUSTOM. Forms beyond plain
-        cron (`L`, `FRI#2`, `@daily`, a first field of seconds) are sent with a warning in the log
+        cron (`LW`, `FRI#2`, `@daily`, a first field of seconds) are sent as they are, and the task
+        fails if the service does not know them
     :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
     :param notification_format: png or pdf
     :param notification_enabled: whether the schedule sends anything
@@ -190,20 +191,6 @@ class NotificationScheduleOperator(PlatformOperator):
         self.filters = filters
         self.time_grains = time_grains
         self.member_switchers = member_switchers
-
-    def coerce_arguments(self) -> None:
-        """Check the arguments, and warn of a cron expression that the service may refuse."""
-        from airflow_provider_platform.client.notifications import cron_doubt
-
-        super().coerce_arguments()
-        doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)
-        if doubt is not None:
-            log.warning(
-                "The service may not support custom_cron %s: %s. If the service refuses it, "
-                "write it with five standard fields.",
-                quote_service(self.custom_cron),
-                quote_service(doubt),
-            )
 
     def schedule(self) -> dict[str, Any]:
         """Return the given arguments of the schedule, by name."""

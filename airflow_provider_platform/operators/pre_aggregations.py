@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
-from airflow_provider_platform.operators._submission import RemoteRunOperator
+from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators.query import one_query
 
 if TYPE_CHECKING:

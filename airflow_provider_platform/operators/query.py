@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.data_api.response import SqlRows
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.files.options import Output
-    from airflow_provider_platform.files.write import SavedRows
+    from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
 
@@ -352,7 +352,7 @@ class PlatformQueryOperator(DeploymentOperator):
         target: ObjectStoragePath | None,
         deadline: float,
     ) -> dict[str, Any]:
-        from airflow_provider_platform.files.write import save_rows, writer_id
+        from airflow_provider_platform.files.save import save_rows, writer_id
 
         if self.page_by is not None:  # each page may wait as long as the first one
             deadline = max(deadline, self._deadline(hook, context))
@@ -409,7 +409,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
         """Return the rows that go to XCom; log a warning if bytes, not `max_rows`, limit them."""
-        from airflow_provider_platform.files.write import rows_that_fit, xcom_bytes
+        from airflow_provider_platform.files.save import rows_that_fit, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=saved.path is not None)
         rows = rows_that_fit(saved.first_rows, most)

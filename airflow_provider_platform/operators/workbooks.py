@@ -14,7 +14,7 @@ from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
-from airflow_provider_platform.operators._submission import SingleCallOperator
+from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context

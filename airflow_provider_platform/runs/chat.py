@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.client.chat import run_errors as errors
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.records import Accepted, ThreadNamed, Waiting
-from airflow_provider_platform.client.chat.tool_calls import (
+from airflow_provider_platform.client.chat.result import (
     as_plain,
     check_tools,
     count_received,
@@ -95,7 +95,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         submitted_at = env.now
         earlier = earlier or {}
         call = self._call(env, earlier)
-        state = _Submission(call, submitted_at, repeats=bool(earlier.get("repeats")))
+        state = _Question(call, submitted_at, repeats=bool(earlier.get("repeats")))
         if earlier:
             why = (
                 "the thread does not contain it"
@@ -265,7 +265,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
 
 @dataclass
-class _Submission:
+class _Question:
     """A question on its way: what is known of it, and what its record must contain."""
 
     call: ChatCall

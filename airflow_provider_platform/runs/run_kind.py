@@ -3,7 +3,7 @@
 A `RunKind` has the arguments of one run. The operator uses it to submit the run and to wait for it
 on the worker; the trigger uses it to wait in the triggerer. Its methods are async and get an `Api`,
 so both carry out the same steps. A `RunKind` does not decide when a run is submitted, followed or
-stopped: see `operators/_submission.py`.
+stopped: see `operators/_remote_run.py`.
 
 `submit` sends the events from which the task's record is written (`Intended`, `Traced`,
 `Identified`, `RunAccepted`). It waits until its caller has handled an event, so the record is
@@ -13,7 +13,7 @@ written before the request is sent.
 kill alone does not show what the user wants. A worker is also told to end when its machine is
 drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over. A
 trigger is also killed when it moves to another triggerer. The state of the task distinguishes these
-cases. `operators._submission` and `triggers` ask here, stop the run and log why.
+cases. `operators._remote_run` and `triggers` ask here, stop the run and log why.
 """
 
 from __future__ import annotations

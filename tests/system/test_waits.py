@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from airflow_provider_platform.files.write import XCOM_BYTES
+from airflow_provider_platform.files.save import XCOM_BYTES
 
 if TYPE_CHECKING:
     from tests.system.airflow_api import AirflowApi

@@ -69,8 +69,8 @@ from airflow_provider_platform.client.chat.request import (
     input_digest,
     new_message_id,
 )
+from airflow_provider_platform.client.chat.result import ChatResult
 from airflow_provider_platform.client.chat.thread import abort
-from airflow_provider_platform.client.chat.tool_calls import ChatResult
 from airflow_provider_platform.client.choices import MAX_ROWS, POLL_INTERVAL, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (

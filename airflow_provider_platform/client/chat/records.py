@@ -86,16 +86,13 @@ from airflow_provider_platform.client.chat.framing import (
     says_busy,
 )
 from airflow_provider_platform.client.chat.request import input_digest, is_message_id
-from airflow_provider_platform.client.chat.tool_calls import (
+from airflow_provider_platform.client.chat.result import (
     ChatResult,
-    Query,
-    Search,
-    ToolCall,
     as_plain,
     check_tools,
     count_received,
-    read_tool_call,
 )
+from airflow_provider_platform.client.chat.tool_calls import Query, Search, ToolCall, read_tool_call
 from airflow_provider_platform.client.choices import MAX_ROWS, FailOnToolError
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
 from airflow_provider_platform.client.json_text import (

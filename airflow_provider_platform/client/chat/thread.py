@@ -44,12 +44,8 @@ from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
 )
-from airflow_provider_platform.client.chat.tool_calls import (
-    Query,
-    Search,
-    as_plain,
-    without_details,
-)
+from airflow_provider_platform.client.chat.result import as_plain, without_details
+from airflow_provider_platform.client.chat.tool_calls import Query, Search
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,

@@ -6,10 +6,10 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators import _submission
+from airflow_provider_platform.operators import _remote_run
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
-_submission.BACKSTOP_SECONDS = 1.0
+_remote_run.BACKSTOP_SECONDS = 1.0
 
 
 class AskWithLateTrigger(PlatformChatOperator):

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.files.options import FORMATS, Output
+from airflow_provider_platform.files.save import save_rows
 from airflow_provider_platform.files.types import describe_renaming, file_names
-from airflow_provider_platform.files.write import save_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

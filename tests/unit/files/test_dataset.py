@@ -26,8 +26,8 @@ from airflow_provider_platform.files.options import (
     output_options,
     plan_output,
 )
+from airflow_provider_platform.files.save import SavedRows, save_rows
 from airflow_provider_platform.files.store import files_below
-from airflow_provider_platform.files.write import SavedRows, save_rows
 from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from airflow_provider_platform.files.options import (
     output_options,
     plan_output,
 )
-from airflow_provider_platform.files.write import save_rows
+from airflow_provider_platform.files.save import save_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlResponse
 from airflow_provider_platform.files.options import Output
-from airflow_provider_platform.files.write import save_rows
+from airflow_provider_platform.files.save import save_rows
 from airflow_provider_platform.hooks.query_rows import QueryRows
 from tests.hypothesis_profiles import examples
 

@@ -24,8 +24,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.json_text import db_safe
 from airflow_provider_platform.files.options import FORMATS, Output
+from airflow_provider_platform.files.save import save_rows
 from airflow_provider_platform.files.types import TypedRows
-from airflow_provider_platform.files.write import save_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

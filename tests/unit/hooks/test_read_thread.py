@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.tool_calls import as_plain
+from airflow_provider_platform.client.chat.result import as_plain
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformInputError,

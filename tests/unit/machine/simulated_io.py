@@ -21,8 +21,8 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.platform_client import PlatformClient, run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators import _submission
-from airflow_provider_platform.operators._record import Submission
+from airflow_provider_platform.operators import _remote_run
+from airflow_provider_platform.operators._record import RecordKeeper
 from tests.unit.client.fakes.effects import (
     Call,
     CallData,
@@ -265,7 +265,7 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         ti = actor.known.ti
         return {ti.run_id: {ti.task_id: look_up_state(simulation, ti.played)}}
 
-    def write_later(submission: Submission) -> None:
+    def write_later(submission: RecordKeeper) -> None:
         if simulation.acting is not None:
             simulation.acting.late_writers.append(submission)
 
@@ -283,8 +283,8 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         patch.object(PlatformHook, "get_connection", simulation.connection),
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
         patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),
-        patch.object(Submission, "_write_later", write_later),
-        patch.object(_submission, "run_within", lambda _, function: function()),
+        patch.object(RecordKeeper, "_write_later", write_later),
+        patch.object(_remote_run, "run_within", lambda _, function: function()),
         patch.object(RuntimeTaskInstance, "get_task_states", states),
     ]
     with ExitStack() as stack:

@@ -20,7 +20,7 @@ from tests.unit.machine.processes import Process
 from tests.unit.machine.tenant import SimulatedTenant, Sync
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._record import Submission
+    from airflow_provider_platform.operators._record import RecordKeeper
     from tests.unit.machine.ledger import Ledger
 
 Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "half"]
@@ -129,7 +129,7 @@ class Actor(Process):
         """The run that it has spoken of with the service last."""
         self.states: set[str | None] = set()
         """What the task's state has been while it was told to stop."""
-        self.late_writers: list[Submission] = []
+        self.late_writers: list[RecordKeeper] = []
         """What has to be written once the state store answers."""
         self.saw_last: Run | None = None
         """The last run of the thread when it looked at it last."""

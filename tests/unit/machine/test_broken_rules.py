@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform import triggers as remote_trigger
-from airflow_provider_platform.operators import _submission
-from airflow_provider_platform.operators._record import Step, Submission
-from airflow_provider_platform.operators._submission import RemoteRunOperator
+from airflow_provider_platform.operators import _remote_run
+from airflow_provider_platform.operators._record import RecordKeeper, Step
+from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.runs import merges
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
@@ -61,9 +61,9 @@ def breaks(what: str, machines: tuple[type[TaskMachine], ...] = STOPPABLE) -> Ca
 
 @breaks("a clear does not stop the earlier run")
 def _forget_to_stop(patch: pytest.MonkeyPatch) -> None:
-    first_step = Submission.first_step
+    first_step = RecordKeeper.first_step
     patch.setattr(
-        Submission, "first_step", lambda self, record: (first_step(self, record)[0], False)
+        RecordKeeper, "first_step", lambda self, record: (first_step(self, record)[0], False)
     )
 
 
@@ -75,7 +75,7 @@ def _take_any_event(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a dead run is not asked anew", STARTED_ONCE)
 def _stay_with_the_dead(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_submission, "run_is_dead", lambda _: False)
+    patch.setattr(_remote_run, "run_is_dead", lambda _: False)
 
 
 @breaks("a retry looks nothing up", STARTED_ONCE)
@@ -87,34 +87,34 @@ def _look_nothing_up(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a retry does not re-attach", STARTED_ONCE)
 def _start_anew(patch: pytest.MonkeyPatch) -> None:
-    first_step = Submission.first_step
+    first_step = RecordKeeper.first_step
 
-    def step(self: Submission, record: Any) -> Any:
+    def step(self: RecordKeeper, record: Any) -> Any:
         first, stop = first_step(self, record)
         return (Step.START if first is Step.REATTACH else first), stop
 
-    patch.setattr(Submission, "first_step", step)
+    patch.setattr(RecordKeeper, "first_step", step)
 
 
 @breaks("a result that was seen is not taken again", STARTED_ONCE)
 def _ask_for_the_result(patch: pytest.MonkeyPatch) -> None:
-    first_step = Submission.first_step
+    first_step = RecordKeeper.first_step
 
-    def step(self: Submission, record: Any) -> Any:
+    def step(self: RecordKeeper, record: Any) -> Any:
         first, stop = first_step(self, record)
         return (Step.START if first is Step.RELOAD else first), stop
 
-    patch.setattr(Submission, "first_step", step)
+    patch.setattr(RecordKeeper, "first_step", step)
 
 
 @breaks("a worker that gets SIGTERM always stops its run")
 def _stop_at_every_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_submission, "stops_run", lambda *_, **__: True)
+    patch.setattr(_remote_run, "stops_run", lambda *_, **__: True)
 
 
 @breaks("a worker that gets SIGTERM never stops its run")
 def _stop_at_no_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_submission, "stops_run", lambda *_, **__: False)
+    patch.setattr(_remote_run, "stops_run", lambda *_, **__: False)
 
 
 @breaks("a trigger that is killed always stops its run")

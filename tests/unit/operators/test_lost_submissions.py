@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators import _record as _submission
+from airflow_provider_platform.operators import _record
 from airflow_provider_platform.operators._record import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.runs.chat import ChatRunKind
@@ -241,7 +241,7 @@ def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run sends nothing meanwhile: if the try is killed now, the retry re-attaches."""
-    monkeypatch.setattr(_submission, "WRITE_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(_record, "WRITE_AGAIN_SECONDS", 0.05)
     control.set_breakpoint("mid_stream")
     tries = TaskTries()
     tries.store = store = AwayStore()

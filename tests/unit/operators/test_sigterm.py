@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInterruptedError,
 )
-from airflow_provider_platform.operators import _submission
+from airflow_provider_platform.operators import _remote_run
 from airflow_provider_platform.operators._record import STORE_KEY
 from tests.unit.operators.remote_tasks import chat, sync, wait_for
 from tests.unit.operators.task_context import StateStore, TaskTries, deferral
@@ -242,7 +242,7 @@ def test_run_is_left_to_the_retry_if_airflow_does_not_answer(
     monkeypatch.setattr(
         RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answered.wait(60))
     )
-    monkeypatch.setattr(_submission, "TASK_STATE_SECONDS", 0.2)
+    monkeypatch.setattr(_remote_run, "TASK_STATE_SECONDS", 0.2)
     operator, ended = under_way(control, task, TaskTries(max_tries=0 if last else 2))
     operator.on_kill()
     expected: type[PlatformError] = ChatAbortedError if last else PlatformInterruptedError
@@ -320,7 +320,7 @@ def test_stop_that_takes_too_long_is_abandoned(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(_submission, "KILL_SECONDS", 0.5)
+    monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
     operator, _ = under_way(control, task, TaskTries())
     control.set_breakpoint("before_call", path="/abort$")
     operator.on_kill()
@@ -342,7 +342,7 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
     store.state = state
     states = staticmethod(store.get_task_states)
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", states, raising=False)
-    monkeypatch.setattr(_submission, "TASK_STATE_SECONDS", 0.2)
+    monkeypatch.setattr(_remote_run, "TASK_STATE_SECONDS", 0.2)
     log = LockedLog(store.airflow)
     monkeypatch.setattr(type(operator), "log", log)
     before = signal.signal(signal.SIGUSR1, lambda *_: operator.on_kill())

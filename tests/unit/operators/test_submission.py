@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.operators import _record as _submission
+from airflow_provider_platform.operators import _record
 from airflow_provider_platform.operators._record import (
     STORE_KEY,
+    RecordKeeper,
     Step,
-    Submission,
     SubmissionRecord,
     TryCounters,
     decide,
@@ -115,7 +115,7 @@ def context(store: Store | None, max_tries: int = 2) -> Any:
 
 def test_written_record_is_read_back() -> None:
     where = context(Store())
-    Submission(where, "k").write("running", {"chat_id": "c"})
+    RecordKeeper(where, "k").write("running", {"chat_id": "c"})
     assert read_record(where) == SubmissionRecord("k", "running", TryCounters(2), {"chat_id": "c"})
 
 
@@ -127,10 +127,10 @@ def test_record_of_another_shape_is_ignored() -> None:
 def test_missing_store_starts_a_new_run_and_is_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Submission, "_warned_no_store", False)
+    monkeypatch.setattr(RecordKeeper, "_warned_no_store", False)
     with caplog.at_level("INFO"):
         for _ in range(2):
-            Submission(context(None), "k").write("running", {})
+            RecordKeeper(context(None), "k").write("running", {})
     assert read_record(context(None)) is None
     assert caplog.text.count("no task state store") == 1
 
@@ -142,13 +142,13 @@ class RefusingStore(Store):
 
 def test_unwritable_record_stops_the_submission() -> None:
     with pytest.raises(RuntimeError):
-        Submission(context(RefusingStore()), "k").write("intent", {})
+        RecordKeeper(context(RefusingStore()), "k").write("intent", {})
 
 
 def test_unwritten_outcome_is_only_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with closing(Submission(context(RefusingStore()), "k")) as submission:
+    with closing(RecordKeeper(context(RefusingStore()), "k")) as submission:
         submission.note("done", {})
     assert "could not be written" in caplog.text
 
@@ -181,14 +181,14 @@ class StoreThatIsAway(Store):
 
 @pytest.fixture
 def short_write_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_submission, "WRITE_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(_record, "WRITE_AGAIN_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("short_write_interval")
 def test_unwritten_record_is_written_as_soon_as_the_store_answers() -> None:
     """The newest of it, without anything that the task does."""
     store = StoreThatIsAway()
-    with closing(Submission(context(store), "k")) as submission:
+    with closing(RecordKeeper(context(store), "k")) as submission:
         submission.note("intent", {"chat_id": "c"})
         submission.note("running", {"chat_id": "c"})
         for _ in range(5):
@@ -203,7 +203,7 @@ def test_unwritten_record_is_written_as_soon_as_the_store_answers() -> None:
 @pytest.mark.usefixtures("short_write_interval")
 def test_record_is_written_after_a_second_outage_too() -> None:
     store = StoreThatIsAway()
-    with closing(Submission(context(store), "k")) as submission:
+    with closing(RecordKeeper(context(store), "k")) as submission:
         for phase in ("running", "done"):
             store.back.clear()
             submission.note(phase, {})  # type: ignore[arg-type]
@@ -217,7 +217,7 @@ def test_record_is_written_after_a_second_outage_too() -> None:
 @pytest.mark.usefixtures("short_write_interval")
 def test_record_is_not_written_after_the_end_of_the_try() -> None:
     store = StoreThatIsAway()
-    submission = Submission(context(store), "k")
+    submission = RecordKeeper(context(store), "k")
     submission.note("running", {})
     submission.close()
     for thread in threading.enumerate():
@@ -229,7 +229,7 @@ def test_record_is_not_written_after_the_end_of_the_try() -> None:
 
 def test_deferring_task_writes_its_unwritten_record() -> None:
     store = StoreThatIsAway()
-    with closing(Submission(context(store), "k")) as submission:
+    with closing(RecordKeeper(context(store), "k")) as submission:
         submission.note("running", {})
         submission.flush_pending()
         assert STORE_KEY not in store

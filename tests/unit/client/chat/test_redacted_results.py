@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
 from airflow_provider_platform.client.chat.thread import ChatThread, ThreadTurn
-from airflow_provider_platform.client.chat.tool_calls import (
-    ChatResult,
-    Query,
-    Search,
-    with_changed_texts,
-)
+from airflow_provider_platform.client.chat.tool_calls import Query, Search
 from airflow_provider_platform.client.redaction import KnownSecrets
 
 KEY = "key-of-the-connection"

@@ -10,13 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.records import Verdict
-from airflow_provider_platform.client.chat.tool_calls import (
-    UNFINISHED,
-    ChatResult,
-    Query,
-    as_plain,
-    check_tools,
-)
+from airflow_provider_platform.client.chat.result import ChatResult, as_plain, check_tools
+from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query
 from airflow_provider_platform.client.errors import ChatToolError
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (

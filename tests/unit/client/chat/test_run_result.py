@@ -17,7 +17,8 @@ from airflow_provider_platform.client.chat.records import (
     ToolCallEnded,
     Verdict,
 )
-from airflow_provider_platform.client.chat.tool_calls import Search, as_plain, of_this_release
+from airflow_provider_platform.client.chat.result import as_plain, of_this_release
+from airflow_provider_platform.client.chat.tool_calls import Search
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (
     ANSWER,

@@ -34,7 +34,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.tool_calls import ChatResult
+    from airflow_provider_platform.client.chat.result import ChatResult
 
 EARLIER = Turn(
     prompt="How many orders?",

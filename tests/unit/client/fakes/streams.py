@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_platform.client.chat.records import ChatEvent
-    from airflow_provider_platform.client.chat.tool_calls import ChatResult
+    from airflow_provider_platform.client.chat.result import ChatResult
 
 Record = dict[str, Any]
 

@@ -40,7 +40,6 @@ from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
     PlatformError,
     PlatformInterruptedError,
-    PlatformOutcomeUnknownError,
     from_payload,
 )
 from airflow_provider_platform.operators import _arguments as arguments
@@ -53,9 +52,8 @@ from airflow_provider_platform.operators._base import (
     earliest_deadline,
 )
 from airflow_provider_platform.operators._record import (
+    RecordKeeper,
     Step,
-    Submission,
-    SubmissionRecord,
     disposition_of,
     read_record,
     run_is_dead,
@@ -83,7 +81,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import BaseOperator, Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.platform_client import PlatformClient, Work
-    from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.run_kind import Ids, Log, RunKind
 
@@ -100,7 +97,7 @@ class Attempt:
     context: Context
     client: PlatformClient
     config: PlatformConfig
-    submission: Submission
+    submission: RecordKeeper
     kind: RunKind[Any]
     cancel_on_kill: bool
     log: Log
@@ -496,7 +493,7 @@ class RemoteRunOperator(PlatformOperator):
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
                 run_kind = self.run_kind()
                 key = (ids or {}).get("key") or run_kind.idempotency_key(hook.config)
-                with closing(Submission(context, key)) as submission:
+                with closing(RecordKeeper(context, key)) as submission:
                     attempt = Attempt(
                         task=self,
                         context=context,
@@ -743,115 +740,3 @@ def _followed_since(ids: Ids) -> float:
     try follows a run that cannot be stopped, the start of that try."""
     since: float = ids["followed_since"] if "followed_since" in ids else ids["submitted_at"]
     return float(since)
-
-
-MAX_RESULT_BYTES = 48 * 1024
-
-
-class SingleCallOperator(PlatformOperator):
-    """Base of the operators with one call that must not be repeated."""
-
-    @abstractmethod
-    def idempotency_key(self, config: PlatformConfig) -> str:
-        """Return the fingerprint of address, identity and input."""
-
-    @abstractmethod
-    def call(self, hook: PlatformHook) -> Any:
-        """Make the call and return the result as plain JSON. Raises PlatformError."""
-
-    def prepare(self, hook: PlatformHook) -> dict[str, Any]:
-        """Return what `find` needs, read before the call; stored with `intent`."""
-        return {}
-
-    def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
-        """Return the result of a call whose response was lost, or None if the call changed nothing.
-        Raises PlatformOutcomeUnknownError if the service does not show it."""
-        raise PlatformOutcomeUnknownError(
-            "The connection broke before the service confirmed the call, and the API cannot "
-            "show whether the call was carried out. Check in the platform. If the call was carried "
-            "out, mark this task as successful. If it was not, clear the task to make the call "
-            "again.",
-            where=self.task_type,
-        )
-
-    def remember(self, result: Any) -> dict[str, Any]:
-        """Return what `reload_result` needs, stored with `done`; the store holds 64 KB."""
-        import json
-
-        small = len(json.dumps(result).encode()) <= MAX_RESULT_BYTES
-        return {"result": result} if small else {}
-
-    def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
-        """Return the result of a call that succeeded in an earlier try."""
-        if "result" in ids:
-            return ids["result"]
-        raise PlatformOutcomeUnknownError(
-            "An earlier try made the call successfully. Its response was too large to store, so "
-            "this try cannot return it. If no task needs the response, mark this task as "
-            "successful. If a task needs it, clear this task. The task then makes the call a "
-            "second time.",
-            where=self.task_type,
-        )
-
-    def execute(self, context: Context) -> Any:
-        """Make the call once, and return its result."""
-        with ShortTraceback(), self.opened(context) as hook:
-            result = self.execute_once(context, hook)
-            self.store_result_link(context, hook.config, result)
-            return result
-
-    def execute_once(self, context: Context, hook: PlatformHook) -> Any:
-        """Make the call, or not, as the record of the last try says, and return its result."""
-        with closing(Submission(context, self.idempotency_key(hook.config))) as submission:
-            return self._make_once(hook, submission, read_record(context))
-
-    def _make_once(
-        self, hook: PlatformHook, submission: Submission, record: SubmissionRecord | None
-    ) -> Any:
-        step, _ = submission.first_step(record)
-        if record is not None and step is Step.REPORT:
-            submission.note("lost", record.ids)
-            raise PlatformOutcomeUnknownError(
-                "An earlier try ended unexpectedly while it made this call with different input (a "
-                "template rendered another value). The earlier call may have been carried out. "
-                "Check in the platform. If the earlier call was carried out and is enough, mark "
-                "this task as successful. Otherwise clear the task to make the call with the "
-                "current input.",
-                where=self.task_type,
-            )
-        if record is not None and step is Step.RELOAD:
-            self.log.info("The call already succeeded in an earlier try. Reading its result again.")
-            return self.reload_result(hook, record.ids)
-        try:
-            result = self._result(hook, submission, record.ids if record else {}, step)
-        except PlatformOutcomeUnknownError:
-            submission.note("lost", record.ids if record else {})
-            raise
-        submission.note("done", self.remember(result))
-        return result
-
-    def _result(
-        self, hook: PlatformHook, submission: Submission, lost: dict[str, Any], step: Step
-    ) -> Any:
-        from airflow_provider_platform.client.api_errors import may_have_been_processed
-
-        if step is Step.FIND_OUT:
-            self.log.warning(
-                "An earlier try ended unexpectedly while it made the call. Checking whether "
-                "the call was carried out."
-            )
-            result = self.find(hook, lost)
-            if result is not None:
-                return result
-        ids = self.prepare(hook)
-        submission.write("intent", ids)
-        try:
-            return self.call(hook)
-        except PlatformError as error:
-            if not may_have_been_processed(error):
-                submission.note("failed", ids)
-                raise
-            result = self.find(hook, ids)
-            if result is None:
-                raise
-            return result
