@@ -39,7 +39,7 @@ from airflow_provider_platform.client.models import InputModel, JsonObject
 from airflow_provider_platform.client.rules import choice, is_absent, read_digits, refuse
 from airflow_provider_platform.client.secret_names import hide_credentials, secrets_in
 
-Api = Literal["management", "build"]
+ApiSide = Literal["management", "build"]
 """The two APIs of the management host; the build API is about the data model."""
 BUILD_API = "/build/api"
 
@@ -49,7 +49,7 @@ DEPLOYMENT = "deploymentId"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
-def api_of(path: str) -> tuple[Api, str]:
+def api_of(path: str) -> tuple[ApiSide, str]:
     """Return the API of a path, and the path below that API's address."""
     if path.startswith(f"{BUILD_API}/"):
         return "build", path.removeprefix(BUILD_API)
@@ -413,7 +413,7 @@ class Operation(Generic[T]):
     repeatable: bool = True
     permission: str | None = None
     binary: bool = False
-    api: Api = "management"
+    api: ApiSide = "management"
     subject: str = ""
     paging: frozenset[str] = frozenset()
     described: bool = True

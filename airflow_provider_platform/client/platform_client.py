@@ -76,6 +76,9 @@ def _never() -> bool:
     return False
 
 
+# What a function that works at the service gets.
+
+
 class Api:
     """The calls, the stream, the clock and the listener of one run of work.
 
@@ -283,6 +286,9 @@ def work_of(work: Operation[T] | Work[T]) -> Work[T]:
     return work
 
 
+# An event loop in its own thread, for synchronous code.
+
+
 Cleanup = Callable[[], Awaitable[None]]
 
 STOP_SECONDS = 5.0
@@ -419,6 +425,9 @@ def _stop_all() -> None:
     until = time.monotonic() + EXIT_SECONDS
     for thread in threads:
         thread.stop(seconds=max(0.0, until - time.monotonic()))
+
+
+# The events of one run of work.
 
 
 END = object()
@@ -640,6 +649,9 @@ def _why_stopped(running: RunningWork[Any] | None) -> str:
 
 
 OnEvent = Callable[[Any], None]
+
+
+# The clients.
 
 
 def _ignore_event(event: Any) -> None:
@@ -934,6 +946,9 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+# A turn for each of many waits that begin together.
 
 
 _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None]]] = (

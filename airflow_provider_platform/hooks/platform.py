@@ -115,6 +115,9 @@ FIRST_PAUSE = 0.5
 """Seconds; the pauses double, so that all attempts take about eight."""
 
 
+# An Airflow connection as configuration.
+
+
 class AirflowConnection(Protocol):
     """The fields of a connection that this module reads. Airflow has two classes of that name."""
 
@@ -296,6 +299,9 @@ MOST_MASKED = 100
 """Secrets of responses that Airflow is given in one process: it compiles these in half a second."""
 
 
+# Secrets in Airflow's log mask.
+
+
 class LogMask:
     """The secrets of this process that Airflow masks."""
 
@@ -395,6 +401,9 @@ _NOT_MASKED = (
     "package still hides it in its own logs and results. In your own code, do not print "
     "responses that contain credentials."
 )
+
+
+# The hook.
 
 
 class ChatOptions(TypedDict, total=False):

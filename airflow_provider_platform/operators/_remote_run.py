@@ -89,6 +89,9 @@ def _nothing() -> None:
     return None
 
 
+# One try of a task.
+
+
 @dataclass
 class Attempt:
     """One opening of the connection by one try of a task."""
@@ -148,6 +151,9 @@ KILL_SECONDS = 4.0
 TASK_STATE_SECONDS = 2.0
 """What Airflow may take of these to report the task's state."""
 LOG_SECONDS = 0.2
+
+
+# A task that is ended.
 
 
 class RunKill:
@@ -313,6 +319,9 @@ def _stop_in_time(attempt: Attempt, ids: Ids, seconds: float) -> bool:
 
 
 T = TypeVar("T")
+
+
+# The flow: submit, follow or defer, finish.
 
 
 class RemoteRunOperator(PlatformOperator):

@@ -101,6 +101,9 @@ MAX_START_BYTES = 50 * 1024 * 1024
 """The most bytes in the body of a start; this limits an uploaded manifest."""
 
 
+# The resource: what is sent, and what the service answers.
+
+
 class StartDbtSyncInput(InputModel):
     """What to sync: the platform's branch to write, the dbt repository's ref or a manifest."""
 
@@ -229,6 +232,9 @@ _NO_HISTORY_STATUSES = frozenset({403, 404, 405})
 HistoryState = Literal["listed", "none", "denied", "unclear", "unread"]
 
 
+# The history of syncs.
+
+
 @dataclass(frozen=True)
 class SyncsBefore:
     """The history before a start. `ids` are the syncs in it, `running` the active ones. `state` is
@@ -319,6 +325,9 @@ async def _read_newest_or_none(
         if error.status in _NO_HISTORY_STATUSES:
             return None
         raise
+
+
+# Start a sync, and find one whose response was lost.
 
 
 async def can_be_followed(
@@ -507,6 +516,9 @@ def _began(run: DbtSyncRun) -> float | None:
         return None
 
 
+# Tenants that ignore an argument.
+
+
 def drops_ref(ref: str | None, body: StartDbtSyncInput, branch_name: str | None) -> bool:
     """Return whether a tenant of a release without `ref` started the tracked branch instead: then
     the name that the tenant gave the branch does not begin with the ref. A name that the caller
@@ -591,6 +603,9 @@ not change. Then the outcome is lost."""
 UNKNOWN_PAUSE = 10.0
 """Seconds between these reads of a single poll."""
 RESULT_BUDGET = 30.0
+
+
+# Wait for a sync.
 
 
 @dataclass(frozen=True)
@@ -820,6 +835,9 @@ def _why_not_reported(history: HistoryState) -> str:
     return "this tenant does not report the status of a dbt sync"
 
 
+# The kind of run.
+
+
 @dataclass(frozen=True)
 class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     """A sync, with the arguments of `PlatformDbtSyncOperator`.
@@ -1019,7 +1037,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "sync_job_id": outcome.sync_job_id,
             "workflow_id": ids.get("workflow_id"),
             "branch_name": branch_name,
-            "status": "COMPLETED" if ids["waits"] else None,
+            "status": SUCCEEDED if ids["waits"] else None,
             "result": outcome.result,
         }
         if self.open_branch:

@@ -105,7 +105,7 @@ async def _dbt_sync(
     return {
         "sync_job_id": outcome.sync_job_id,
         "branch_name": outcome.branch_name,
-        "status": "COMPLETED",
+        "status": dbt_run.SUCCEEDED,
         "result": outcome.result,
     }
 

@@ -2,8 +2,8 @@
 
 The response is a line with the columns, lines with rows, and perhaps a line with an error
 (`SqlResponse`). A deployment that does not stream sends the whole result as one line:
-`{"data": [[...], ...]}`. Such a line is kept until it is complete (at most `MAX_LINE_BYTES`) and
-then decoded row by row. So its rows are never all in memory as Python values, and an event loop
+`{"data": [[...], ...]}`. Such a line is kept until it is complete (at most `MAX_DATA_LINE_BYTES`)
+and then decoded row by row. So its rows are never all in memory as Python values, and an event loop
 never waits for all of them.
 
 `SqlRows` reads the response while its caller iterates.
@@ -46,7 +46,7 @@ CONTINUE_WAIT = "continue wait"
 CHUNK_ROWS = 1000
 """Rows that are enough for a chunk. Many more are slower: what was read leaves the processor's
 cache before it is used."""
-MAX_LINE_BYTES = 128 * 1024 * 1024
+MAX_DATA_LINE_BYTES = 128 * 1024 * 1024
 LONG_LINE_BYTES = 1024 * 1024
 """A longer line is decoded row by row."""
 BEGUN_BYTES = 64 * 1024
@@ -81,7 +81,7 @@ class SqlOpenEnd:
 class SqlResponse:
     """The lines of one response, each of them checked; `where` ends the message of errors."""
 
-    def __init__(self, where: str = "", max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(self, where: str = "", max_line_bytes: int = MAX_DATA_LINE_BYTES) -> None:
         self._where = where
         self._max = max_line_bytes
         self._lines = LineReader(max_line_bytes, max_containers=max_line_bytes)
