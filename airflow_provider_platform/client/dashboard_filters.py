@@ -15,6 +15,7 @@ import json
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.models import InputModel
 
@@ -81,6 +82,23 @@ class DashboardMemberSwitcherInput(InputModel):
 
     member: str = Field(pattern=_MEMBER)
     selected: str = Field(min_length=1)
+
+
+def same_settings(ours: dict[str, Any], reported: dict[str, Any]) -> dict[str, bool | None]:
+    """Return for each of `SETTINGS` whether it means the same in two bodies. None: the answer does
+    not report it although `ours` has it, or has it in a shape that cannot be read."""
+    same: dict[str, bool | None] = {}
+    for name in SETTINGS:
+        alias = to_camel(name)
+        wanted = ours.get(alias) or None
+        if alias not in reported:
+            same[name] = None if wanted else True
+            continue
+        try:
+            same[name] = meaning(name, wanted) == meaning(name, reported[alias])
+        except ValueError:
+            same[name] = True if wanted == reported[alias] else None
+    return same
 
 
 def meaning(name: str, items: Any) -> frozenset[tuple[Any, ...]]:

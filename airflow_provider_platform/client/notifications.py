@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.choices import NotificationFormat
 from airflow_provider_platform.client.dashboard_filters import (
-    SETTINGS,
     DashboardFilterInput,
     DashboardMemberSwitcherInput,
     DashboardTimeGrainInput,
-    meaning,
+    same_settings,
 )
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
@@ -133,12 +131,12 @@ class CreateNotificationInput(NotificationInput):
 
     def differing_settings(self, existing: Notification) -> list[str]:
         """Which of filters, time grains and member switchers have another meaning there."""
-        return [name for name in SETTINGS if self._same_settings(name, existing) is False]
+        return [name for name, same in self._same_settings(existing).items() if same is False]
 
     def unclear_settings(self, existing: Notification) -> list[str]:
         """Which of them the answer has not, though they are given here, or has in a shape that
         cannot be read: older tenants drop what they do not know."""
-        return [name for name in SETTINGS if self._same_settings(name, existing) is None]
+        return [name for name, same in self._same_settings(existing).items() if same is None]
 
     def _has_format_of(self, existing: Notification) -> bool:
         return self.notification_format in (None, existing.notification_format)
@@ -149,16 +147,8 @@ class CreateNotificationInput(NotificationInput):
             return False
         return self._runs_at(existing.cron_expression)
 
-    def _same_settings(self, name: str, existing: Notification) -> bool | None:
-        """Whether the settings mean the same; None where nobody can tell."""
-        alias = to_camel(name)
-        ours, reported = self.to_json().get(alias) or None, existing.to_json()
-        if alias not in reported:
-            return None if ours else True
-        try:
-            return meaning(name, ours) == meaning(name, reported[alias])
-        except ValueError:
-            return True if ours == reported[alias] else None
+    def _same_settings(self, existing: Notification) -> dict[str, bool | None]:
+        return same_settings(self.to_json(), existing.to_json())
 
     def _runs_at(self, cron: str | None) -> bool:
         if cron is None:
