@@ -35,7 +35,7 @@ from airflow_provider_platform.client.schedules import (
     RANGES,
     check_cron,
     check_parts,
-    cron_times,
+    same_times,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
 
 DEFAULT_TIMEZONE = "UTC"
+_CRON_FIELDS = ("minute", "hour", "day_of_month", "month", "day_of_week")
 
 _PARTS = (*RANGES, "custom_cron")
 
@@ -153,21 +154,16 @@ class CreateNotificationInput(NotificationInput):
     def _runs_at(self, cron: str | None) -> bool:
         if cron is None:
             return False
-        if self.custom_cron is not None and cron.split() == self.custom_cron.split():
-            return True
-        try:
-            theirs = cron_times(cron)
-            ours = cron_times(self.custom_cron or self._cron(cron.split()))
-        except ValueError:
-            return False
-        return ours == theirs
+        fields = cron.split()
+        if self.custom_cron is not None:
+            return same_times(self.custom_cron, cron)
+        return len(fields) == len(_CRON_FIELDS) and same_times(self._cron(fields), cron)
 
     def _cron(self, unsaid: list[str]) -> str:
         """This schedule as cron; the parts that were not given are taken from `unsaid`."""
         used = PARTS_OF[self.schedule_type]
-        fields = ("minute", "hour", "day_of_month", "month", "day_of_week")
         parts = []
-        for name, default in zip(fields, unsaid, strict=True):
+        for name, default in zip(_CRON_FIELDS, unsaid, strict=True):
             value = getattr(self, name, None)
             parts.append(("*" if name not in used else default) if value is None else str(value))
         return " ".join(parts)

@@ -471,6 +471,8 @@ class Steps(Generic[T]):
         self._has_event = asyncio.get_running_loop().create_future()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
+            # Nobody may ask for the end of abandoned work, whose error is then no mistake.
+            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
             # A forked process has a copy of the task and no loop for it.
             self._task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
         elif self._handled is not None and not self._handled.done():
@@ -547,8 +549,8 @@ class Steps(Generic[T]):
 
 
 class Events(Generic[T]):
-    """The events of work on the loop of another thread, as an iterator. The work continues when the
-    next event is requested.
+    """The events of work on the loop of another thread, as an iterator. Where the work notifies, it
+    continues when the next event is requested.
 
     `close` ends the work before its end. Work that did not reach its end never looks complete: each
     later request raises again. Raises PlatformError; PlatformClosedError if the client or this

@@ -1,4 +1,4 @@
-"""RecordKeeper once: the record that prevents a task from doing the same thing twice.
+"""Submission once: the record that prevents a task from doing the same thing twice.
 
 Before a call that must not be repeated, the task writes what it is going to do, and after the call
 its outcome. The record is in the task state store (Airflow 3.3+), which survives retries, crashes

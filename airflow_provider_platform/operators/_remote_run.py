@@ -464,7 +464,7 @@ class RemoteRunOperator(PlatformOperator):
         return attempt.client.run(work, partial(self._hear, attempt))
 
     def _hear(self, attempt: Attempt, event: object) -> None:
-        """Update the record by an event of the run, and log its line. What reports the
+        """Update the record by an event of the run, and log its line. A run that notifies of an
         event waits until this method returns."""
         match event:
             case Intended(ids):

@@ -43,7 +43,7 @@ def _method(name: str, value: Any) -> str:
 
 
 def _path(name: str, value: Any) -> str:
-    from airflow_provider_platform.client.operation import check_path
+    from airflow_provider_platform.client.paths import check_path
 
     return check_path(arguments.text(name, value))
 

@@ -106,3 +106,21 @@ print("sqlglot" in sys.modules)
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_checking_the_arguments_of_a_call_or_a_schedule_loads_no_models() -> None:
+    script = """
+import sys
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
+PlatformApiOperator(task_id="call", method="GET", path="/v1/deployments/{deploymentId}/reports")
+PlatformCreateNotificationOperator(
+    task_id="schedule", dashboard_id=1, schedule_type="DAILY", hour=6, minute=0
+)
+names = ("models", "operation", "table", "notifications", "wire")
+print([name for name in names if f"airflow_provider_platform.client.{name}" in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.schedules import check_cron, cron_times
+from airflow_provider_platform.client.schedules import check_cron, cron_times, same_times
 
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -37,7 +37,16 @@ def test_cron_expressions_are_accepted(expression: str) -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["0 9 1,LW * *", "0 9 L-3 * *", "0 9 15w * *", "0 9 * * 1,5l", "0 9 * * L", "0 9 * * FRIL"],
+    [
+        "0 9 1,LW * *",
+        "0 9 L-3 * *",
+        "0 9 15w * *",
+        "0 9 * * 1,5l",
+        "0 9 * * L",
+        "0 9 * * FRIL",
+        "0 9 * * 1,FRI#2",
+        "0 0 9 L * MONL",
+    ],
 )
 def test_forms_that_only_some_services_know_are_left_to_the_service(expression: str) -> None:
     assert check_cron(expression) == expression
@@ -62,6 +71,11 @@ def test_forms_that_only_some_services_know_are_left_to_the_service(expression: 
         ("1,,2 * * * *", "is not a cron expression"),
         ("² * * * *", "is not a cron expression"),
         ("* * * * ſun", "is not a cron expression"),
+        ("99 9 L-3 * *", "out of range"),
+        ("L 9 * * *", "is not a cron expression"),
+        ("0 9 * FRIL *", "is not a cron expression"),
+        ("R 9 * * *", "random"),
+        ("0 H(1-5) * * *", "random"),
     ],
 )
 def test_what_is_no_cron_expression_is_refused(expression: str, reason: str) -> None:
@@ -87,6 +101,23 @@ def test_what_is_no_cron_expression_is_refused(expression: str, reason: str) -> 
 )
 def test_equivalent_cron_expressions_have_the_same_times(one: str, other: str) -> None:
     assert cron_times(one) == cron_times(other)
+    assert same_times(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("0 9 LW * *", "0 9 lw * *", True),
+        ("0 9 * JAN FRIL", "0  9 * 1 5L", True),
+        ("0 9 LW * *", "0 9 L-3 * *", False),
+        ("0 9 LW * *", "0 9 1 * *", False),
+    ],
+)
+def test_forms_that_croniter_does_not_know_are_compared_by_their_spelling(
+    one: str, other: str, same: bool
+) -> None:
+    assert same_times(one, other) is same
+    assert same_times(other, one) is same
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,51 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import Api
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_reported_events_stop_nothing_and_arrive_in_order(fails: bool) -> None:
+    received: list[Any] = []
+    before_notice: list[Any] = []
+
+    async def program(api: Api) -> str:
+        for number in range(5):
+            api.report(number)
+        before_notice.extend(received)
+        await api.notify("notice")
+        received.append("between")
+        api.report("last")
+        if fails:
+            raise PlatformTransportError("broken")
+        return "done"
+
+    with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+        if fails:
+            with pytest.raises(PlatformTransportError):
+                client.run(program, received.append)
+        else:
+            assert client.run(program, received.append) == "done"
+    assert before_notice == []  # the work does not wait for the listener
+    assert received == [0, 1, 2, 3, 4, "notice", "between", "last"]
+
+
+def test_interrupt_ends_work_whose_reports_wait_for_the_listener() -> None:
+    received: list[Any] = []
+
+    async def program(api: Api) -> None:
+        for number in range(3):
+            api.report(number)
+        await api.sleep(60)
+
+    with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+
+        def listen(event: Any) -> None:
+            received.append(event)
+            client.interrupt()
+
+        with pytest.raises(PlatformInterruptedError):
+            client.run(program, listen)
+    assert received[0] == 0
+
+
 def test_listener_gets_a_notice_before_the_program_continues() -> None:
     received: list[Any] = []
 
