@@ -264,9 +264,7 @@ class PlatformRunTrigger(OneEventTrigger):
             self.log.info(NOT_STOPPED)
             return False
         try:
-            stopped = await client.run(
-                lambda api: run_kind.stop(api, client.config, client.clock, self.ids)
-            )
+            stopped = await client.run(lambda api: run_kind.stop(api, self.ids))
         except PlatformError as error:
             self.log.warning("The remote run could not be stopped: %s", error)
             return False

@@ -206,7 +206,7 @@ class RunKill:
             return
         client = attempt.client
         with self._stop_logged(attempt) as report:
-            report(client.run(lambda api: attempt.kind.stop(api, client.config, client.clock, ids)))
+            report(client.run(lambda api: attempt.kind.stop(api, ids)))
 
     def _end(self, attempt: Attempt, until: float) -> None:
         """Decide and carry out what a kill means for the run; `until` by the monotonic clock."""
@@ -311,9 +311,7 @@ def _stop_in_time(attempt: Attempt, ids: Ids, seconds: float) -> bool:
 
     async def stop() -> bool:
         async with AsyncPlatformClient(quick) as client:
-            return await client.run(
-                lambda api: attempt.kind.stop(api, quick, client.clock, ids, seconds=seconds)
-            )
+            return await client.run(lambda api: attempt.kind.stop(api, ids, seconds=seconds))
 
     return run_within(seconds, lambda: asyncio.run(stop()))
 

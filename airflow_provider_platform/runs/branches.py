@@ -40,7 +40,6 @@ from airflow_provider_platform.runs.run_kind import (
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
 
 
 @dataclass(frozen=True)
@@ -98,15 +97,7 @@ class BranchRunKind(RunKind[Build]):
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
         return await poll_build_once(api, env, ids)
 
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
+    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         return await close_again(api, ids)
 
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:

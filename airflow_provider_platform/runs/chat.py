@@ -21,7 +21,7 @@ from airflow_provider_platform.client.chat.result import (
 from airflow_provider_platform.client.choices import MAX_ROWS
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.redaction import KnownSecrets, shortened
+from airflow_provider_platform.client.redaction import shortened
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     SINGLE_POLL_SECONDS,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
     from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
 
 PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""
@@ -159,20 +158,12 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         over = await call.poll_final_state(api, env.clock, seconds=SINGLE_POLL_SECONDS)
         return _outcome(env, call) if over else None
 
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
+    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         """Stop the run as the user who started it: the settings may have changed since."""
-        secrets = KnownSecrets(config.secrets)
-        env = RunEnvironment(config, clock, secrets, deadline=clock() + SINGLE_POLL_SECONDS)
+        deadline = api.clock() + SINGLE_POLL_SECONDS
+        env = RunEnvironment(api.config, api.clock, api.secrets, deadline)
         call = self._known_call(env, ids, identity=ids.get("identity"))
-        return await call.stop(api, clock, seconds=seconds or STOP_SECONDS)
+        return await call.stop(api, api.clock, seconds=seconds or STOP_SECONDS)
 
     def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the result. If it exceeds 256 KB, return only `usage` and the number of queries

@@ -984,21 +984,13 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         ids["build"] = build.to_json()
         return outcome
 
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
+    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         if "was_open" in ids:  # the sync itself is over
             return await close_again(api, ids)
         if "sync_job_id" not in ids or ids.get("followed"):
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
-        await api.call(cancel, deadline=clock() + seconds if seconds else None)
+        await api.call(cancel, deadline=api.clock() + seconds if seconds else None)
         return True
 
     async def read_event(

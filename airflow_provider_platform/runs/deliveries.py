@@ -644,18 +644,6 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             api, _delivery(ids), ids["run_id"], ids["success_before"], env.poll_limits, env.clock
         )
 
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
-        """Return False: the service has no operation for it."""
-        return False
-
     async def read(
         self, api: Api, env: RunEnvironment, ids: Ids, outcome: DeliveryOutcome
     ) -> dict[str, Any]:

@@ -264,18 +264,6 @@ class ExportRunKind(RunKind[ExportOutcome]):
             return None
         return outcome
 
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
-        """Return False: the service has no operation for it, and drops the export by itself."""
-        return False
-
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> bytes:
         """Return the bytes of the exported file."""
         return await download(api, ids["deployment_id"], ids["job_id"], self.format)

@@ -640,18 +640,6 @@ class MergeRunKind(RunKind[Build]):
             return Build(None)
         return await wait_for_merged_build(api, merge, env.poll_limits, env.clock)
 
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
-        """Return False: a merge cannot be undone."""
-        return False
-
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
         merge = Merge(**ids["merge"])
         if outcome.status is not None:

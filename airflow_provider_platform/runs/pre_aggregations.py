@@ -763,18 +763,6 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         )
         return BuildOutcome(outcome.table_count, outcome.tables, verified=True)
 
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
-        """Return False: the service has no operation for it."""
-        return False
-
     async def read(
         self, api: Api, env: RunEnvironment, ids: Ids, outcome: BuildOutcome
     ) -> dict[str, Any]:

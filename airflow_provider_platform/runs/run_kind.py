@@ -199,18 +199,10 @@ class RunKind(ABC, Generic[OutcomeT]):
         stopped is polled once, by a retry that comes after its deadline."""
         raise NotImplementedError
 
-    @abstractmethod
-    async def stop(
-        self,
-        api: Api,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
-    ) -> bool:
-        """Stop the run, within so many seconds if given; returns False if this task has nothing to
-        stop."""
+    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+        """Stop the run, within so many seconds if given. Returns False if this task has nothing to
+        stop, and always for a kind that the service cannot stop."""
+        return False
 
     def to_event(self, env: RunEnvironment, outcome: OutcomeT) -> dict[str, Any]:
         """Return the fields of the trigger's event about the outcome, as plain JSON without

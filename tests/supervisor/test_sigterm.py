@@ -23,7 +23,7 @@ if not hasattr(supervisor, "supervise_task"):
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
 
 ROOT = Path(__file__).parents[2]
