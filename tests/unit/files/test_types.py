@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.client.models import type_name
 from airflow_provider_platform.files import spool
-from airflow_provider_platform.files.spool import BATCH_ROWS, Spool
+from airflow_provider_platform.files.spool import Spool
 from airflow_provider_platform.files.types import Column, ColumnTypes, TypedRows, TypeFinder
 
+BATCH_ROWS = 100
 NOON = datetime(2025, 1, 31, 12, 30)
 FITTING: list[tuple[str, Any, Any, Any]] = [
     ("Int64", "12", 12, 12),
@@ -105,6 +106,11 @@ UNFITTING = [
     ("Timestamp", "0001-01-01T00:00:00+10:00"),
     ("Timestamp", "now"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "BATCH_ROWS", BATCH_ROWS)
 
 
 def read(
