@@ -57,6 +57,7 @@ def test_example_dag_names_no_id_of_an_account_without_the_demo(
         assert not param.has_value or param.value is None
 
 
+@pytest.mark.exhaustive
 def test_airflow_of_the_demo_fills_in_the_forms(folder: Path) -> None:
     with home.prepared():
         read = (

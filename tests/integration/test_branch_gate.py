@@ -197,7 +197,6 @@ class TestLenientRules:
             [check(gate.branch_name), good(gate.branch_name)] >> report()
         return dag
 
-    @pytest.mark.one_case_in(1)
     @pytest.mark.parametrize("rule", ["all_done", "one_done", "one_success", "always"])
     def test_branch_with_a_failed_check_is_not_merged(
         self, rule: str, run_dag: RunDag, platform_sandbox: Sandbox
@@ -228,6 +227,7 @@ class TestLenientRules:
         assert run.states["branch_gate.count"] == "upstream_failed"
         assert not asked(platform_sandbox)
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize(
         "opened", [None, {"branch_name": ""}], ids=["nothing", "an empty name"]
     )
@@ -261,6 +261,7 @@ class TestLenientRules:
         return dag
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("key", ["do_xcom_push", "multiple_outputs", "wait_for_build"])
 def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
     key: str, run_dag: RunDag, platform_sandbox: Sandbox
@@ -282,6 +283,7 @@ def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
     assert run.xcom("branch_gate.merge")["status"] == "built"
 
 
+@pytest.mark.exhaustive
 def test_branch_that_was_open_before_stays_open(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.open_branch(BRANCH)
     run = run_dag(gated("SELECT nothing FROM nowhere"))
@@ -289,6 +291,7 @@ def test_branch_that_was_open_before_stays_open(run_dag: RunDag, platform_sandbo
     assert is_open(BRANCH)
 
 
+@pytest.mark.exhaustive
 @modes
 def test_sleeping_branch_is_woken(
     deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
@@ -590,6 +593,7 @@ class TestClears:
         assert sorted(name for name, _ in seen) == ["one", "two", "two"]
         assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize(
         "upstream", [False, True], ids=["with downstream", "with upstream too"]
     )
@@ -610,6 +614,7 @@ class TestClears:
         assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
         assert {commit for _, commit in seen[-2:]} == {seen[-1][1]}
 
+    @pytest.mark.exhaustive
     def test_gate_without_merge_does_not_pass_a_branch_with_checks_of_two_commits(
         self, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -621,6 +626,7 @@ class TestClears:
         run = again(dag, run, ["branch_gate.two"])
         assert "Some tasks checked commit" in errors(run)["branch_gate.passed"]
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("arguments", [{}, {"merge": "never", "delete": "on_success"}])
     def test_branch_is_kept_if_somebody_marks_the_last_task_as_successful(
         self, arguments: Any, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
@@ -633,6 +639,7 @@ class TestClears:
         assert run.xcom("branch_gate.delete")["deleted"] is False
         assert BRANCH in platform_sandbox.control.branches()
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("opened", ["as before", "without its commit"])
     def test_gate_whose_commit_is_unknown_merges_nothing(
         self, opened: str, run_dag: RunDag, platform_sandbox: Sandbox

@@ -92,6 +92,7 @@ def test_the_hook_of_the_operators_loads_no_sql_provider() -> None:
     assert "airflow_provider_platform.files" not in loaded
 
 
+@pytest.mark.exhaustive
 def test_sql_parser_is_not_loaded_by_a_dag_file() -> None:
     script = """
 import sys

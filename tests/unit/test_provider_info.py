@@ -244,6 +244,7 @@ def served_form(answer_of_server: tuple[dict[str, Any], list[str]]) -> dict[str,
     return form
 
 
+@pytest.mark.exhaustive
 def test_form_methods_are_called_before_airflow_3_2_only(
     answer_of_server: tuple[dict[str, Any], list[str]],
 ) -> None:
@@ -264,6 +265,7 @@ def test_the_server_relabels_and_hides_standard_fields(served_form: dict[str, An
     assert fields["login"]["hidden"] is True
 
 
+@pytest.mark.exhaustive
 def test_the_server_serves_every_setting_in_order(served_form: dict[str, Any]) -> None:
     served = served_form["extra_fields"]
     assert list(served) == [field.name for field in EXTRA_FIELDS]

@@ -136,6 +136,7 @@ def image_specifications(address: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("number", range(10))
 def test_image_is_loaded_from_no_place_of_a_specification(
     renderer: ChartRenderer, tmp_path: Path, visited: tuple[str, list[str]], number: int
@@ -195,6 +196,7 @@ def test_expression_that_is_not_of_vegas_own_language_is_an_error(
         renderer.render(spec, COLUMNS, ROWS, ["svg"])
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize(
     "encoding",
     [
@@ -237,6 +239,7 @@ def test_limits_are_checked_before_anything_starts() -> None:
         assert renderer._process is None
 
 
+@pytest.mark.exhaustive
 def test_picture_that_is_too_large_has_single_resolution_or_is_an_error() -> None:
     columns, rows = COLUMNS, [[f"customer {number}", number] for number in range(40)]
     limits = ChartLimits(seconds=120, side=1_000)
@@ -247,6 +250,7 @@ def test_picture_that_is_too_large_has_single_resolution_or_is_an_error() -> Non
             renderer.render(BARS, columns, rows * 2 + [[f"more {n}", n] for n in range(20)])
 
 
+@pytest.mark.exhaustive
 def test_chart_that_takes_too_long_ends_the_process_and_the_next_chart_is_drawn() -> None:
     slow = {"calculate": "replace(pad('x', 40, 'x') + 'y', regexp('(x+x+)+z'), '')", "as": "z"}
     with ChartRenderer(ChartLimits(seconds=120)) as renderer:
@@ -260,6 +264,7 @@ def test_chart_that_takes_too_long_ends_the_process_and_the_next_chart_is_drawn(
         assert renderer.render(BARS, COLUMNS, ROWS, ["svg"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
 def test_chart_that_needs_too_much_memory_ends_the_process() -> None:
     numbers = {"sequence": {"start": 0, "stop": 2e6, "as": "n"}}

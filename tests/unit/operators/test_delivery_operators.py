@@ -41,7 +41,7 @@ LONG = 1000.0
 
 
 @pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_pauses_of_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery_runs, "ATTEMPT_PAUSE", 0.02)
     monkeypatch.setattr(delivery_runs, "SUCCESS_GRACE", 0.3)
 
