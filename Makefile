@@ -19,8 +19,8 @@ export PYTHONDONTWRITEBYTECODE :=
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 # Runs pytest. In .ci/run, failed tests run once more, alone.
 PYTEST := "$(ROOT)/.ci/pytest_again.py"
-# Two more than there are cores, because tests also wait. Each further worker would collect all tests once more.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# One more than there are cores, because tests also wait. Each further worker would collect all tests once more.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=

@@ -1,6 +1,6 @@
 """How many examples the property tests try, and whether each run tries the same ones.
 
-HYPOTHESIS_PROFILE chooses. `quick`, the default: a quarter of the examples, new ones in each run.
+HYPOTHESIS_PROFILE chooses. `quick`, the default: a tenth of the examples, new ones in each run.
 `gate`, which `.ci/run` sets: all examples, the same in each run of the same code, so that it
 refuses a change for what the change does and never for what was drawn this time.
 """
@@ -14,12 +14,12 @@ from hypothesis.internal.conjecture import providers
 
 QUICK, GATE = "quick", "gate"
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or QUICK
-SHARE = {QUICK: 4, GATE: 1}[PROFILE]
-FEWEST = 10
+SHARE = {QUICK: 10, GATE: 1}[PROFILE]
+FEWEST = 5
 
 
 def examples(number: int) -> int:
-    """`number` in the gate, a quarter of it (at least 10) in a quick run: for `max_examples`."""
+    """`number` in the gate, a tenth of it (at least 5) in a quick run: for `max_examples`."""
     return max(number // SHARE, min(number, FEWEST))
 
 

@@ -50,5 +50,5 @@ def test_gate_profile_tries_the_same_examples_with_any_imports(tmp_path: Path) -
     assert draw("gate", str(tmp_path)) == first
 
 
-def test_quick_profile_tries_a_quarter_of_the_examples() -> None:
-    assert draw("quick")[:2] == ["100", "25"]
+def test_quick_profile_tries_a_tenth_of_the_examples() -> None:
+    assert draw("quick")[:2] == ["40", "10"]

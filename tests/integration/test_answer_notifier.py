@@ -95,6 +95,7 @@ def test_one_message_reports_all_mapped_queries() -> None:
     assert re.search(r"Ada[\s\S]*Grace", kept()["text"])
 
 
+@pytest.mark.exhaustive
 def test_chart_of_a_message_uses_the_fonts_of_a_folder_and_its_notes_are_logged(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +166,7 @@ def test_an_answer_is_never_rendered(platform_sandbox: Sandbox, run_dag: RunDag)
     assert "{{ 7 * 7 }}" in json.loads(SENT[1])["html"]
 
 
+@pytest.mark.exhaustive
 def test_callback_of_another_task_sends_the_answer_of_the_chat_task(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
@@ -181,6 +183,7 @@ def test_callback_of_another_task_sends_the_answer_of_the_chat_task(
     assert kept()["pictures"] == []
 
 
+@pytest.mark.exhaustive
 def test_each_mapped_task_sends_its_own_answer(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     prompts = ["total revenue in March", "orders per month"]
     with DAG("mapped", schedule=None) as dag:
@@ -222,6 +225,7 @@ def test_a_notifier_in_a_mapped_group_has_the_answer_of_its_own_map_index(
     assert results[0]["answer"] != results[1]["answer"]
 
 
+@pytest.mark.exhaustive
 def test_task_outside_of_the_mapped_group_sends_all_answers_of_the_group(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
@@ -317,6 +321,7 @@ def check_mail(server: MailServer) -> None:
     assert "<td" in html
 
 
+@pytest.mark.exhaustive
 def test_a_mail_carries_the_picture_inline(
     platform_sandbox: Sandbox, run_dag: RunDag, mail_server: MailServer
 ) -> None:
@@ -327,6 +332,7 @@ def test_a_mail_carries_the_picture_inline(
     assert mail_server.mails[0]["Subject"] == "mailed.ask: answer"
 
 
+@pytest.mark.exhaustive
 def test_mails_of_several_runs_keep_the_authors_subject(
     platform_sandbox: Sandbox, run_dag: RunDag, mail_server: MailServer
 ) -> None:
@@ -378,6 +384,7 @@ async def awaited(make: Callable[[], Any]) -> None:
     await make()
 
 
+@pytest.mark.exhaustive
 @needs_await
 @pytest.mark.usefixtures("stored_result")
 @pytest.mark.one_case_in(2)
@@ -394,6 +401,7 @@ def test_missed_deadline_is_reported_on_an_event_loop(function: Any) -> None:
     assert sent_message["pictures"] == ["\x89PNG"]
 
 
+@pytest.mark.exhaustive
 @needs_await
 @pytest.mark.usefixtures("stored_result")
 def test_a_notifier_given_as_data_sends_a_mail_from_an_event_loop(mail_server: MailServer) -> None:

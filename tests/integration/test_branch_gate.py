@@ -378,6 +378,7 @@ class TestTeardownThatFails:
         assert BRANCH not in platform_sandbox.control.branches()  # which closes it too
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("delete", "branches"),
     [({}, [BRANCH, "dev", "main"]), ({"delete": "on_success"}, ["dev", "main"])],
@@ -582,6 +583,7 @@ class TestClears:
             gate >> publish()
         return dag
 
+    @pytest.mark.exhaustive
     def test_check_that_failed_can_be_cleared_alone(
         self, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
     ) -> None:

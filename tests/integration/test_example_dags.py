@@ -126,12 +126,14 @@ def test_a_task_that_reads_the_result_twice_gets_plain_json(
     assert re.search(r"Top 5", run.xcom("ask_agent", "answer"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["notifications", "reports_and_workbooks"])
 def test_other_example_dags_succeed(platform_sandbox: Sandbox, run_dag: RunDag, name: str) -> None:
     run = run_dag(EXAMPLES / f"{name}.py", conf=PARAMETERS[name])
     assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
 
 
+@pytest.mark.exhaustive
 def test_running_the_notifications_example_twice_leaves_one_schedule(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
@@ -185,6 +187,7 @@ def test_the_answer_reaches_slack_with_its_chart(
     assert any(re.search(r"^Office +█+ 69,657\.00$", text, re.MULTILINE) for text in texts)
 
 
+@pytest.mark.exhaustive
 def test_message_is_logged_if_slack_is_not_installed(
     platform_sandbox: Sandbox,
     run_dag: RunDag,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from airflow.sdk import DAG, task
 
 from airflow_provider_platform.operators.api import PlatformApiOperator
@@ -71,6 +72,7 @@ def test_notification_is_created_changed_and_deleted_in_a_dag(
     assert platform_sandbox.control.state().changed("notifications", "deleted")
 
 
+@pytest.mark.exhaustive
 def test_workbook_is_cloned_renamed_and_published_in_a_dag(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:

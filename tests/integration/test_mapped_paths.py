@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 QUERIES = ["SELECT 1 AS one", "SELECT 2 AS two"]
 
 
+@pytest.mark.exhaustive
 def test_paths_that_differ_by_index_value_or_list_are_all_written(
     run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:

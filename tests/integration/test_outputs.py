@@ -33,6 +33,7 @@ def succeeded(run: FinishedRun) -> FinishedRun:
     return run
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_missing_usage_is_none_downstream(
     run_dag: RunDag, platform_sandbox: Sandbox, deferrable: bool
@@ -78,6 +79,7 @@ def test_missing_sync_result_is_none_downstream(run_dag: RunDag, platform_sandbo
     assert run.xcom("take") == [None, None, result["branch_name"]]
 
 
+@pytest.mark.exhaustive
 def test_missing_usage_of_mapped_chats_is_none_downstream(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -120,6 +122,7 @@ def test_multiple_outputs_works_with_post_execute(
     assert run.task("read").xcoms.get("folder") is None
 
 
+@pytest.mark.exhaustive
 def test_multiple_outputs_false_pushes_no_single_keys(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:

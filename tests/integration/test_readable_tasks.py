@@ -51,6 +51,7 @@ def test_the_rendered_fields_of_the_decorator_show_the_prompt(
     assert str(fields["max_rows"]) == "3"
 
 
+@pytest.mark.exhaustive
 def test_the_prompt_is_still_there_after_a_deferral(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:

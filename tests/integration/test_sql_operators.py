@@ -121,6 +121,7 @@ def test_sql_operators_query_and_check_through_the_connection(
     assert others == [[(1,)], [("100%",)]]
 
 
+@pytest.mark.exhaustive
 def test_sql_decorator_reads_rows_and_generic_transfer_is_refused(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -150,6 +151,7 @@ def test_sql_decorator_reads_rows_and_generic_transfer_is_refused(
     assert "insert_rows is not supported: the service's SQL is read-only" in str(refused.error)
 
 
+@pytest.mark.exhaustive
 def test_failed_check_and_writing_statement_fail_their_tasks(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:

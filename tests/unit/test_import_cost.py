@@ -109,6 +109,7 @@ print("sqlglot" in sys.modules)
     assert done.stdout.splitlines()[-1] == "False"
 
 
+@pytest.mark.exhaustive
 def test_checking_the_arguments_of_a_call_or_a_schedule_loads_no_models() -> None:
     script = """
 import sys

@@ -351,6 +351,7 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         render_chart(BARS, COLUMNS, ROWS)
 
 
+@pytest.mark.exhaustive
 def test_fonts_of_the_folder_are_used() -> None:
     rows = [["東京", "5"], ["กรุงเทพ", "4"]]
     limits = ChartLimits(seconds=120, scale=1)

@@ -115,6 +115,7 @@ def test_vega_specification_is_refused_without_quoting_rows() -> None:
     assert "Spain" not in error.value.message
 
 
+@pytest.mark.exhaustive
 def test_specification_that_is_nested_too_deeply_or_is_not_json_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):

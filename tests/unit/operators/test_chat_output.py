@@ -128,6 +128,7 @@ def test_every_row_that_the_chat_sends_is_in_the_file(
         assert (len(query["rows"]), query["truncated"]) == (kept, True)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("limits", "truncated"),
     [({}, True), ({"default_row_limit": 200}, True), ({"default_row_limit": 300}, False)],
@@ -390,6 +391,7 @@ def test_chart_that_takes_too_long_is_left_out_or_fails_the_task(
     assert [path.name for path in Path(result["manifest"]).parent.glob("*.png*")] == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rule", ["warn", "fail"])
 def test_a_chart_of_some_of_its_rows_is_not_drawn(
     rule: str, platform_sandbox: Sandbox, tmp_path: Path
@@ -423,6 +425,7 @@ def answer_with(chart: dict[str, Any], rows: list[list[Any]]) -> dict[str, Any]:
     return {"chat_id": "c", "message_id": "m", "answer": "a", "usage": None, "queries": [query]}
 
 
+@pytest.mark.exhaustive
 def test_chart_whose_field_the_result_lacks_is_left_out_with_the_reason(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     encoding = {"x": {"field": "Country"}, "y": {"field": "revenue", "type": "quantitative"}}
@@ -438,6 +441,7 @@ def test_chart_whose_field_the_result_lacks_is_left_out_with_the_reason(tmp_path
     assert query["chart_error"] in said[0]
 
 
+@pytest.mark.exhaustive
 def test_omitted_part_of_a_chart_is_logged_and_in_the_manifest(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     encoding = {"x": {"field": "country"}, "y": {"field": "revenue", "type": "quantitative"}}
@@ -465,6 +469,7 @@ def test_folder_of_fonts_is_checked_before_a_request(
     assert platform_sandbox.control.state().requests == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("charts", "name"), [(["svg"], "query-1.svg"), ([], "query-1.csv")])
 def test_file_link_opens_the_chart_or_the_rows(
     charts: list[str],

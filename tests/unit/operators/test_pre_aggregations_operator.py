@@ -114,6 +114,7 @@ def test_retry_starts_the_builds_again_if_their_tokens_are_unknown(
     assert starts(control) == 2
 
 
+@pytest.mark.exhaustive
 def test_first_try_fails_if_its_tokens_are_unknown(control: SandboxControl) -> None:
     control.set(jobs_outcome="not_found")
     with pytest.raises(PreAggregationJobsLostError, match="status for 24 hours"):
@@ -207,6 +208,7 @@ def test_lost_start_is_reported_and_not_repeated(control: SandboxControl) -> Non
     assert tries.store[STORE_KEY]["phase"] == "lost"
 
 
+@pytest.mark.exhaustive
 def test_retry_repeats_a_lost_start_only_with_if_start_lost_repeat(
     control: SandboxControl,
 ) -> None:

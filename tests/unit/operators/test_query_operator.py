@@ -225,7 +225,7 @@ def test_types_text_returns_values_as_text(query: Any) -> None:
     assert result["rows"][0][:5] == ["1", "2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true"]
 
 
-@pytest.mark.one_case_in(3)
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize(
     ("sql", "rows", "truncated"),
     [
@@ -250,7 +250,7 @@ def test_result_that_ends_at_a_row_limit_counts_as_truncated(
     assert ("The result may be incomplete" in capfd.readouterr().out + caplog.text) == truncated
 
 
-@pytest.mark.one_case_in(5)
+@pytest.mark.one_case_in(9)
 @pytest.mark.parametrize(
     ("connection", "arguments", "sql", "truncated"),
     [
@@ -447,6 +447,7 @@ def broken_page(*numbers: int) -> Any:
     return lambda exchange: exchange.send(head + body)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("pages", "rows"),
     [

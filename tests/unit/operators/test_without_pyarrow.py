@@ -24,6 +24,7 @@ print(json.dumps(task.execute(TaskTries().context())))
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("task", "rows"),
     [

@@ -27,7 +27,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 REAL_LIMIT = chat_records.MAX_TEXT
-LIMIT = 200_000
+LIMIT = 20_000
 PIECE = "x" * 1000
 
 
@@ -58,7 +58,7 @@ ENDLESS: dict[str, Any] = {
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
 def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
     with pytest.raises(PlatformProtocolError, match="MB of text"):
-        feed(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(2000)))
+        feed(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(200)))
 
 
 @pytest.mark.one_case_in(4)
@@ -66,24 +66,24 @@ def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
 def test_reading_stops_in_a_thread_with_an_endless_last_turn(endless: Any) -> None:
     reading = ThreadReader("a-thread", max_rows=100)
     reading.feed(encode(cutoff()) + encode(echo()))
-    records = b"".join(encode(endless(number)) for number in range(2000))
+    records = b"".join(encode(endless(number)) for number in range(200))
     with pytest.raises(PlatformProtocolError, match="MB of text"):
         reading.feed(records)
 
 
 def test_replayed_text_counts_once() -> None:
     run = new_run()
-    sent = [echo(), *(delta(number) for number in range(90))]
-    full = [final(PIECE * 150) for _ in range(30)]
+    sent = [echo(), *(delta(number) for number in range(9))]
+    full = [final(PIECE * 15) for _ in range(30)]
     for _ in range(3):
         feed(run, cutoff(), *sent, *full, clean=False)
-    assert len(run._fold.final_answer().content) == 150_000  # type: ignore[union-attr]
+    assert len(run._fold.final_answer().content) == 15_000  # type: ignore[union-attr]
 
 
 def test_dropped_rows_do_not_count_towards_the_text_limit() -> None:
     run = new_run(max_rows=1)
     long = query_result([[PIECE]] * 100)
-    calls = [tool("serviceSqlApi", {}, long, record_id=f"t-{number}") for number in range(30)]
+    calls = [tool("serviceSqlApi", {}, long, record_id=f"t-{number}") for number in range(3)]
     feed(run, cutoff(), echo(), *calls, final(ANSWER), state())
     assert run.result().queries[-1].total_rows == 100
 
@@ -93,7 +93,7 @@ def test_text_limit_is_64_mb() -> None:
 
 
 def test_run_beyond_the_text_limit_is_stopped() -> None:
-    service = PlayedService(records=[echo(), *map(delta, range(2000))], pace=0.001)
+    service = PlayedService(records=[echo(), *map(delta, range(200))], pace=0.001)
     call = new_call(service).chat
     with pytest.raises(PlatformProtocolError, match="MB of text"):
         drive(call.ask_or_stop(API, service.clock), service)
