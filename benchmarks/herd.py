@@ -8,6 +8,9 @@ looks at every object of the process, Airflow's and some 140 for each sync, 190 
 third of these are the HTTP libraries', the rest is the wait itself. All triggers start in the same
 instant, each chat brings a record a second; the polls of the waits are counted, and the connections
 that they took. HERD_WAITS and HERD_CHATS set other numbers of them.
+
+Without chats (HERD_CHATS=0), the processor time of a poll is told too: that of the process after
+the start, without that of an idle one, for each poll.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -93,19 +97,37 @@ async def wait_all() -> None:
         for n in range(CHATS)
     ]
     gc.callbacks.append(Collections.note)
+    worked = time.process_time()
     idle = await lags(3.0)
+    idle_share = (time.process_time() - worked) / 3.0
     gc.collect()
     tasks = [asyncio.create_task(anext(trigger.run())) for trigger in waits]
     starting = await lags(STARTING)
     print(f"idle:                    {idle}")
     print(f"{WAITS} + {CHATS} start:       {starting}")
+    began, worked, polls = time.monotonic(), time.process_time(), await polls_so_far()
     print(f"{WAITS} syncs, {CHATS} chats:  {await lags(SECONDS - STARTING)}")
+    worked = time.process_time() - worked - idle_share * (time.monotonic() - began)
+    polls = await polls_so_far() - polls
+    if not CHATS:
+        print(f"processor time of a poll: {worked / polls * 1e6:.0f} us ({polls} polls)")
     for task in tasks:
         if task.done():
             sys.exit(f"a wait has ended, so that this measured nothing: {task.result()}")
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def polls_so_far() -> int:
+    """How many polls the service has seen."""
+    url = json.loads(os.environ["AIRFLOW_CONN_PLATFORM_DEFAULT"])["host"]
+
+    def ask() -> int:
+        with urllib.request.urlopen(f"{url}/polls") as answer:
+            return int(answer.read())
+
+    return await asyncio.to_thread(ask)
 
 
 @dataclass
@@ -184,6 +206,10 @@ class Service(asyncio.Protocol):
         if not end or len(body) < sum(sizes):
             return
         self._buffer = b""
+        if head.startswith(b"GET /api/polls"):
+            told = b"%d" % self._tally.polls
+            self._transport.write(LENGTH % (len(told), told))
+            return
         if head.startswith(b"GET"):
             self._tally.polls += 1
             self._tally.polled_on.add(id(self._transport))

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, Generic, NoReturn, TypeVar, cast, get_args
 
 from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
@@ -345,7 +345,7 @@ class Operation(Generic[T]):
                 raise refuse("headers", f"must have plain text, in one line, for {name}")
         return replace(self, headers=given, secrets=(*self.secrets, *secrets_in(given)))
 
-    @property
+    @cached_property
     def request_name(self) -> RequestName:
         """The name of this call in errors."""
         where = ": ".join(filter(None, [self.subject, self._request_line]))

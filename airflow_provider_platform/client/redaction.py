@@ -67,6 +67,12 @@ class KnownSecrets:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._own = _forms_of(secrets)
+        self._in_data = [
+            form
+            for secret, written in self._own.items()
+            if len(secret) >= SHORTEST_SECRET
+            for form in written
+        ]
         self._learned: dict[str, tuple[str, ...]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -99,16 +105,10 @@ class KnownSecrets:
     def redact_data(self, value: T, *, keep: Collection[str] = ()) -> T:
         """Return JSON without whole secrets of the connection, so that it can be stored. The same
         object, if there are none. Fields with a name in `keep` are left as they are."""
-        written = [
-            form
-            for secret, forms_of_it in self._own.items()
-            if len(secret) >= SHORTEST_SECRET
-            for form in forms_of_it
-        ]
         together = "\n".join(_texts(value))
-        if not any(form in together for form in written):
+        if not any(map(together.__contains__, self._in_data)):
             return value
-        changed: T = _changed(value, lambda text: _without_whole(text, written), keep)
+        changed: T = _changed(value, lambda text: _without_whole(text, self._in_data), keep)
         return changed
 
     def hide_in(self, error: BaseException) -> None:

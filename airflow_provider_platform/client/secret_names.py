@@ -61,9 +61,12 @@ def may_hold_secrets(body: bytes) -> bool:
     """Return whether a body must be searched: it contains one of the names, or an escape, which may
     hide a name. Most bodies do not."""
     folded = body.lower().replace(b"_", b"")
-    return b"\\u" in folded or any(
-        name.strip("-").replace("_", "").encode() in folded for name in SECRET_NAMES
-    )
+    return any(map(folded.__contains__, _signs(SECRET_NAMES)))
+
+
+@lru_cache(maxsize=4)
+def _signs(names: tuple[str, ...]) -> tuple[bytes, ...]:
+    return (b"\\u", *(name.strip("-").replace("_", "").encode() for name in names))
 
 
 @lru_cache(maxsize=4)
