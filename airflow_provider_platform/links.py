@@ -45,7 +45,7 @@ KNOWN = "known_links"
 
 
 class _ResourceLink(PlatformLink):
-    """One thing at the platform, by the connection's `web_links`. Its class is named after it."""
+    """One thing on the platform, by the connection's `web_links`. Its class is named after it."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -1,6 +1,6 @@
 """Pictures of charts: a Vega-Lite specification and its rows become PNG, SVG or HTML.
 
-The agent writes the specification, and to draw the chart is to execute it. So nothing in it is
+The agent writes the specification, and drawing the chart means executing it. So nothing in it is
 loaded (`specification`). A child process without the task's environment draws it within limits of
 time and memory (`drawing_process`), and a picture that shows nothing is an error (`renderer`).
 """

@@ -396,7 +396,8 @@ class ConnectionFields:
     )
     stream_idle_timeout: ConnectionField[float] = ConnectionField(
         label="Chat silence limit (seconds)",
-        description="If the agent sends nothing for this many seconds, the task connects again.",
+        description="If the agent sends nothing for this many seconds, the task connects again. A "
+        "query fails after this many seconds without new rows.",
         section=_LIMITS,
         kind="integer",
         minimum=1,
@@ -406,8 +407,8 @@ class ConnectionFields:
     max_attempts: ConnectionField[int] = ConnectionField(
         label="Tries per request",
         description=(
-            "How often the package sends one request at most. The first time counts too. The "
-            "package repeats a request only if this can do no harm."
+            "The maximum number of times the package sends one request. The first time counts too. "
+            "The package repeats a request only if this can do no harm."
         ),
         section=_LIMITS,
         kind="integer",

@@ -245,7 +245,7 @@ class ChatUserLimitError(ChatError):
 
 
 class ChatStreamError(ChatError):
-    """The run failed at the service: the stream contained an `{"error": ...}` line."""
+    """The run failed on the service: the stream contained an `{"error": ...}` line."""
 
 
 class ChatBusyError(ChatError):

@@ -76,7 +76,7 @@ def _never() -> bool:
     return False
 
 
-# What a function that works at the service gets.
+# What a function that calls the service gets.
 
 
 class Api:
@@ -498,7 +498,7 @@ class Steps(Generic[T]):
         return self._task is not None and self._task.done()
 
     def cancel(self) -> None:
-        """Cancel what the work is waiting for at the service, if anything."""
+        """Cancel what the work is waiting for on the service, if anything."""
         waits_for_caller = self._handled is not None and not self._handled.done()
         if self._task is not None and not waits_for_caller:
             self._cancel_once(self._task)

@@ -1,4 +1,4 @@
-"""Waits until a condition at the service is true: poll, pause, poll again.
+"""Waits until a condition on the service is true: poll, pause, poll again.
 
 A condition is an async function that returns plain JSON once the wait is over, and None until then.
 `runs.sensor_conditions` has the conditions of sensors. Waits that begin together must not poll

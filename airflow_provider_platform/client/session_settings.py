@@ -21,7 +21,7 @@ NOT_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
 
 
 class UserAttribute(InputModel):
-    """One attribute for row-level security; its name must be configured at the platform."""
+    """One attribute for row-level security; its name must be configured on the platform."""
 
     name: str = Field(min_length=1)
     value: str

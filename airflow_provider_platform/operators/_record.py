@@ -116,7 +116,7 @@ class TryCounters:
 
 @dataclass(frozen=True)
 class SubmissionRecord:
-    """What is known of one submission; `ids` names it at the service and never holds a secret.
+    """What is known of one submission; `ids` names it on the service and never holds a secret.
     The counters are those of the try that wrote the record."""
 
     key: str

@@ -323,7 +323,7 @@ T = TypeVar("T")
 
 
 class RemoteRunOperator(PlatformOperator):
-    """Base of the operators that wait for a run at the service.
+    """Base of the operators that wait for a run on the service.
 
     :param deferrable: wait in the triggerer, which needs no worker slot; None means Airflow's
         `[operators] default_deferrable`
@@ -567,7 +567,7 @@ class RemoteRunOperator(PlatformOperator):
         active; stop the run if its ids are known."""
         self.log.warning(
             "An earlier try ended unexpectedly while it started a run with different input, so "
-            "that run may be active at the service. This try stops that run if its ids are known. "
+            "that run may be active on the service. This try stops that run if its ids are known. "
             "Then it starts a run with the current input."
         )
         self._kill.stop_quietly(attempt, ids)

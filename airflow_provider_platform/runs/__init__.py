@@ -1,1 +1,1 @@
-"""The kinds of runs at the service, each an object that operator and trigger share."""
+"""The kinds of runs on the service, each an object that operator and trigger share."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 Ids = dict[str, Any]
-"""The ids of a run at the service, as plain JSON; `submitted_at` is in Unix time."""
+"""The ids of a run on the service, as plain JSON; `submitted_at` is in Unix time."""
 
 OutcomeT = TypeVar("OutcomeT")
 """The outcome of a run that is over."""

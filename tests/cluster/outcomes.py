@@ -1,4 +1,4 @@
-"""Conditions that tests wait for, and rules that must hold at the service in every case."""
+"""Conditions that tests wait for, and rules that must hold on the service in every case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a cluster too, a task that is ended leaves nothing running at the service."""
+"""On a cluster too, a task that is ended leaves nothing running on the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that is ended, late or cleared leaves nothing running at the service."""
+"""A task that is ended, late or cleared leaves nothing running on the service."""
 
 from __future__ import annotations
 

@@ -899,7 +899,7 @@ class ChatRun:
 
     def __post_init__(self) -> None:
         self.echo_id: str | None = None
-        """The id of our message at the service, when it is known."""
+        """The service's id of our message, when it is known."""
         self.usage: dict[str, Any] | None = None
         self.may_lack_records = False
         """Records may have been lost between two connections, because one sent the run from its

@@ -58,7 +58,7 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     said = quote_service(run.connection.error or "no text").removesuffix(".")
     advice = branch_advice(said)
     return ChatStreamError(
-        f"The run failed at the service: {said}.{' ' + advice if advice else ''}", where=run
+        f"The run failed on the service: {said}.{' ' + advice if advice else ''}", where=run
     )
 
 
@@ -148,7 +148,7 @@ def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
     """New connections bring nothing new."""
     return PlatformTransportError(
         f"The last {times} connections to the stream returned no new records. The run may continue "
-        "at the service. A retry follows the run again.",
+        "on the service. A retry follows the run again.",
         where=run,
     )
 

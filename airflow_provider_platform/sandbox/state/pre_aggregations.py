@@ -7,7 +7,7 @@ sandbox's clock: nothing runs in the background, and a test moves the clock inst
           scheduled        processing         missing_partition      done
 
 A table that ends without rows is ``done`` and stays empty until it is built again: queries that use
-it find no rows. As at the service, a query
+it find no rows. As in the service, a query
 uses a pre-aggregation only if that has all of its measures and dimensions; every other query reads
 the source tables.
 """

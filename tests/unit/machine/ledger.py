@@ -1,4 +1,4 @@
-"""Compare what was asked, stopped and left running at the service with the rules.
+"""Compare what was asked, stopped and left running on the service with the rules.
 
 Every run beyond the one that each wish of a user (the DAG run, a clear) accounts for, every stop
 and every run that is left must be explained by a rule; the ledger counts which. What no rule
@@ -398,7 +398,7 @@ NOT_STOPPED = ("could not be stopped", "cannot be stopped")
 OUTCOME_UNKNOWN = (
     "history could not be read",
     "may still be running",
-    "may continue at the service",
+    "may continue on the service",
     "A sync may be running",
     "several new syncs that could belong to this task",
 )

@@ -56,7 +56,7 @@ class Simulation:
         return self.time.now < self.api_down_until
 
     def rotate_key(self) -> None:
-        """Another key at the service and in the connection."""
+        """Another key on the service and in the connection."""
         self.keys.append(f"canary-{len(self.keys) % 4}-of-the-key")
         self.platform.key = self.keys[-1]
 

@@ -2,7 +2,7 @@
 its run is asked for as often as somebody wants it or a rule explains, nothing is stopped that a
 try follows, nothing is left, nobody gets another's result, no secret is written.
 
-What is the same for every kind of run at the service stands here, `TaskMachine`.
+What is the same for every kind of run on the service stands here, `TaskMachine`.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def test_tables_that_are_done_without_rows_fail_the_verification(control: Sandbo
 
 
 def test_query_of_another_measure_does_not_show_an_empty_table(control: SandboxControl) -> None:
-    """As at the service: it answers such a query from the source tables."""
+    """As in the service: it answers such a query from the source tables."""
     control.set(jobs_outcome="no_rows")
     months = ["orders.revenue_by_month"]
     orders = build(pre_aggregations=months, verify_sql="SELECT COUNT(*) FROM orders")
