@@ -81,4 +81,4 @@ def test_without_an_address_the_readme_names_no_missing_file() -> None:
     assert not re.search(r"\]\((?!https?:|#)", readme)
     assert set(re.findall(r"\bdocs/[\w./-]+", readme)) == {"docs/index.md"}
     assert "## The connection" in readme
-    assert "## Where to go on" in readme
+    assert "## Next steps" in readme

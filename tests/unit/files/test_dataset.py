@@ -251,8 +251,7 @@ import resource, sys
 from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
 from airflow_provider_platform.files.options import output_options, plan_output
-from airflow_provider_platform.files.write import save_rows
-from tests.hypothesis_profiles import examples
+from airflow_provider_platform.files.save import save_rows
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 output = plan_output(None, "csv", output_options({"partition_by": ["c"]}))

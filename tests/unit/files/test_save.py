@@ -230,7 +230,7 @@ import resource, sys
 from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
 from airflow_provider_platform.files.options import Output
-from airflow_provider_platform.files.write import save_rows
+from airflow_provider_platform.files.save import save_rows
 
 path, kind, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
