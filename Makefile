@@ -21,14 +21,18 @@ IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 PYTEST := "$(ROOT)/.ci/pytest_again.py"
 # One more than there are cores, because tests also wait. Each further worker would collect all tests once more.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# The system tests mostly wait for Airflow.
+SYSTEM_WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=
 WHOLE_AIRFLOW := tests/browser tests/cluster tests/storage tests/supervisor tests/system
 # Tests that do not use Airflow have the same result on all releases.
 FAST := $(if $(RELEASE),tests/unit tests/integration tests/demo,$(WHOLE_AIRFLOW:%=--ignore=%))
-# tests/conftest.py says which tests are exhaustive. ARGS selects from all tests.
-QUICK := $(if $(ARGS),,-m "not exhaustive")
+# tests/conftest.py says which tests are exhaustive. ARGS selects from all tests. What does not import Airflow is tested on
+# another release by test-all only.
+WITHOUT_AIRFLOW := tests/unit/charts tests/unit/client tests/unit/files tests/unit/messages
+QUICK := $(if $(ARGS),,-m "not exhaustive" $(if $(RELEASE),$(WITHOUT_AIRFLOW:%=--ignore=%)))
 
 .PHONY: help
 help: ## list the commands
@@ -70,7 +74,7 @@ test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=
 test-system: $(ENVIRONMENT) ## run the tests that need a complete running Airflow (REPEAT=3 runs them three times)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n auto $(ARGS) tests/system tests/supervisor || exit 1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(SYSTEM_WORKERS) $(ARGS) tests/system tests/supervisor || exit 1; \
 	done
 
 .PHONY: test-browser
