@@ -21,8 +21,6 @@ IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 PYTEST := "$(ROOT)/.ci/pytest_again.py"
 # One more than there are cores, because tests also wait. Each further worker would collect all tests once more.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-# The system tests mostly wait for Airflow.
-SYSTEM_WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=
@@ -74,7 +72,7 @@ test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=
 test-system: $(ENVIRONMENT) ## run the tests that need a complete running Airflow (REPEAT=3 runs them three times)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(SYSTEM_WORKERS) $(ARGS) tests/system tests/supervisor || exit 1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n auto $(ARGS) tests/system tests/supervisor || exit 1; \
 	done
 
 .PHONY: test-browser

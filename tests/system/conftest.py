@@ -23,19 +23,9 @@ if TYPE_CHECKING:
 
     from tests.system.airflow_processes import AirflowProcesses
 
-ALONE = {"only_triggerer", "only_airflow"}
-"""Fixtures of the tests that kill what all tests share."""
-
 _SHARED = "running_airflow"
 _stack = ExitStack()
 _passed = pytest.StashKey[bool]()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if ALONE & set(getattr(item, "fixturenames", ())):
-            item.add_marker("alone")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -67,7 +57,7 @@ def airflow(request: pytest.FixtureRequest) -> Iterator[RunningAirflow]:
 @pytest.fixture(autouse=True)
 def _part_of_triggerer(airflow: RunningAirflow, request: pytest.FixtureRequest) -> Iterator[None]:
     """All workers' tests share the triggerer; who kills it needs it alone."""
-    alone = ALONE & set(request.fixturenames)
+    alone = {"only_triggerer", "only_airflow"} & set(request.fixturenames)
     with (airflow.home / "triggerer.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
