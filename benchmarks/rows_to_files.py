@@ -138,7 +138,7 @@ def serve(ready: str) -> None:
     from airflow_provider_platform.sandbox import Sandbox
 
     with Sandbox() as sandbox:
-        sandbox.control.set(data_streaming=True, data_chunk_rows=ROWS if ONE_LINE else 1000)
+        sandbox.control.set(data_max_rows=None, data_chunk_rows=ROWS if ONE_LINE else 1000)
         told = {
             "connection": sandbox.connection(),
             "url": sandbox.url,
