@@ -515,8 +515,6 @@ class Steps(Generic[T]):
         if self._task is not None:
             self._cancel_once(self._task)
             await asyncio.wait({self._task})
-            if not self._task.cancelled():
-                self._task.exception()  # it has been retrieved
 
     @staticmethod
     def _cancel_once(task: asyncio.Task[None]) -> None:

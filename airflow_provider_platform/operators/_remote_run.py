@@ -1,4 +1,4 @@
-"""The flow of all operators whose request must not be repeated, with and without a wait.
+"""The flow of all operators that start a run on the service once, and wait for it.
 
     execute            decide by the record of the last try: submit, find, re-attach, reload
       submit           write `intent`, start the run, write `running`
@@ -13,10 +13,6 @@ the record, and what an error changes in it.
 or left to a retry. Airflow's state of the task decides (`runs.run_kind.stops_run`); `triggers` does
 the same for a deferred task. Airflow calls `on_kill` in a signal handler, which may have
 interrupted anything.
-
-`SingleCallOperator` makes one call, with the same record and without a wait. If the response to the
-call is lost, the task searches for the result of the call, where the service allows that. If not,
-the outcome is unknown, and the task says so instead of making the call twice.
 """
 
 from __future__ import annotations
