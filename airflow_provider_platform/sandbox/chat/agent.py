@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal
 
+from airflow_provider_platform.sandbox.chat.planned_answers import PlannedAnswer
 from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import (
     COUNTRIES,
@@ -226,6 +227,10 @@ class Assignment:
     answer_suffix: str = ""
     last_query: Query | None = None
     on_sql: Callable[[str], None] = lambda _: None
+    plan: PlannedAnswer | None = None
+    """The answer that a test has planned in place of the rules."""
+    failed: bool = False
+    """Whether the run has ended with an error."""
 
 
 class Agent:
@@ -237,10 +242,17 @@ class Agent:
         self._sorts = count(2)
 
     def steps(self) -> Iterator[Step]:
-        job = self._job
+        job, plan = self._job, self._job.plan
         echo = {"id": job.message_id, "role": "user", "content": job.text, "isDelta": False}
         yield Step({**echo, "sort": 1}, "echo")
-        queries = understand(job.text, job.previous)
+        if plan is not None and plan.error is not None:
+            job.failed = True
+            yield Step({"error": plan.error}, "work")
+            return
+        if plan is None:
+            queries = understand(job.text, job.previous)
+        else:
+            queries = [Query(job.text, sql) for sql in plan.queries]
         yield Step(self._thought(f"The user asks: {job.text}"), "work")
         findings: list[tuple[Query, Result | str]] = []
         if queries:
@@ -250,7 +262,10 @@ class Agent:
                 outcome = yield from self._run(query)
                 findings.append((query, outcome))
                 job.last_query = query
-        answer = "\n".join(_sentence(q, o) for q, o in findings) if findings else _help()
+        answer = "\n".join(_sentence(q, o) for q, o in findings)
+        if plan is not None:
+            answer = plan.text or answer or _APOLOGY
+        answer = answer or _help()
         answer += job.answer_suffix
         yield from self._text(answer, ["final"], "final")
         job.messages.append(serialized("AIMessage", answer, str(uuid.uuid4())))
@@ -486,6 +501,9 @@ def _number(query: Query, value: Any) -> str:
     if query.metric in ("revenue", "average") and isinstance(value, (int, float)):
         return f"{value:,.2f} €"
     return f"{value:,}" if isinstance(value, (int, float)) else str(value)
+
+
+_APOLOGY = "I am sorry, I cannot answer this question."
 
 
 def _help() -> str:

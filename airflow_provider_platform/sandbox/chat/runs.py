@@ -19,6 +19,7 @@ from airflow_provider_platform.sandbox.chat.agent import (
     Step,
     aborted_record,
 )
+from airflow_provider_platform.sandbox.chat.planned_answers import PlannedAnswers
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread
 from airflow_provider_platform.sandbox.faults import RUN_KINDS, Fault, Subject
 from airflow_provider_platform.sandbox.http.responses import JsonRpcError
@@ -192,6 +193,7 @@ def start(
         settings=server.settings,
         warehouse_for=_warehouse_for(server, branch),
         on_sql=entry.sql.append,
+        plan=server.store(PlannedAnswers).take(text, branch or _deploy(server)),
     )
     thread.runs.append(run)
     server.journal.changed()
@@ -201,8 +203,12 @@ def start(
 
 def _warehouse_for(server: ServerState, branch: str | None) -> Callable[[str], Warehouse]:
     """Return which warehouse a query of the agent reads on this branch."""
-    name = branch or branches_of(server, CHAT_DEPLOYMENT).deploy
+    name = branch or _deploy(server)
     return partial(server.store(PreAggregationJobs).warehouse, server, CHAT_DEPLOYMENT, name)
+
+
+def _deploy(server: ServerState) -> str:
+    return branches_of(server, CHAT_DEPLOYMENT).deploy
 
 
 def _branch_error(server: ServerState, name: str | None, is_default: bool) -> str | None:
@@ -272,7 +278,7 @@ class _Performance:
             run.append(step.record)
             await self._stop_after(step)
         run.last_query = self._assignment.last_query
-        run.become("finished")
+        run.become("failed" if self._assignment.failed else "finished")
         self._server.journal.changed()
 
     async def _interrupt(self, fault: Fault) -> bool:

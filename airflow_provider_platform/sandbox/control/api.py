@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
+from airflow_provider_platform.sandbox.chat.planned_answers import PlannedAnswer, PlannedAnswers
 from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.connection import describe
 from airflow_provider_platform.sandbox.faults import Breakpoint, Fault, from_json
@@ -158,6 +159,14 @@ class _Control:
 
     async def release(self, name: str) -> Answer:
         return {"released": self._server.breakpoints.release(None if name == "all" else name)}
+
+    async def answer(self, **plan: Any) -> Answer:
+        self._server.store(PlannedAnswers).add(PlannedAnswer(**plan))
+        return None
+
+    async def clear_answers(self) -> Answer:
+        self._server.store(PlannedAnswers).clear()
+        return None
 
     async def abort_thread(self, chat_id: str) -> Answer:
         """Stop a run as another user would."""

@@ -15,7 +15,7 @@ from airflow_provider_platform.sandbox.state.credentials import Credentials, ser
 from airflow_provider_platform.sandbox.state.journal import SandboxState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _ROUND = 10.0
 """Seconds that one waiting request lasts at most."""
@@ -139,6 +139,25 @@ class SandboxControl:
         breakpoint. Returns how many were set."""
         released: int = self._call("release", {"name": name})["released"]
         return released
+
+    def answer(
+        self,
+        question: str,
+        *,
+        sql: str | Sequence[str] | None = None,
+        text: str | None = None,
+        error: str | None = None,
+        branch: str | None = None,
+        times: int | None = 1,
+    ) -> None:
+        """Plan the answer to questions that contain ``question`` (see ``PlannedAnswer``)."""
+        queries = sql if sql is None or isinstance(sql, str) else [*sql]
+        body = {"question": question, "sql": queries, "text": text, "error": error}
+        self._call("answer", {**body, "branch": branch, "times": times})
+
+    def clear_answers(self) -> None:
+        """Let the agent follow its rules again."""
+        self._call("clear_answers")
 
     def abort_thread(self, chat_id: str) -> None:
         """Abort the run of a thread from outside."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +144,11 @@ class SandboxState:
         """Return the changes of one kind to one resource, for example
         ``changed("notifications")``."""
         return [c for c in self.changes if (c.resource, c.action) == (resource, action)]
+
+    @property
+    def asked(self) -> Counter[str]:
+        """Return how often the agent carried out each question."""
+        return Counter(run.text for run in self.runs)
 
     @property
     def active_runs(self) -> list[RunEntry]:
