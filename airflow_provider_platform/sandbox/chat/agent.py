@@ -197,6 +197,7 @@ def _build(query: Query) -> Query:
 
 
 _CHUNK = 24
+TOKEN_LIMIT = "The token limit of the account is exceeded"  # noqa: S105 - a message
 
 Record = dict[str, Any]
 Mark = Literal["echo", "work", "tool", "final", "final_closing", "state", "usage"]
@@ -227,6 +228,8 @@ class Assignment:
     answer_suffix: str = ""
     last_query: Query | None = None
     on_sql: Callable[[str], None] = lambda _: None
+    on_tokens: Callable[[int], None] = lambda _: None
+    over_quota: bool = False
     plan: PlannedAnswer | None = None
     """The answer that a test has planned in place of the rules."""
     failed: bool = False
@@ -245,9 +248,12 @@ class Agent:
         job, plan = self._job, self._job.plan
         echo = {"id": job.message_id, "role": "user", "content": job.text, "isDelta": False}
         yield Step({**echo, "sort": 1}, "echo")
-        if plan is not None and plan.error is not None:
+        error = TOKEN_LIMIT if job.over_quota else plan and plan.error
+        if error is not None:
             job.failed = True
-            yield Step({"error": plan.error}, "work")
+            yield Step({"error": error}, "work")
+            if job.over_quota:
+                yield Step(usage_record(), "usage")
             return
         if plan is None:
             queries = understand(job.text, job.previous)
@@ -276,7 +282,10 @@ class Agent:
         return state_record([*self._job.earlier_messages, *self._job.messages])
 
     def usage(self) -> Record:
-        return usage_record(self._job.text, self._job.messages)
+        job = self._job
+        record = usage_record(job.text, job.messages, job.settings.answer_tokens)
+        job.on_tokens(record["usage"]["totalTokens"])
+        return record
 
     def _record(self, record_id: str, graph: list[str], sort: int, **fields: Any) -> Record:
         return {
@@ -419,14 +428,20 @@ def state_record(messages: list[Record]) -> Record:
     }
 
 
-def usage_record(text: str = "", messages: Sequence[Record] = ()) -> Record:
-    """Return the usage record of a run; without arguments, of a run that reached no model."""
+def usage_record(
+    text: str = "", messages: Sequence[Record] = (), tokens: int | None = None
+) -> Record:
+    """Return the usage record of a run, which cost ``tokens`` (None: as many as its texts suggest);
+    without arguments, of a run that reached no model."""
     counts = {
         "inputTokens": 900 + len(text) if text else 0,
         "outputTokens": 200 + 40 * len(messages) if text else 0,
         "cacheWriteTokens": 0,
         "cacheReadTokens": 600 if text else 0,
     }
+    if tokens is not None:
+        used = {"inputTokens": tokens - tokens // 10, "outputTokens": tokens // 10}
+        counts = {**dict.fromkeys(counts, 0), **used}
     return {
         "id": "__usage__",
         "type": "usage",

@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from airflow_provider_platform.sandbox.chat.agent import (
@@ -31,6 +31,7 @@ from airflow_provider_platform.sandbox.state.branches import (
 from airflow_provider_platform.sandbox.state.journal import RunEntry
 from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregationJobs
 from airflow_provider_platform.sandbox.state.server_state import ServerState
+from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
 _STRANGERS: tuple[Record, ...] = (
@@ -154,6 +155,19 @@ class Injector:
             yield replace(step, record={**step.record, "toolCall": padded})
 
 
+@dataclass
+class Tokens:
+    """The tokens that the agent has used."""
+
+    used: int = 0
+
+    def spend(self, tokens: int) -> None:
+        self.used += tokens
+
+    def used_up(self, settings: Settings) -> bool:
+        return settings.token_quota is not None and self.used >= settings.token_quota
+
+
 RESUMABLE_FOR = 24 * 3600
 """Seconds after which a suspended run can no longer be resumed."""
 SEPARATORS = " line\u2028paragraph\u2029next\u0085end"
@@ -183,6 +197,8 @@ def start(
     )
     server.journal.state.runs.append(entry)
     run = Run(thread, message_id, text, entry)
+    tokens, plans = server.store(Tokens), server.store(PlannedAnswers)
+    over_quota = tokens.used_up(server.settings)
     assignment = Assignment(
         text=text,
         message_id=message_id,
@@ -193,7 +209,9 @@ def start(
         settings=server.settings,
         warehouse_for=_warehouse_for(server, branch),
         on_sql=entry.sql.append,
-        plan=server.store(PlannedAnswers).take(text, branch or _deploy(server)),
+        on_tokens=tokens.spend,
+        over_quota=over_quota,
+        plan=None if over_quota else plans.take(text, branch or _deploy(server)),
     )
     thread.runs.append(run)
     server.journal.changed()

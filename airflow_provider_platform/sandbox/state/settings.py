@@ -32,6 +32,7 @@ JobOutcome = Literal[
 
 Seconds = Annotated[float, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
+Tokens = Annotated[int, Field(ge=0, strict=True)]
 
 
 class Settings(BaseModel):
@@ -51,6 +52,8 @@ class Settings(BaseModel):
     chat_row_limit: Count = 100
     service_tokens: Annotated[bool, Field(strict=True)] = False
     chat_rows: Literal["values", "texts"] = "values"
+    answer_tokens: Tokens | None = None
+    token_quota: Tokens | None = None
     release: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "0.19.1"
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     build_delay: Seconds = 0.0

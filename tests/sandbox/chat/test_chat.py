@@ -379,6 +379,23 @@ def test_usage_has_the_documented_figures(platform: Platform) -> None:
     assert usage["llmCalls"] > 0
 
 
+def test_questions_are_refused_once_the_quota_is_used_up(platform: Platform) -> None:
+    platform.control.set(answer_tokens=1_000, token_quota=1_500)
+    costs = [platform.ask("revenue by country")[-1]["usage"]["totalTokens"] for _ in range(2)]
+    assert costs == [1_000, 1_000]
+    *_, error, usage = platform.ask("revenue by country")
+    assert "token limit" in error["error"]
+    assert usage["usage"] == {
+        "models": [],
+        **dict.fromkeys(("llmCalls", "inputTokens", "outputTokens", "totalTokens"), 0),
+        **dict.fromkeys(("cacheWriteTokens", "cacheReadTokens"), 0),
+    }
+    run = platform.control.state().runs[-1]
+    assert (run.status, run.sql) == ("failed", [])
+    platform.control.set(token_quota=None)
+    assert answer(platform.ask("revenue by country"))
+
+
 @pytest.mark.parametrize(
     ("kind", "last"), [("abort", "__aborted__"), ("suspend", "__suspended__"), ("error", "-")]
 )
