@@ -173,17 +173,32 @@ def test_statuses_can_be_requested_as_an_object_by_token(start: Any, post: Any) 
     assert set(jobs[token]) == {"table", "status", "selector"}
 
 
+def query(platform: Platform, sql: str) -> list[dict[str, Any]]:
+    """The lines of the result of one query."""
+    token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
+    answer = platform.http.post(
+        f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/cubesql",
+        headers={"Authorization": token},
+        json={"query": sql},
+    )
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_table_serves_queries_once_it_is_built(start: Any, platform: Platform) -> None:
+    sql = "SELECT country, COUNT(*) FROM customers GROUP BY country"
+    platform.control.set(jobs_build_seconds=100)
+    start(cubes=["customers"])
+    assert "usedPreAggregations" not in query(platform, sql)[0]
+    platform.control.advance(100)
+    used = query(platform, sql)[0]["usedPreAggregations"]
+    assert [*used] == ["prod_pre_aggregations.customers_by_country"]
+
+
 def test_table_without_rows_is_done_and_hides_rows_from_queries_that_use_it(
     start: Any, statuses: Any, platform: Platform
 ) -> None:
     def value(sql: str) -> str:
-        token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
-        answer = platform.http.post(
-            f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/cubesql",
-            headers={"Authorization": token},
-            json={"query": sql},
-        )
-        return str(json.loads(answer.text.splitlines()[1])["data"][0][0])
+        return str(query(platform, sql)[1]["data"][0][0])
 
     measure = "SELECT SUM(amount) FROM orders"
     revenue = value(measure)

@@ -138,3 +138,20 @@ class TestTokens:
         token = platform.call("POST", "deployments/2/token").json()["cubeApiToken"]
         assert self.ask(platform, token)[0] == 403
         assert self.ask(platform, "nonsense")[0] == 403
+
+
+BY_MONTH = "SELECT month, SUM(amount) FROM orders GROUP BY month"
+
+
+def test_first_line_names_the_built_pre_aggregations_that_serve_the_query(
+    ask: Any, platform: Platform
+) -> None:
+    assert "usedPreAggregations" not in ask(BY_MONTH)[0]
+    platform.control.set(built_pre_aggregations=["orders.revenue_by_month"])
+    assert ask(BY_MONTH)[0]["usedPreAggregations"] == {
+        "prod_pre_aggregations.orders_revenue_by_month": {
+            "targetTableName": "prod_pre_aggregations.orders_revenue_by_month",
+            "preAggregationId": "orders.revenue_by_month",
+        }
+    }
+    assert "usedPreAggregations" not in ask("SELECT country, COUNT(*) FROM customers GROUP BY 1")[0]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 _YEAR = 2025
+_SCHEMA = "prod_pre_aggregations"
 LIFETIME = 86400
 """Seconds for which a token is known, from the start and again from its first ``done`` or
 ``failure`` that is reported."""
@@ -207,6 +208,26 @@ class PreAggregationJobs:
             self._emptied[key] = Warehouse(without=empty)
         return self._emptied[key]
 
+    def used(
+        self, server: ServerState, deployment: int, branch: str, sql: str
+    ) -> dict[str, dict[str, str]]:
+        """Return the tables that serve this query on this branch: those that jobs have built, and
+        those that the settings name as built."""
+        now, columns = server.clock.now(), server.warehouse.columns_of(sql)
+        built = {*server.settings.built_pre_aggregations}
+        for (*place, _), job in self._newest.items():
+            if (*place,) == (deployment, branch) and job.is_there(now):
+                built.add(job.pre_aggregation.full_name)
+        serving = [one for one in PRE_AGGREGATIONS if one.answers(sql, columns)]
+        return {
+            (table := f"{_SCHEMA}.{one.cube}_{one.name}"): {
+                "targetTableName": table,
+                "preAggregationId": one.full_name,
+            }
+            for one in serving
+            if one.full_name in built
+        }
+
     def _is_good(self, server: ServerState, key: tuple[int, str, str]) -> bool:
         job, now = self._newest.get(key), server.clock.now()
         return job is not None and job.is_there(now) and not job.lacks_rows(now)
@@ -259,7 +280,7 @@ def _touches(month: str, date_range: list[str] | None) -> bool:
 def _table(one: PreAggregation, month: str, context: Any, timezone: str) -> str:
     suffix = month.replace("-", "") + "01" if month else ""
     mark = _digest([context, timezone])[:8]
-    return f"prod_pre_aggregations.{one.cube}_{one.name}{suffix}_{mark}"
+    return f"{_SCHEMA}.{one.cube}_{one.name}{suffix}_{mark}"
 
 
 def _digest(value: Any) -> str:
