@@ -11,6 +11,7 @@ from starlette.routing import Router
 
 from airflow_provider_platform.sandbox import data_api, management
 from airflow_provider_platform.sandbox.chat import api as chat_api
+from airflow_provider_platform.sandbox.chat import evaluations  # noqa: F401 - registers handlers
 from airflow_provider_platform.sandbox.control import api as control_api
 from airflow_provider_platform.sandbox.http.request_handler import (
     CONTROL,

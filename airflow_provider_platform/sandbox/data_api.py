@@ -63,10 +63,6 @@ class DataRequest:
         jobs = self.server.store(PreAggregationJobs)
         return jobs.warehouse(self.server, self.deployment, self.branch, sql)
 
-    def used_pre_aggregations(self, sql: str) -> dict[str, dict[str, str]]:
-        jobs = self.server.store(PreAggregationJobs)
-        return jobs.used(self.server, self.deployment, self.branch, sql)
-
 
 def read_request(request: Request, *, scope: str, body: Schema | None) -> DataRequest:
     """Check the token and its scope, the branch, then the body unless ``body`` is None; raises
@@ -356,7 +352,8 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
         limit = row_limit(document["query"], server.settings)
         reading = asked.warehouse(document["query"]).read(document["query"], limit=limit)
         start: dict[str, Any] = {"schema": declared(reading.schema, server.settings)}
-        if used := asked.used_pre_aggregations(document["query"]):
+        jobs = server.store(PreAggregationJobs)
+        if used := jobs.used(server, asked.deployment, asked.branch, document["query"]):
             start["usedPreAggregations"] = used
         yield start if streaming else {**start, "lastRefreshTime": REFRESHED}
         empty = True

@@ -10,7 +10,11 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from airflow_provider_platform.client.table import operations
-from airflow_provider_platform.sandbox import faults, management
+from airflow_provider_platform.sandbox import (
+    app,  # noqa: F401 - registers all handlers
+    faults,
+    management,
+)
 from airflow_provider_platform.sandbox.management import call, store
 from airflow_provider_platform.sandbox.state.settings import Settings
 

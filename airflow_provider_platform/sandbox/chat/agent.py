@@ -197,7 +197,6 @@ def _build(query: Query) -> Query:
 
 
 _CHUNK = 24
-TOKEN_LIMIT = "The token limit of the account is exceeded"  # noqa: S105 - a message
 
 Record = dict[str, Any]
 Mark = Literal["echo", "work", "tool", "final", "final_closing", "state", "usage"]
@@ -229,11 +228,8 @@ class Assignment:
     last_query: Query | None = None
     on_sql: Callable[[str], None] = lambda _: None
     on_tokens: Callable[[int], None] = lambda _: None
-    over_quota: bool = False
     plan: PlannedAnswer | None = None
     """The answer that a test has planned in place of the rules."""
-    failed: bool = False
-    """Whether the run has ended with an error."""
 
 
 class Agent:
@@ -248,12 +244,9 @@ class Agent:
         job, plan = self._job, self._job.plan
         echo = {"id": job.message_id, "role": "user", "content": job.text, "isDelta": False}
         yield Step({**echo, "sort": 1}, "echo")
-        error = TOKEN_LIMIT if job.over_quota else plan and plan.error
-        if error is not None:
-            job.failed = True
-            yield Step({"error": error}, "work")
-            if job.over_quota:
-                yield Step(usage_record(), "usage")
+        if plan is not None and plan.error is not None:
+            yield Step({"error": plan.error}, "work")
+            yield Step(usage_record(), "usage")
             return
         if plan is None:
             queries = understand(job.text, job.previous)

@@ -19,7 +19,7 @@ from airflow_provider_platform.sandbox.chat.agent import (
     Step,
     aborted_record,
 )
-from airflow_provider_platform.sandbox.chat.planned_answers import PlannedAnswers
+from airflow_provider_platform.sandbox.chat.planned_answers import PlannedAnswer, PlannedAnswers
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread
 from airflow_provider_platform.sandbox.faults import RUN_KINDS, Fault, Subject
 from airflow_provider_platform.sandbox.http.responses import JsonRpcError
@@ -31,7 +31,6 @@ from airflow_provider_platform.sandbox.state.branches import (
 from airflow_provider_platform.sandbox.state.journal import RunEntry
 from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregationJobs
 from airflow_provider_platform.sandbox.state.server_state import ServerState
-from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
 _STRANGERS: tuple[Record, ...] = (
@@ -164,9 +163,6 @@ class Tokens:
     def spend(self, tokens: int) -> None:
         self.used += tokens
 
-    def used_up(self, settings: Settings) -> bool:
-        return settings.token_quota is not None and self.used >= settings.token_quota
-
 
 RESUMABLE_FOR = 24 * 3600
 """Seconds after which a suspended run can no longer be resumed."""
@@ -197,8 +193,6 @@ def start(
     )
     server.journal.state.runs.append(entry)
     run = Run(thread, message_id, text, entry)
-    tokens, plans = server.store(Tokens), server.store(PlannedAnswers)
-    over_quota = tokens.used_up(server.settings)
     assignment = Assignment(
         text=text,
         message_id=message_id,
@@ -207,11 +201,10 @@ def start(
         earlier_messages=thread.messages(),
         messages=run.messages,
         settings=server.settings,
-        warehouse_for=_warehouse_for(server, branch),
+        warehouse_for=warehouse_for(server, branch),
         on_sql=entry.sql.append,
-        on_tokens=tokens.spend,
-        over_quota=over_quota,
-        plan=None if over_quota else plans.take(text, branch or _deploy(server)),
+        on_tokens=server.store(Tokens).spend,
+        plan=_plan(server, text, branch),
     )
     thread.runs.append(run)
     server.journal.changed()
@@ -219,7 +212,35 @@ def start(
     return run
 
 
-def _warehouse_for(server: ServerState, branch: str | None) -> Callable[[str], Warehouse]:
+def ask(server: ServerState, text: str, branch: str) -> tuple[str | None, str | None]:
+    """Ask the agent outside of a thread. Return its last SQL (None: it ran none) and its error."""
+    sql: list[str] = []
+    assignment = Assignment(
+        text=text,
+        message_id="",
+        branch_error=_branch_error(server, branch, branch == _deploy(server)),
+        previous=None,
+        earlier_messages=[],
+        messages=[],
+        settings=server.settings,
+        warehouse_for=warehouse_for(server, branch),
+        on_sql=sql.append,
+        on_tokens=server.store(Tokens).spend,
+        plan=_plan(server, text, branch),
+    )
+    errors = [step.record.get("error") for step in Agent(assignment).steps()]
+    return (sql[-1] if sql else None), next(filter(None, errors), None)
+
+
+def _plan(server: ServerState, text: str, branch: str | None) -> PlannedAnswer | None:
+    """Return the answer in place of the agent's rules, if any."""
+    quota = server.settings.token_quota
+    if quota is not None and server.store(Tokens).used >= quota:
+        return PlannedAnswer(question=text, error="The token limit of the account is exceeded")
+    return server.store(PlannedAnswers).take(text, branch or _deploy(server))
+
+
+def warehouse_for(server: ServerState, branch: str | None) -> Callable[[str], Warehouse]:
     """Return which warehouse a query of the agent reads on this branch."""
     name = branch or _deploy(server)
     return partial(server.store(PreAggregationJobs).warehouse, server, CHAT_DEPLOYMENT, name)
@@ -296,7 +317,7 @@ class _Performance:
             run.append(step.record)
             await self._stop_after(step)
         run.last_query = self._assignment.last_query
-        run.become("failed" if self._assignment.failed else "finished")
+        run.become("failed" if any("error" in record for record in run.log) else "finished")
         self._server.journal.changed()
 
     async def _interrupt(self, fault: Fault) -> bool:

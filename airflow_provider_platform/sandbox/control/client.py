@@ -6,16 +6,17 @@ import http.client
 import json
 import time
 import urllib.parse
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.sandbox.chat.planned_answers import PlannedAnswer
 from airflow_provider_platform.sandbox.connection import connection
 from airflow_provider_platform.sandbox.faults import Breakpoint, Fault
 from airflow_provider_platform.sandbox.state.credentials import Credentials, service_token
 from airflow_provider_platform.sandbox.state.journal import SandboxState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 _ROUND = 10.0
 """Seconds that one waiting request lasts at most."""
@@ -140,20 +141,9 @@ class SandboxControl:
         released: int = self._call("release", {"name": name})["released"]
         return released
 
-    def answer(
-        self,
-        question: str,
-        *,
-        sql: str | Sequence[str] | None = None,
-        text: str | None = None,
-        error: str | None = None,
-        branch: str | None = None,
-        times: int | None = 1,
-    ) -> None:
+    def answer(self, question: str, **plan: Any) -> None:
         """Plan the answer to questions that contain ``question`` (see ``PlannedAnswer``)."""
-        queries = sql if sql is None or isinstance(sql, str) else [*sql]
-        body = {"question": question, "sql": queries, "text": text, "error": error}
-        self._call("answer", {**body, "branch": branch, "times": times})
+        self._call("answer", asdict(PlannedAnswer(question=question, **plan)))
 
     def clear_answers(self) -> None:
         """Let the agent follow its rules again."""

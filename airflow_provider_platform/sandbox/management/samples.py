@@ -175,6 +175,7 @@ def _agent(agent_id: int, name: str) -> Sample:
         "deploymentId": 1,
         "config": {"allowEmbedding": embeddable},
         "allowEmbedding": embeddable,
+        "agentConfigName": name.lower().replace(" ", "-"),
         "userId": OWNER,
     }
 
@@ -194,6 +195,24 @@ def _delivery(delivery_id: int, report: int, name: str, owner_id: int, cron: lis
         "paused": False,
     }
 
+
+_REVENUE = (
+    "SELECT SUM(amount) AS total, country FROM orders JOIN customers "
+    "ON customers.id = orders.customer_id GROUP BY country"
+)
+_TOP = (
+    "SELECT products.name, SUM(amount) FROM orders JOIN products "
+    "ON products.id = orders.product_id GROUP BY 1 ORDER BY 2 DESC LIMIT 5"
+)
+_CUSTOMERS = "SELECT name, country FROM customers"
+CERTIFIED_QUERIES = {"monthly_orders": "SELECT month, COUNT(*) FROM orders GROUP BY month"}
+_QUESTIONS = (
+    ("eval_questions.yml", "revenue by country", _REVENUE, None),
+    ("eval_questions.yml", "orders per month", None, "monthly_orders"),
+    ("eval_questions.yml", "top 5 products", _TOP, None),
+    ("eval_questions/customers.yml", "list all customers", _CUSTOMERS, None),
+)
+"""The entries of the model's ``eval_questions``: file, question, SQL or certified query."""
 
 _REPORTS = (
     "Revenue by country",
@@ -262,6 +281,18 @@ ITEMS: dict[str, list[Sample]] = {
             "config": None,
             "scopes": ["session:role:ANALYST"],
         }
+    ],
+    "eval-questions": [
+        {
+            "id": number,
+            "deploymentId": 1,
+            "file": file,
+            "name": question.replace(" ", "_"),
+            "question": question,
+            "sql": sql,
+            "certifiedQuery": certified,
+        }
+        for number, (file, question, sql, certified) in enumerate(_QUESTIONS, start=1)
     ],
     "agents": [_agent(agent_id, name) for agent_id, name in AGENTS.items()],
     "user-oauth-tokens": [

@@ -218,14 +218,14 @@ class PreAggregationJobs:
         for (*place, _), job in self._newest.items():
             if (*place,) == (deployment, branch) and job.is_there(now):
                 built.add(job.pre_aggregation.full_name)
-        serving = [one for one in PRE_AGGREGATIONS if one.answers(sql, columns)]
+        tables = {
+            f"{_SCHEMA}.{one.cube}_{one.name}": one.full_name
+            for one in PRE_AGGREGATIONS
+            if one.full_name in built and one.answers(sql, columns)
+        }
         return {
-            (table := f"{_SCHEMA}.{one.cube}_{one.name}"): {
-                "targetTableName": table,
-                "preAggregationId": one.full_name,
-            }
-            for one in serving
-            if one.full_name in built
+            table: {"targetTableName": table, "preAggregationId": name}
+            for table, name in tables.items()
         }
 
     def _is_good(self, server: ServerState, key: tuple[int, str, str]) -> bool:

@@ -78,6 +78,8 @@ class Settings(BaseModel):
     jobs_gap_seconds: Seconds = 0.0
     jobs_outcome: JobOutcome = "done"
     jobs_outcome_of: tuple[str, ...] = ()
+    evaluations: Annotated[bool, Field(strict=True)] = True
+    evaluation_pace: Seconds = 0.0
     built_pre_aggregations: tuple[str, ...] = ()
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
         "meta",

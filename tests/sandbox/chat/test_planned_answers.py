@@ -80,7 +80,8 @@ def test_planned_sql_that_fails_gives_a_tool_error(platform: Platform) -> None:
 def test_planned_error_ends_the_stream_and_fails_the_run(platform: Platform) -> None:
     platform.control.answer(QUESTION, error="the model is overloaded")
     stream = platform.ask(QUESTION)
-    assert stream[-1] == {"error": "the model is overloaded"}
+    assert stream[-2] == {"error": "the model is overloaded"}
+    assert stream[-1]["usage"]["totalTokens"] == 0
     assert platform.control.state().runs[0].status == "failed"
     assert ids(platform.ask(QUESTION))[-1] == "__usage__"
 
@@ -103,5 +104,7 @@ def test_message_that_resumes_a_run_is_no_further_asking(platform: Platform) -> 
     ],
 )
 def test_bad_plan_is_refused(platform: Platform, plan: dict[str, Any], message: str) -> None:
-    with pytest.raises(SandboxControlError, match=message):
+    with pytest.raises(ValueError, match=message):
         platform.control.answer(QUESTION, **plan)
+    with pytest.raises(SandboxControlError, match=message):
+        platform.control._call("answer", {"question": QUESTION, **plan})

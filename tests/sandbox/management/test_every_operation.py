@@ -43,6 +43,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "pull": {"branchName": "dev"},
     "mergeIntoParentBranch": {"branchName": "dev"},
     "mergeToDefaultBranch": {"branchName": "dev", "message": "m"},
+    "startEvaluation": {"branchName": "main"},
     "startDevMode": {"branchName": "dev"},
     "provisionEmbedUsers": {"users": [{"externalId": "shop-rome"}]},
 }
@@ -93,6 +94,9 @@ def prepared(platform: Platform, operation: OperationRow) -> tuple[dict[str, Any
     if "{jobId}" in at:
         body = {"format": "png", "dashboardId": 501}
         ids["jobId"] = new("deployments/1/dashboard-exports", body)["jobId"]
+    if "{evaluationId}" in at:
+        body = {"branchName": "main"}
+        ids["evaluationId"] = new("deployments/1/evaluations", body)["id"]
     if "{syncJobId}" in at:
         ids["syncJobId"] = new("deployments/1/dbt-sync", {})["syncJobId"]
     if "by-public-id" in at:
