@@ -78,7 +78,10 @@ def test_token_of_an_environment_can_be_created(platform: Platform) -> None:
 
 def test_agents_are_listed(platform: Platform) -> None:
     agents = platform.call("GET", "deployments/1/agents").json()
-    assert [agent["id"] for agent in agents] == [1, 2]
+    assert [(agent["id"], agent["name"], agent["agentConfigName"]) for agent in agents] == [
+        (1, "Data analyst", "data-analyst"),
+        (2, "Embedded analyst", "embedded-analyst"),
+    ]
     embeddable = platform.call("GET", "deployments/1/agents?allowEmbedding=true").json()
     assert [agent["id"] for agent in embeddable] == [2]
     assert platform.call("GET", "deployments/2/agents").json() == []

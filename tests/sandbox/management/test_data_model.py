@@ -432,6 +432,18 @@ class TestControl:
                 refused_call()
 
 
+@pytest.mark.parametrize("name", ["main", "dev"])
+def test_writing_an_open_branch_again_builds_other_files(platform: Platform, name: str) -> None:
+    hashes = []
+    for _ in range(3):
+        report = status(platform, name)
+        assert report["status"] == "built"
+        hashes.append((report["lastHash"], report["filesHash"], report["buildJobId"]))
+        assert status(platform, name) == report
+        platform.control.add_branch(name)
+    assert [len(set(column)) for column in zip(*hashes, strict=True)] == [3, 3, 3]
+
+
 def test_a_branch_is_made_from_another(platform: Platform) -> None:
     body = {"name": "feature/x", "from": "dev"}
     made = build(platform, "POST", "branches", json=body).json()
