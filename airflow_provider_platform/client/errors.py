@@ -400,6 +400,10 @@ class ResultTruncatedError(PlatformError):
     """A result may lack rows, and the task accepts only complete results."""
 
 
+class ResultNotComparableError(PlatformError):
+    """Two results could not be compared: rows may be missing, or a result is too large."""
+
+
 class PageKeyError(PlatformError):
     """The key columns (`page_by`) do not identify each row of the result in order."""
 

@@ -60,9 +60,11 @@ _BETWEEN_ROWS = re.compile(r"\s*,\s*")
 
 @dataclass(frozen=True)
 class SqlColumns:
-    """The columns of the result: `{"name", "type"}` each."""
+    """The columns of the result: `{"name", "type"}` each. `used_pre_aggregations` has the names of
+    the pre-aggregations that the service says it read."""
 
     columns: list[dict[str, str]]
+    used_pre_aggregations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,17 +145,18 @@ class SqlResponse:
                 continue
             rows = document.get("data")
             if isinstance(document.get("schema"), list):
-                yield self._take_columns(document["schema"], number)
+                used = _names(document.get("usedPreAggregations"))
+                yield self._take_columns(document["schema"], used, number)
                 if not rows:
                     continue
             yield self._chunk(rows, number)
 
-    def _take_columns(self, schema: list[Any], number: int) -> SqlColumns:
+    def _take_columns(self, schema: list[Any], used: tuple[str, ...], number: int) -> SqlColumns:
         columns = [_column(column) for column in schema]
         if self.columns is not None and columns != self.columns:
             raise self._broken(number, "has different columns than the previous rows")
         self.columns = columns
-        return SqlColumns(columns)
+        return SqlColumns(columns, used)
 
     def _chunk(self, rows: Any, number: int) -> SqlChunk:
         if not isinstance(rows, list) or self.columns is None:
@@ -262,6 +265,30 @@ def _column(column: Any) -> dict[str, str]:
     return {"name": str(known.get("name") or ""), "type": type_name(known.get("column_type"))}
 
 
+def _names(used: Any) -> tuple[str, ...]:
+    """Return the names of pre-aggregations. The service documents no shape: a dict has the names
+    as its keys, a list has strings or objects."""
+    if not isinstance(used, dict | list):
+        return ()
+    fields = ("name", "preAggregationId", "tableName")
+    items = (
+        next((one[field] for field in fields if field in one), None)
+        if isinstance(one, dict)
+        else one
+        for one in used
+    )
+    return tuple(item for item in items if isinstance(item, str))
+
+
+def why_open_ended(row_count: int) -> str:
+    """Return why rows may be missing after SqlOpenEnd, and what to do."""
+    return (
+        f"Rows may be missing: the connection was closed after {row_count} rows, and the response "
+        "does not say how long it is. Run the query again. If that does not help, check the "
+        "proxies between Airflow and the service."
+    )
+
+
 WhyCut = Callable[[int], str | None]
 """Returns why a result with this number of rows may have been cut, as sentences; None if nothing
 suggests that."""
@@ -308,11 +335,7 @@ class _Received:
         if not self.ended:
             return None
         if self.open_ended:
-            return (
-                f"Rows may be missing: the connection was closed after {self.row_count} rows, and "
-                "the response does not say how long it is. Run the query again. If that does not "
-                "help, check the proxies between Airflow and the service."
-            )
+            return why_open_ended(self.row_count)
         return self._why_cut(self.row_count)
 
     def take_rows(self) -> list[list[Any]]:

@@ -70,6 +70,25 @@ def test_response_gives_columns_before_rows() -> None:
     assert read(data[:30], data[30:]) == [SqlColumns(columns), SqlChunk(ROWS)]
 
 
+@pytest.mark.parametrize(
+    ("used", "names"),
+    [
+        (None, ()),
+        ({}, ()),
+        ({"dev.orders_main": {"targetTableName": "x"}}, ("dev.orders_main",)),
+        ([{"name": "orders.main"}, {"tableName": "t"}, {"other": 1}], ("orders.main", "t")),
+        (["orders.main", 7], ("orders.main",)),
+        ("orders.main", ()),
+    ],
+)
+def test_names_of_used_pre_aggregations_come_with_the_columns(
+    used: Any, names: tuple[str, ...]
+) -> None:
+    [columns] = read(lines({**SCHEMA, "usedPreAggregations": used}))
+    assert isinstance(columns, SqlColumns)
+    assert columns.used_pre_aggregations == names
+
+
 def test_an_empty_result_has_columns() -> None:
     columns, rows = read(lines(SCHEMA, {"data": []}))
     assert isinstance(columns, SqlColumns)

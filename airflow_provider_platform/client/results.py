@@ -1,0 +1,336 @@
+"""Compares two results of queries by the rules of the service's evaluations of agents.
+
+The order of rows never counts. Numbers count to four significant figures. Names of columns do not
+count: each expected column must be found, by its values, in a column of its own of the actual
+result, and other actual columns are ignored. Rows count as often as they occur.
+
+The service's documentation says no more than this. What this module adds:
+
+- A number is rounded half up, as a decimal (12345 is 12350). Two numbers are equal if their
+  roundings are equal, so equality is transitive, and rows can be counted and hashed.
+- A string is a number only in a column that is not declared as text: "00123" is a postal code.
+- A day is equal to its midnight: 2020-01-01 and 2020-01-01T00:00:00.000.
+- Null is equal to null only.
+
+Each value becomes one string with a mark of its kind, so that True, 1 and "1" differ.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context
+from hashlib import sha256
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.response import (
+    SqlChunk,
+    SqlColumns,
+    SqlOpenEnd,
+    why_open_ended,
+)
+from airflow_provider_platform.client.errors import ResultNotComparableError
+from airflow_provider_platform.client.redaction import shortened
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Clock
+
+Reason = Literal["row count mismatch", "missing columns", "value mismatch", "unexpected rows"]
+
+MAX_ROWS = 50_000
+MAX_BYTES = 200_000_000
+"""The largest result that is read to be compared: its rows, and its values in memory."""
+SHOWN_CELLS = 5
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00:00(\.0+)?Z?", re.ASCII)
+_FOUR = Context(prec=4, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+_TEXTS = ("char", "date", "string", "text", "time", "utf8", "varchar")
+_BOOLEANS = ("true", "false")
+_VALUE_BYTES = 56
+_SHOWN = 80
+
+Column = list[str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result: its columns (`{"name", "type"}` each) and its rows, with values as the service
+    sends them. `why_truncated` says why rows may be missing; None if the result is complete."""
+
+    columns: Sequence[Mapping[str, str]]
+    rows: Sequence[Sequence[Any]]
+    why_truncated: str | None = None
+    used_pre_aggregations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value that differs: the name of its expected column, values that its row has in both
+    results, and its two values."""
+
+    column: str
+    row: dict[str, Any]
+    expected: Any
+    actual: Any
+
+    def __str__(self) -> str:
+        row = f" of {_named(self.row)}" if self.row else ""
+        return f"{self.column}{row} is {_shown(self.actual)}, expected {_shown(self.expected)}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found. A row that differs only in numbers counts as changed, not as missing
+    and unexpected. `cells` has the first values that differ in changed rows. `str` of it is a short
+    paragraph."""
+
+    verdict: Literal["pass", "fail"]
+    expected_rows: int
+    reason: Reason | None = None
+    columns_missing: tuple[str, ...] = ()
+    rows_missing: int = 0
+    rows_more: int = 0
+    rows_changed: int = 0
+    cells: tuple[Cell, ...] = ()
+
+    def __str__(self) -> str:
+        if self.verdict == "pass":
+            return f"All {self.expected_rows} expected rows were found, and no others."
+        said = []
+        if self.columns_missing:
+            named = ", ".join(shortened(name, _SHOWN) for name in self.columns_missing)
+            said.append(f"These expected columns were not found: {named}.")
+        counts = [(self.rows_missing, "missing"), (self.rows_more, "unexpected")]
+        counts.append((self.rows_changed, "different"))
+        parts = [f"{n} {'row is' if n == 1 else 'rows are'} {word}" for n, word in counts if n]
+        if parts:
+            said.append(f"Of {self.expected_rows} expected rows: {', '.join(parts)}.")
+        if self.cells:
+            said.append("; ".join(map(str, self.cells)) + ".")
+        return " ".join(said)
+
+
+def compare(expected: Result, actual: Result) -> Comparison:
+    """Return whether the actual result has the expected rows, and what differs. Raises
+    ResultNotComparableError if rows of a result may be missing, or if too many of its columns have
+    the same values to tell which is which."""
+    for side, result in (("expected", expected), ("actual", actual)):
+        if result.why_truncated is not None:
+            raise ResultNotComparableError(
+                f"The results were not compared: the {side} result may be incomplete. "
+                f"{result.why_truncated}"
+            )
+    left, right, count = _columns(expected), _columns(actual), len(expected.rows)
+    if count == len(actual.rows) and _match(left, right, count):
+        return Comparison("pass", count)
+    return _difference(expected, actual, left, right)
+
+
+def digest(result: Result) -> str:
+    """Return a hash of the values of a result. Results with equally many columns that `compare`
+    calls equal have the same hash."""
+    columns = _columns(result)
+    # Columns with the same values have the same mark: in a row, their values count without order.
+    marks = [_hash(sorted(column)) for column in columns]
+    rows = zip(*columns, strict=True)
+    lines = sorted(_hash(sorted(zip(marks, row, strict=True))) for row in rows)
+    return _hash([len(result.rows), sorted(marks), lines])
+
+
+def _hash(value: Any) -> str:
+    return sha256(json.dumps(value).encode()).hexdigest()
+
+
+def _columns(result: Result) -> list[Column]:
+    """Return the columns as comparable strings."""
+    kinds = [str(column.get("type") or "").lower() for column in result.columns]
+    return [[_comparable(row[at], kind) for row in result.rows] for at, kind in enumerate(kinds)]
+
+
+def _comparable(value: Any, declared: str) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else str(value)
+    if isinstance(value, bool) or (declared.startswith("bool") and text.lower() in _BOOLEANS):
+        return f"?{text.lower()}"
+    is_text = isinstance(value, str) and declared.startswith(_TEXTS)
+    if not is_text and _NUMBER.fullmatch(text):
+        return f"#{_FOUR.create_decimal(text).normalize(_FOUR) or 0}"
+    midnight = _MIDNIGHT.fullmatch(text)
+    return f"'{midnight[1] if midnight else text}"
+
+
+def _match(left: list[Column], right: list[Column], count: int) -> bool:
+    """Return whether columns of `right` have the rows of `left`. Columns are chosen one after
+    another, and the rows of the columns so far must agree. Rows are numbered, so that each step
+    looks at one more column only."""
+    places = defaultdict(list)
+    for at, column in enumerate(right):
+        places[tuple(sorted(column))].append(at)
+    candidates = [places.get(tuple(sorted(column)), []) for column in left]
+    order = sorted(range(len(left)), key=lambda at: len(candidates[at]))
+    tries = max(100, 2_000_000 // max(1, count))
+
+    def choose(step: int, used: frozenset[int], here: list[int], there: list[int]) -> bool:
+        nonlocal tries
+        if step == len(order):
+            return True
+        tried: list[Column] = []
+        for at in candidates[order[step]]:
+            if at in used or right[at] in tried:
+                continue
+            tried.append(right[at])
+            tries -= 1
+            if tries < 0:
+                raise ResultNotComparableError(
+                    "The results were not compared: too many of their columns have the same "
+                    "values, so it is not clear which column is which. Select fewer columns."
+                )
+            seen: dict[tuple[int, str], int] = {}
+            one, two = _numbered(here, left[order[step]], seen), _numbered(there, right[at], seen)
+            if Counter(one) == Counter(two) and choose(step + 1, used | {at}, one, two):
+                return True
+        return False
+
+    return choose(0, frozenset(), [0] * count, [0] * count)
+
+
+def _numbered(rows: list[int], column: Column, seen: dict[tuple[int, str], int]) -> list[int]:
+    return [seen.setdefault(pair, len(seen)) for pair in zip(rows, column, strict=True)]
+
+
+def _difference(
+    expected: Result, actual: Result, left: list[Column], right: list[Column]
+) -> Comparison:
+    """Describe how results differ that do not match."""
+    names = [str(column.get("name") or f"column {at}") for at, column in _from_1(expected.columns)]
+    others = [str(column.get("name") or f"column {at}") for at, column in _from_1(actual.columns)]
+    pairs = _likely_pairs(left, right, names, others)
+    mine = _rows([left[i] for i in pairs], len(expected.rows))
+    theirs = _rows([right[j] for j in pairs.values()], len(actual.rows))
+    missing, more = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
+    texts = [at for at, i in enumerate(pairs) if not any(v.startswith("#") for v in left[i])]
+    changed = _changed_rows(missing, more, texts)
+    absent = tuple(name for i, name in enumerate(names) if i not in pairs)
+    reason: Reason = "row count mismatch"
+    if absent:
+        reason = "missing columns"
+    elif not missing:
+        reason = "unexpected rows"
+    elif len(mine) == len(theirs):
+        reason = "value mismatch"
+    cells = []
+    for one, two in changed[:SHOWN_CELLS]:
+        before, after = expected.rows[mine.index(one)], actual.rows[theirs.index(two)]
+        same = texts or [at for at in range(len(one)) if one[at] == two[at]]
+        places = list(pairs.items())
+        row = {names[places[at][0]]: before[places[at][0]] for at in same[:3]}
+        for at, (i, j) in enumerate(places):
+            if one[at] != two[at]:
+                cells.append(Cell(names[i], row, before[i], after[j]))
+    return Comparison(
+        "fail",
+        len(mine),
+        reason,
+        absent,
+        rows_missing=missing.total() - len(changed),
+        rows_more=more.total() - len(changed),
+        rows_changed=len(changed),
+        cells=tuple(cells[:SHOWN_CELLS]),
+    )
+
+
+def _from_1(columns: Sequence[Mapping[str, str]]) -> enumerate[Mapping[str, str]]:
+    return enumerate(columns, start=1)
+
+
+def _rows(columns: list[Column], count: int) -> list[tuple[str, ...]]:
+    return list(zip(*columns, strict=True)) if columns else [()] * count
+
+
+def _likely_pairs(
+    left: list[Column], right: list[Column], names: list[str], others: list[str]
+) -> dict[int, int]:
+    """Return the column of `right` that is probably meant by each column of `left`: one with the
+    same values, else the same name, else many values of it, else any of its kind."""
+    scores = []
+    mine, theirs = [*map(Counter, left)], [*map(Counter, right)]
+    for i, one in enumerate(mine):
+        for j, two in enumerate(theirs):
+            kinds = [{value[0] for value in column if value} for column in (one, two)]
+            if kinds[0] & kinds[1] or not all(kinds):
+                shared = len(one.keys() & two.keys())
+                scores.append((one == two, names[i] == others[j], shared, -i, -j))
+    pairs: dict[int, int] = {}
+    for *_, i, j in sorted(scores, reverse=True):
+        if -i not in pairs and -j not in pairs.values():
+            pairs[-i] = -j
+    return dict(sorted(pairs.items()))
+
+
+def _changed_rows(
+    missing: Counter[tuple[str, ...]], more: Counter[tuple[str, ...]], texts: list[int]
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return pairs of a missing and an unexpected row that have the same texts, dates and
+    booleans."""
+    waiting: defaultdict[tuple[str, ...], deque[tuple[str, ...]]] = defaultdict(deque)
+    for row in sorted(more.elements()):
+        waiting[tuple(row[at] for at in texts)].append(row)
+    return [
+        (row, same.popleft())
+        for row in sorted(missing.elements())
+        if (same := waiting[tuple(row[at] for at in texts)])
+    ]
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{shortened(name, _SHOWN)}={_shown(value)}" for name, value in row.items())
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else shortened(str(value), _SHOWN)
+
+
+async def read_result(api: Api, query: SqlQuery, config: PlatformConfig, clock: Clock) -> Result:
+    """Return the whole result of a query. Raises ResultNotComparableError if it is too large to be
+    compared, and what `run_sql` raises."""
+    from airflow_provider_platform.client.data_api.statements import known_limits
+
+    columns: list[SqlColumns] = []
+    rows: list[list[Any]] = []
+    size, open_ended = 0, False
+
+    async def hear(event: object) -> None:
+        nonlocal size, open_ended
+        if isinstance(event, SqlColumns):
+            columns.append(event)
+        elif isinstance(event, SqlChunk):
+            rows.extend(event.rows)
+            values = [*chain.from_iterable(event.rows)]
+            size += len(values) * _VALUE_BYTES
+            size += sum(len(value) for value in values if isinstance(value, str))
+            if len(rows) > MAX_ROWS or size > MAX_BYTES:
+                raise ResultNotComparableError(
+                    f"The result was not compared: it has more than {MAX_ROWS} rows or "
+                    f"{MAX_BYTES // 10**6} MB. Aggregate in the query, or select fewer columns.",
+                    where=query.where,
+                )
+        elif isinstance(event, SqlOpenEnd):
+            open_ended = True
+
+    await run_sql(api.hearing(hear), query, config, clock)
+    why = why_open_ended(len(rows)) if open_ended else None
+    return Result(
+        columns[0].columns,
+        rows,
+        why or known_limits(config).why_cut(query.body.query, len(rows)),
+        columns[0].used_pre_aggregations,
+    )
