@@ -34,6 +34,7 @@ MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
     "branches": ("Branch", "Build", "MergedBuild"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
+    "compare": ("Data", "NumbersMoved", "ResultNotComparable"),
     "dbt_sync": ("DbtSync", "AlreadyRunning", "Branch", "Build"),
     "deliveries": ("AlreadyRunning", "FeatureNotActivated", "ReportDelivery"),
     "exports": ("DashboardExport", "ResultWrite"),

@@ -404,6 +404,10 @@ class ResultNotComparableError(PlatformError):
     """Two results could not be compared: rows may be missing, or a result is too large."""
 
 
+class NumbersMovedError(PlatformError):
+    """A branch changes numbers by more than the task allows."""
+
+
 class PageKeyError(PlatformError):
     """The key columns (`page_by`) do not identify each row of the result in order."""
 

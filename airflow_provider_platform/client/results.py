@@ -22,7 +22,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -52,6 +52,7 @@ SHOWN_CELLS = 5
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00:00(\.0+)?Z?", re.ASCII)
 _FOUR = Context(prec=4, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+_EXACT = Context(prec=400, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _TEXTS = ("char", "date", "string", "text", "time", "utf8", "varchar")
 _BOOLEANS = ("true", "false")
 _VALUE_BYTES = 56
@@ -155,17 +156,30 @@ def _columns(result: Result) -> list[Column]:
     return [[_comparable(row[at], kind) for row in result.rows] for at, kind in enumerate(kinds)]
 
 
-def _comparable(value: Any, declared: str) -> str:
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else str(value)
-    if isinstance(value, bool) or (declared.startswith("bool") and text.lower() in _BOOLEANS):
-        return f"?{text.lower()}"
+def value_of(value: Any, declared: str) -> Any:
+    """Return what a value means in a column of a type (in lower case): None, a bool, a Decimal or
+    a string."""
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value)
+    if declared.startswith("bool") and text.lower() in _BOOLEANS:
+        return text.lower() == "true"
     is_text = isinstance(value, str) and declared.startswith(_TEXTS)
     if not is_text and _NUMBER.fullmatch(text):
-        return f"#{_FOUR.create_decimal(text).normalize(_FOUR) or 0}"
+        return _EXACT.create_decimal(text)
     midnight = _MIDNIGHT.fullmatch(text)
-    return f"'{midnight[1] if midnight else text}"
+    return midnight[1] if midnight else text
+
+
+def _comparable(value: Any, declared: str) -> str:
+    meant = value_of(value, declared)
+    if meant is None:
+        return ""
+    if isinstance(meant, bool):
+        return f"?{meant}"
+    if isinstance(meant, Decimal):
+        return f"#{_FOUR.plus(meant).normalize(_FOUR) or 0}"
+    return f"'{meant}"
 
 
 def _match(left: list[Column], right: list[Column], count: int) -> bool:

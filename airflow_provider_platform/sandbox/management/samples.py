@@ -13,7 +13,7 @@ Sample = dict[str, Any]
 DEPLOYMENTS = {1: "Acme production", 2: "Acme staging"}
 AGENTS = {1: "Data analyst", 2: "Embedded analyst"}
 """The agents by id; all belong to deployment 1."""
-_SQL = "SELECT country, SUM(amount) FROM orders GROUP BY 1"
+_SQL = "SELECT status, SUM(amount) FROM orders GROUP BY 1"
 
 USERS = {7: ("analyst@acme.example.com", "Ada"), 8: ("admin@acme.example.com", "Grace")}
 """E-mail addresses and first names of the console users."""

@@ -59,6 +59,7 @@ class Settings(BaseModel):
     build_delay: Seconds = 0.0
     build_seconds: Seconds = 0.0
     build_outcome: BuildOutcome = "built"
+    branch_lacks_months: tuple[str, ...] = ()
     merge_outcome: Literal["merged", "nothing", "conflict", "not_allowed"] = "merged"
     merge_commit: Literal["own", "fast_forward"] = "own"
     deploy_mode: Literal["git", "cli"] = "git"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,6 +89,15 @@ KINDS = {
 }
 """The types of columns for which SQLite has no type, by the column's name in the data model."""
 
+_MEASURES = {
+    "count": "COUNT(*)",
+    "revenue": "SUM(amount)",
+    "average": "AVG(amount)",
+    "quantity": "SUM(quantity)",
+}
+"""The measures of the cube orders, for ``MEASURE(revenue)``."""
+_MEASURE = re.compile(rf'MEASURE\((?:"?orders"?\.)?"?({"|".join(_MEASURES)})"?\)', re.IGNORECASE)
+
 _READ_ONLY = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33}
 """33 is SQLITE_RECURSIVE, which the module names only from Python 3.12 on."""
 _MAX_STEPS = 200_000_000
@@ -165,7 +175,7 @@ class Warehouse:
 
         self._db.set_authorizer(note)
         try:
-            self._db.execute(f"EXPLAIN {sql}")
+            self._db.execute(f"EXPLAIN {_plain_sql(sql)}")
         except (sqlite3.Error, sqlite3.Warning):
             return set()
         finally:
@@ -173,7 +183,7 @@ class Warehouse:
         return read
 
     def _run(self, sql: str) -> sqlite3.Cursor:
-        cursor = self._db.execute(sql)
+        cursor = self._db.execute(_plain_sql(sql))
         if cursor.description is None:
             raise QueryError("only queries are allowed")
         return cursor
@@ -231,6 +241,11 @@ def _schema(cursor: sqlite3.Cursor, rows: list[list[Any]]) -> list[dict[str, str
         {"name": name, "column_type": KINDS.get(name) or _column_type([row[at] for row in rows])}
         for at, (name, *_) in enumerate(cursor.description)
     ]
+
+
+def _plain_sql(sql: str) -> str:
+    """Return the SQL with each measure as what it adds up."""
+    return _MEASURE.sub(lambda found: _MEASURES[found[1].lower()], sql)
 
 
 def _authorize(action: int, *_: str | None) -> int:

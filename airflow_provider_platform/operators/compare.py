@@ -1,0 +1,422 @@
+"""`PlatformCompareOperator`: which numbers does a branch change?
+
+Both results are joined by their key columns. A number of one result is compared with the number of
+the same column and row in the other. Names and values must be equal here, unlike in an evaluation
+of an agent (`client/results.py`), because the same query gives both results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+from airflow_provider_platform.client.choices import QUERY_TIMEOUT, CacheMode
+from airflow_provider_platform.client.errors import (
+    NumbersMovedError,
+    PlatformError,
+    PlatformInputError,
+    ResultNotComparableError,
+)
+from airflow_provider_platform.client.redaction import quote_service, shortened
+from airflow_provider_platform.links import BranchLink, Links
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
+from airflow_provider_platform.operators.query import one_query, sql_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.results import Result
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.operators._base import Checks
+
+__all__ = ["PlatformCompareOperator"]
+
+OnDifference = Literal["fail", "warn"]
+
+NOISE = Decimal("1e-9")
+"""A smaller relative difference is none: a sum of floats depends on the order of its rows."""
+MAX_MOVED = 20
+"""Moved numbers of a query in the result, and in words."""
+SAID = 3
+_SHOWN = 80
+_MEMBER = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", re.ASCII)
+
+
+def named_queries(name: str, value: Any) -> dict[str, str] | None:
+    """Return the SQL of each named query, from a dict or a list. Raises PlatformInputError."""
+    given = sql_parameters(name, value)
+    if isinstance(given, list):
+        given = {f"query {number}": sql for number, sql in enumerate(given, start=1)}
+    return {str(key): arguments.text(name, sql) for key, sql in (given or {}).items()} or None
+
+
+def members(name: str, value: Any) -> list[str] | None:
+    """Return names of members. Raises PlatformInputError."""
+    given = arguments.names(name, value)
+    for member in given or ():
+        if not _MEMBER.fullmatch(member):
+            raise arguments.refuse(name, "must be names as orders.revenue", member)
+    return given
+
+
+def tolerances(name: str, value: Any) -> float | dict[str, float]:
+    """Return a relative difference, or one for each name. Raises PlatformInputError."""
+    limit = partial(arguments.number, name, minimum=0)
+    if isinstance(value, dict) or str(value).lstrip().startswith("{"):
+        given = arguments.mapping(name, value) or {}
+        return {str(key): limit(item) for key, item in given.items()}
+    return limit(value)
+
+
+def _one_source(*, queries: Any, measures: Any, workbook_id: Any) -> None:
+    """A rule: exactly one of them says what is compared."""
+    if sum(source is not None for source in (queries, measures, workbook_id)) != 1:
+        raise ValueError("give exactly one of queries, measures and workbook_id")
+
+
+def _one_cube(*, measures: list[str] | None, by: list[str] | None) -> None:
+    """A rule: dimensions group the measures of their own cube or view."""
+    if by and not measures:
+        raise ValueError("by needs measures")
+    if by and len({member.partition(".")[0] for member in (*by, *(measures or ()))}) > 1:
+        raise ValueError("with by, all measures and dimensions must be of one cube or view")
+
+
+class PlatformCompareOperator(DeploymentOperator):
+    """Run queries on a branch and in production, and report which numbers the branch changes.
+
+    Use it before a merge, for example inside `branch_gate`: if a number moves by more than the
+    tolerance, the task fails, and the branch is not merged.
+
+    Each query runs in production and then on the branch. Their rows are joined by the columns that
+    are not numbers, or by `keys`. A row or column that only one side has is a difference, which no
+    tolerance allows. Null is equal only to null. The results must be complete (at most 50,000
+    rows), so aggregate in the query.
+
+    Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
+    "verdict", "compared": int, "moved_count": int, "moved": [{"key": {...}, "column", "production",
+    "branch", "change", "percent"}], "rows_missing": int, "rows_more": int, "columns_missing",
+    "columns_more", "max_percent"}]}`. `verdict` is `same`, `within_tolerance` or `moved`. `moved`
+    of a query has its 20 largest moves. `percent` is None if production has 0 or no number.
+
+    If a query fails on one side, the task fails: nothing counts as the same that was not compared.
+
+    :param branch_name: the branch, which must be open and built
+    :param queries: the queries: a dict from names to SQL, or a list
+    :param measures: instead of `queries`: measures as `["orders.revenue", "orders.count"]`
+    :param by: with `measures`: dimensions of the same cube or view, as `["orders.status"]`
+    :param workbook_id: instead of `queries`: the queries of this workbook's reports. The task fails
+        if a report has no SQL, because its query is JSON
+    :param keys: the columns that together identify a row (default: all columns that are not
+        numbers), for example if a year is a number
+    :param tolerance: how far a number may move, relative to production: 0.01 is 1 %. Or a dict with
+        names of columns, of queries, or `"query.column"`; the most specific one applies, and 0 if
+        none does
+    :param on_difference: `fail` the task if a number moves beyond the tolerance, or `warn` in the
+        log
+    :param base_branch_name: compare with this branch instead of production; its numbers are called
+        `production` in the result too
+    :param timezone: the time zone of the times in the results
+    :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
+    :param timeout: seconds (or a timedelta) until the first row of each query (default 600)
+    """
+
+    operator_extra_links = Links(BranchLink)
+    template_ext: Sequence[str] = (".sql",)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"queries": "json"}
+    asked: ClassVar[dict[str, str]] = {"base_branch_name": "production"}
+    checks: ClassVar[Checks] = {
+        "branch_name": arguments.branch,
+        "queries": named_queries,
+        "measures": members,
+        "by": members,
+        "workbook_id": arguments.optional_id,
+        "keys": arguments.names,
+        "tolerance": tolerances,
+        "on_difference": partial(arguments.choice, choices=get_args(OnDifference)),
+        "base_branch_name": arguments.optional_branch,
+        "timezone": arguments.optional_text,
+        "cache": partial(arguments.optional_choice, choices=get_args(CacheMode)),
+        "timeout": arguments.seconds,
+    }
+    rules: ClassVar[Sequence[Rule]] = (
+        (("queries", "measures", "workbook_id"), _one_source),
+        (("measures", "by"), _one_cube),
+    )
+
+    def __init__(
+        self,
+        *,
+        branch_name: str,
+        queries: dict[str, str] | list[str] | str | None = None,
+        measures: list[str] | str | None = None,
+        by: list[str] | str | None = None,
+        workbook_id: int | str | None = None,
+        keys: list[str] | str | None = None,
+        tolerance: float | str | dict[str, Any] = 0.0,
+        on_difference: str = "fail",
+        base_branch_name: str | None = None,
+        timezone: str | None = None,
+        cache: str | None = None,
+        timeout: float | timedelta = QUERY_TIMEOUT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.branch_name = branch_name
+        self.queries: Any = queries
+        self.measures: Any = measures
+        self.by: Any = by
+        self.workbook_id: Any = workbook_id
+        self.keys: Any = keys
+        self.tolerance: Any = tolerance
+        self.on_difference = on_difference
+        self.base_branch_name = base_branch_name
+        self.timezone = timezone
+        self.cache: Any = cache
+        self.timeout: Any = timeout
+        self._hook: PlatformHook | None = None
+        self.validate_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Compare the results of all queries."""
+        with ShortTraceback(), self.opened(context) as hook:
+            self._hook = hook
+            with self.named_errors():
+                queries = self.queries or self._measures_sql() or self._reports_sql(hook)
+                queries = {name: one_query("queries", sql) for name, sql in queries.items()}
+            compared = [self._compared(hook, name, sql) for name, sql in queries.items()]
+            found = hook.open_client().secrets.redact_data(
+                {
+                    "branch_name": self.branch_name,
+                    "compared": sum(query["compared"] for query in compared),
+                    "moved": sum(query["moved_count"] for query in compared),
+                    "verdict": max((query["verdict"] for query in compared), key=VERDICTS.index),
+                    "queries": compared,
+                }
+            )
+            said = [sentence(query) for query in found["queries"]]
+            if found["verdict"] == "moved" and self.on_difference == "fail":
+                beyond = [
+                    words
+                    for query, words in zip(found["queries"], said, strict=True)
+                    if query["verdict"] == "moved"
+                ]
+                raise NumbersMovedError(
+                    f"Branch {quote_service(self.branch_name)} changes numbers by more than the "
+                    f"tolerance. {' '.join(beyond)} If this is intended, raise tolerance, or set "
+                    'on_difference="warn".'
+                )
+        for query, words in zip(found["queries"], said, strict=True):
+            (self.log.warning if query["verdict"] == "moved" else self.log.info)("%s", words)
+        return dict(found)
+
+    def on_kill(self) -> None:
+        """Stop reading."""
+        if self._hook is not None:
+            self._hook.open_client().interrupt()
+
+    def _measures_sql(self) -> dict[str, str]:
+        """Return a query for each cube or view of `measures`."""
+        cubes: dict[str, list[str]] = {}
+        for member in self.measures or ():
+            cube, _, measure = member.partition(".")
+            cubes.setdefault(cube, []).append(f'MEASURE("{measure}") AS "{measure}"')
+        dimensions = [f'"{member.partition(".")[2]}"' for member in self.by or ()]
+        places = ", ".join(str(place) for place in range(1, len(dimensions) + 1))
+        groups = f" GROUP BY {places} LIMIT 50000" if dimensions else ""
+        return {
+            cube: f'SELECT {", ".join(dimensions + columns)} FROM "{cube}"{groups}'  # noqa: S608
+            for cube, columns in cubes.items()
+        }
+
+    def _reports_sql(self, hook: PlatformHook) -> dict[str, str]:
+        """Return the queries of the workbook's reports."""
+        reports = list(
+            hook.list_reports(deployment_id=self.deployment_id, workbook_id=self.workbook_id)
+        )
+        without = [str(report["id"]) for report in reports if not report.get("sqlQuery")]
+        if without or not reports:
+            problem = f"reports without SQL: {', '.join(without)}" if without else "no reports"
+            raise PlatformInputError(
+                f"Nothing was compared: workbook {self.workbook_id} has {problem}. Only SQL can be "
+                "compared. Give the queries as SQL in queries.",
+                field="workbook_id",
+            )
+        return {f"{report['name']} ({report['id']})": report["sqlQuery"] for report in reports}
+
+    def _compared(self, hook: PlatformHook, name: str, sql: str) -> dict[str, Any]:
+        from airflow_provider_platform.client.data_api.query import FailedSqlLog, SqlQuery
+        from airflow_provider_platform.client.results import read_result
+
+        client = hook.open_client()
+        failed = FailedSqlLog(sql)
+        failed.redact = client.secrets.redact_text
+
+        async def read_both(api: Api) -> list[Result]:
+            results = []
+            for branch_name in (self.base_branch_name, self.branch_name):
+                query = SqlQuery.build(
+                    sql,
+                    deployment_id=hook.resolve_deployment_id(self.deployment_id),
+                    deadline=client.clock() + float(self.timeout),
+                    branch_name=branch_name,
+                    timezone=self.timezone,
+                    cache=self.cache,
+                )
+                results.append(await read_result(api, query, client.config, client.clock))
+            return results
+
+        try:
+            production, branch = client.run(read_both)
+            compared = compare_numbers(production, branch, self.keys, partial(self._limit, name))
+        except PlatformError as error:
+            self.log.warning("Query %s could not be compared.", quote_service(name))
+            failed(error)
+            raise
+        return {"name": name, "sql": sql, **compared}
+
+    def _limit(self, query: str, column: str) -> Decimal:
+        """Return how far numbers of a column may move."""
+        limit = self.tolerance
+        if isinstance(limit, dict):
+            names = (f"{query}.{column}", column, query)
+            limit = next((limit[name] for name in names if name in limit), 0.0)
+        return Decimal(str(limit))
+
+
+VERDICTS = ("same", "within_tolerance", "moved")
+
+
+def compare_numbers(
+    production: Result, branch: Result, keys: list[str] | None, limit: Callable[[str], Decimal]
+) -> dict[str, Any]:
+    """Return which numbers differ between the results of one query. Raises PlatformInputError if
+    the keys do not identify the rows, ResultNotComparableError if rows may be missing."""
+    for result in (production, branch):
+        if result.why_truncated is not None:
+            raise ResultNotComparableError(f"Nothing was compared. {result.why_truncated}")
+    left, right = _columns(production), _columns(branch)
+    both = [name for name in left if name in right]
+    if unknown := [name for name in keys or () if name not in both]:
+        raise PlatformInputError(
+            f"Nothing was compared: the results have no column {', '.join(unknown)}.", field="keys"
+        )
+    joined_by = keys or [name for name in both if not _are_numbers(left[name] + right[name])]
+    old = _by_key(left, joined_by, len(production.rows))
+    new = _by_key(right, joined_by, len(branch.rows))
+    shared = [key for key in old if key in new]
+    columns = [name for name in both if name not in joined_by]
+    moved: list[tuple[Decimal, dict[str, Any]]] = []
+    beyond = False
+    for key in shared:
+        for name in columns:
+            before, after = left[name][old[key]], right[name][new[key]]
+            change = relative = None
+            if isinstance(before, Decimal) and isinstance(after, Decimal):
+                change = after - before
+                if abs(change) <= NOISE * max(abs(before), abs(after)):
+                    continue
+                relative = change / abs(before) if before else None
+            elif before == after:
+                continue
+            size = Decimal("Infinity") if relative is None else abs(relative)
+            beyond = beyond or size > limit(name)
+            move = {
+                "key": dict(zip(joined_by, map(_plain, key), strict=True)),
+                "column": name,
+                "production": _plain(before),
+                "branch": _plain(after),
+                "change": _plain(change),
+                "percent": None if relative is None else round(float(relative * 100), 4),
+            }
+            moved.append((size, move))
+    found = {
+        "rows_missing": len(old) - len(shared),
+        "rows_more": len(new) - len(shared),
+        "columns_missing": [name for name in left if name not in right],
+        "columns_more": [name for name in right if name not in left],
+    }
+    largest = [move for _, move in sorted(moved, key=lambda one: one[0], reverse=True)]
+    percents = [abs(move["percent"]) for move in largest if move["percent"] is not None]
+    return {
+        "verdict": VERDICTS[2 if beyond or any(found.values()) else bool(moved)],
+        "compared": len(shared) * len(columns),
+        "moved_count": len(moved),
+        "moved": largest[:MAX_MOVED],
+        **found,
+        "max_percent": max(percents, default=None),
+    }
+
+
+def _columns(result: Result) -> dict[str, list[Any]]:
+    """Return the values of each column. Raises PlatformInputError if two have the same name."""
+    from airflow_provider_platform.client.results import value_of
+
+    names = [str(column["name"]) for column in result.columns]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise PlatformInputError(
+            f"Nothing was compared: the query has several columns named {', '.join(twice)}. Give "
+            "each column its own name with AS.",
+            field="queries",
+        )
+    types = [str(column["type"]).lower() for column in result.columns]
+    return {
+        name: [value_of(row[at], types[at]) for row in result.rows] for at, name in enumerate(names)
+    }
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    return all(value is None or isinstance(value, Decimal) for value in values)
+
+
+def _by_key(columns: dict[str, list[Any]], keys: list[str], count: int) -> dict[Any, int]:
+    """Return the index of each row by its key. Raises PlatformInputError if a key is not unique."""
+    rows = list(zip(*(columns[name] for name in keys), strict=True)) if keys else [()] * count
+    index = {key: at for at, key in enumerate(rows)}
+    if len(index) < len(rows):
+        named = ", ".join(keys) or "none, because all columns are numbers"
+        raise PlatformInputError(
+            f"Nothing was compared: several rows have the same values in the columns that "
+            f"identify a row ({named}). Name columns that identify each row in keys, or group the "
+            "query by them.",
+            field="keys",
+        )
+    return index
+
+
+def _plain(value: Any) -> Any:
+    """Return a value for XCom."""
+    if not isinstance(value, Decimal):
+        return value
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def sentence(query: dict[str, Any]) -> str:
+    """Return what a comparison found, in words."""
+    parts = []
+    for move in query["moved"][:SAID]:
+        row = ", ".join(f"{name}={value}" for name, value in move["key"].items())
+        percent = "" if move["percent"] is None else f" ({move['percent']:+.4g} %)"
+        parts.append(
+            f"{move['column']}{f' of {row}' if row else ''} is {move['branch']}, in production "
+            f"{move['production']}{percent}"
+        )
+    counts = (
+        (query["moved_count"] - len(parts), "more number moved", "more numbers moved"),
+        (query["rows_missing"], "row is missing", "rows are missing"),
+        (query["rows_more"], "row is new", "rows are new"),
+    )
+    parts += [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+    parts += [f"column {name} is missing" for name in query["columns_missing"]]
+    parts += [f"column {name} is new" for name in query["columns_more"]]
+    said = "; ".join(shortened(part, 3 * _SHOWN) for part in parts)
+    same = f"{query['compared']} values are the same"
+    return f"{shortened(query['name'], _SHOWN)}: {said or same}."
