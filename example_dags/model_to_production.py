@@ -1,10 +1,10 @@
 """From model to production: sync, prove on the branch, merge, build, deliver, publish and export.
 
 Nothing reaches readers that was not proved. A dbt sync writes tonight's data model to a branch. The
-gate opens the branch, waits for its build, and proves it: SQL counts the orders, and the agent's
-answer must agree with SQL. Only then the gate merges the branch and waits until production is built
-from it. If a check fails, nothing is merged, and the gate keeps the branch, so that you can inspect
-it.
+gate opens the branch, waits for its build, and proves it: no number may move too far from
+production, and the agent's answer must agree with SQL. Only then the gate merges the branch and
+waits until production is built from it. If a check fails, nothing is merged, and the gate keeps the
+branch, so that you can inspect it.
 
 After the merge, the DAG builds the pre-aggregations of the new model, so that the first reader of
 the day does not wait. It then delivers a report to its spreadsheet, publishes the workbook and
@@ -27,6 +27,7 @@ from airflow.sdk import DAG, Param, task
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.compare import PlatformCompareOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
@@ -40,7 +41,6 @@ try:
 except ImportError:  # before Airflow 3.2
     from airflow.exceptions import AirflowFailException
 
-COUNT = "SELECT COUNT(*) AS orders FROM orders"
 REVENUE = "SELECT SUM(amount) AS revenue FROM orders"
 CENT = Decimal("0.01")
 
@@ -62,11 +62,12 @@ with DAG(
     max_active_runs=1,
     tags=["analytics platform", "recipe"],
     params={
-        "least_orders": Param(
-            100,
-            type="integer",
-            title="Least orders",
-            description="A model with fewer orders is not merged.",
+        "tolerance": Param(
+            0.05,
+            type="number",
+            minimum=0,
+            title="Tolerance",
+            description="How far orders and revenue may move from production: 0.05 is 5 %.",
         ),
         "question": Param(
             "total revenue",
@@ -125,17 +126,14 @@ with DAG(
         message="Proved by Airflow, run {{ run_id }}",
         deferrable=True,
     ) as gate:
-
-        @task
-        def enough_orders(branch: str, params: dict[str, Any]) -> int:
-            """The number of orders on the branch. Fails if there are too few."""
-            [[orders]] = PlatformHook().run_sql(COUNT, branch_name=branch)
-            if int(orders) < params["least_orders"]:
-                # A retry would count the same.
-                raise AirflowFailException(
-                    f"Branch {branch} has {orders} orders, fewer than {params['least_orders']}."
-                )
-            return int(orders)
+        # Fails if a number on the branch moves too far from production.
+        PlatformCompareOperator(
+            task_id="compare_numbers",
+            branch_name=gate.branch_name,
+            measures=["orders.count", "orders.revenue"],
+            by=["orders.status"],
+            tolerance="{{ params.tolerance }}",
+        )
 
         ask = PlatformChatOperator(
             task_id="ask_agent",
@@ -156,7 +154,6 @@ with DAG(
                 )
             return str(revenue)
 
-        enough_orders(gate.branch_name)
         answer_agrees(ask.output["queries"], gate.branch_name)
 
     # For production, which has the new model now. A build that is done can be empty, so SQL must

@@ -27,7 +27,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"question": "top 5 products", "channel": "#other"},
     "deliveries": {"delivery_id": 501},
     "model_to_production": {
-        "least_orders": 50,
+        "tolerance": 0.1,
         "delivery_id": 502,
         "workbook_id": 302,
         "dashboard_id": 502,
