@@ -109,11 +109,10 @@ class Comparison:
         if self.columns_missing:
             named = ", ".join(shortened(name, _SHOWN) for name in self.columns_missing)
             said.append(f"These expected columns were not found: {named}.")
-        counts = [(self.rows_missing, "missing"), (self.rows_more, "unexpected")]
-        counts.append((self.rows_changed, "different"))
-        parts = [f"{n} {'row is' if n == 1 else 'rows are'} {word}" for n, word in counts if n]
-        if parts:
-            said.append(f"Of {self.expected_rows} expected rows: {', '.join(parts)}.")
+        counts = {"missing": self.rows_missing, "different": self.rows_changed}
+        counts["unexpected"] = self.rows_more
+        if parts := [f", {count} {word}" for word, count in counts.items() if count]:
+            said.append(f"Rows: {self.expected_rows} expected{''.join(parts)}.")
         if self.cells:
             said.append("; ".join(map(str, self.cells)) + ".")
         return " ".join(said)
@@ -225,34 +224,33 @@ def _difference(
     expected: Result, actual: Result, left: list[Column], right: list[Column]
 ) -> Comparison:
     """Describe how results differ that do not match."""
-    names = [str(column.get("name") or f"column {at}") for at, column in _from_1(expected.columns)]
-    others = [str(column.get("name") or f"column {at}") for at, column in _from_1(actual.columns)]
+    names, others = (
+        [str(column.get("name") or "") for column in result.columns]
+        for result in (expected, actual)
+    )
     pairs = _likely_pairs(left, right, names, others)
-    mine = _rows([left[i] for i in pairs], len(expected.rows))
-    theirs = _rows([right[j] for j in pairs.values()], len(actual.rows))
+    mine = list(zip(*(left[i] for i in pairs), strict=True))
+    theirs = list(zip(*(right[j] for j in pairs.values()), strict=True))
     missing, more = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
     texts = [at for at, i in enumerate(pairs) if not any(v.startswith("#") for v in left[i])]
     changed = _changed_rows(missing, more, texts)
     absent = tuple(name for i, name in enumerate(names) if i not in pairs)
-    reason: Reason = "row count mismatch"
-    if absent:
-        reason = "missing columns"
-    elif not missing:
-        reason = "unexpected rows"
-    elif len(mine) == len(theirs):
-        reason = "value mismatch"
-    cells = []
+    reason: Reason = "value mismatch" if len(mine) == len(theirs) else "row count mismatch"
+    if absent or not missing:
+        reason = "missing columns" if absent else "unexpected rows"
+    cells, places = [], list(pairs.items())
     for one, two in changed[:SHOWN_CELLS]:
         before, after = expected.rows[mine.index(one)], actual.rows[theirs.index(two)]
         same = texts or [at for at in range(len(one)) if one[at] == two[at]]
-        places = list(pairs.items())
         row = {names[places[at][0]]: before[places[at][0]] for at in same[:3]}
-        for at, (i, j) in enumerate(places):
-            if one[at] != two[at]:
-                cells.append(Cell(names[i], row, before[i], after[j]))
+        cells += [
+            Cell(names[i], row, before[i], after[j])
+            for at, (i, j) in enumerate(places)
+            if one[at] != two[at]
+        ]
     return Comparison(
         "fail",
-        len(mine),
+        len(expected.rows),
         reason,
         absent,
         rows_missing=missing.total() - len(changed),
@@ -260,14 +258,6 @@ def _difference(
         rows_changed=len(changed),
         cells=tuple(cells[:SHOWN_CELLS]),
     )
-
-
-def _from_1(columns: Sequence[Mapping[str, str]]) -> enumerate[Mapping[str, str]]:
-    return enumerate(columns, start=1)
-
-
-def _rows(columns: list[Column], count: int) -> list[tuple[str, ...]]:
-    return list(zip(*columns, strict=True)) if columns else [()] * count
 
 
 def _likely_pairs(

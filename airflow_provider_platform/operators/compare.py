@@ -1,14 +1,8 @@
-"""`PlatformCompareOperator`: which numbers does a branch change?
-
-Both results are joined by their key columns. A number of one result is compared with the number of
-the same column and row in the other. Names and values must be equal here, unlike in an evaluation
-of an agent (`client/results.py`), because the same query gives both results.
-"""
+"""`PlatformCompareOperator`: which numbers does a branch change?"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -18,16 +12,15 @@ from airflow_provider_platform.client.errors import (
     NumbersMovedError,
     PlatformError,
     PlatformInputError,
-    ResultNotComparableError,
 )
-from airflow_provider_platform.client.redaction import quote_service, shortened
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators.query import one_query, sql_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context
@@ -41,12 +34,6 @@ __all__ = ["PlatformCompareOperator"]
 
 OnDifference = Literal["fail", "warn"]
 
-NOISE = Decimal("1e-9")
-"""A smaller relative difference is none: a sum of floats depends on the order of its rows."""
-MAX_MOVED = 20
-"""Moved numbers of a query in the result, and in words."""
-SAID = 3
-_SHOWN = 80
 _MEMBER = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", re.ASCII)
 
 
@@ -124,7 +111,6 @@ class PlatformCompareOperator(DeploymentOperator):
         log
     :param base_branch_name: compare with this branch instead of production; its numbers are called
         `production` in the result too
-    :param timezone: the time zone of the times in the results
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
     :param timeout: seconds (or a timedelta) until the first row of each query (default 600)
     """
@@ -143,7 +129,6 @@ class PlatformCompareOperator(DeploymentOperator):
         "tolerance": tolerances,
         "on_difference": partial(arguments.choice, choices=get_args(OnDifference)),
         "base_branch_name": arguments.optional_branch,
-        "timezone": arguments.optional_text,
         "cache": partial(arguments.optional_choice, choices=get_args(CacheMode)),
         "timeout": arguments.seconds,
     }
@@ -164,7 +149,6 @@ class PlatformCompareOperator(DeploymentOperator):
         tolerance: float | str | dict[str, Any] = 0.0,
         on_difference: str = "fail",
         base_branch_name: str | None = None,
-        timezone: str | None = None,
         cache: str | None = None,
         timeout: float | timedelta = QUERY_TIMEOUT,
         **kwargs: Any,
@@ -179,7 +163,6 @@ class PlatformCompareOperator(DeploymentOperator):
         self.tolerance: Any = tolerance
         self.on_difference = on_difference
         self.base_branch_name = base_branch_name
-        self.timezone = timezone
         self.cache: Any = cache
         self.timeout: Any = timeout
         self._hook: PlatformHook | None = None
@@ -187,6 +170,8 @@ class PlatformCompareOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Compare the results of all queries."""
+        from airflow_provider_platform.client.moved_numbers import VERDICTS, sentence
+
         with ShortTraceback(), self.opened(context) as hook:
             self._hook = hook
             with self.named_errors():
@@ -202,20 +187,17 @@ class PlatformCompareOperator(DeploymentOperator):
                     "queries": compared,
                 }
             )
-            said = [sentence(query) for query in found["queries"]]
-            if found["verdict"] == "moved" and self.on_difference == "fail":
-                beyond = [
-                    words
-                    for query, words in zip(found["queries"], said, strict=True)
-                    if query["verdict"] == "moved"
-                ]
+            beyond = [sentence(one) for one in found["queries"] if one["verdict"] == "moved"]
+            if beyond and self.on_difference == "fail":
                 raise NumbersMovedError(
                     f"Branch {quote_service(self.branch_name)} changes numbers by more than the "
                     f"tolerance. {' '.join(beyond)} If this is intended, raise tolerance, or set "
                     'on_difference="warn".'
                 )
-        for query, words in zip(found["queries"], said, strict=True):
-            (self.log.warning if query["verdict"] == "moved" else self.log.info)("%s", words)
+        for query in found["queries"]:
+            (self.log.warning if query["verdict"] == "moved" else self.log.info)(
+                "%s", sentence(query)
+            )
         return dict(found)
 
     def on_kill(self) -> None:
@@ -254,6 +236,7 @@ class PlatformCompareOperator(DeploymentOperator):
 
     def _compared(self, hook: PlatformHook, name: str, sql: str) -> dict[str, Any]:
         from airflow_provider_platform.client.data_api.query import FailedSqlLog, SqlQuery
+        from airflow_provider_platform.client.moved_numbers import compare_numbers
         from airflow_provider_platform.client.results import read_result
 
         client = hook.open_client()
@@ -268,7 +251,6 @@ class PlatformCompareOperator(DeploymentOperator):
                     deployment_id=hook.resolve_deployment_id(self.deployment_id),
                     deadline=client.clock() + float(self.timeout),
                     branch_name=branch_name,
-                    timezone=self.timezone,
                     cache=self.cache,
                 )
                 results.append(await read_result(api, query, client.config, client.clock))
@@ -290,133 +272,3 @@ class PlatformCompareOperator(DeploymentOperator):
             names = (f"{query}.{column}", column, query)
             limit = next((limit[name] for name in names if name in limit), 0.0)
         return Decimal(str(limit))
-
-
-VERDICTS = ("same", "within_tolerance", "moved")
-
-
-def compare_numbers(
-    production: Result, branch: Result, keys: list[str] | None, limit: Callable[[str], Decimal]
-) -> dict[str, Any]:
-    """Return which numbers differ between the results of one query. Raises PlatformInputError if
-    the keys do not identify the rows, ResultNotComparableError if rows may be missing."""
-    for result in (production, branch):
-        if result.why_truncated is not None:
-            raise ResultNotComparableError(f"Nothing was compared. {result.why_truncated}")
-    left, right = _columns(production), _columns(branch)
-    both = [name for name in left if name in right]
-    if unknown := [name for name in keys or () if name not in both]:
-        raise PlatformInputError(
-            f"Nothing was compared: the results have no column {', '.join(unknown)}.", field="keys"
-        )
-    joined_by = keys or [name for name in both if not _are_numbers(left[name] + right[name])]
-    old = _by_key(left, joined_by, len(production.rows))
-    new = _by_key(right, joined_by, len(branch.rows))
-    shared = [key for key in old if key in new]
-    columns = [name for name in both if name not in joined_by]
-    moved: list[tuple[Decimal, dict[str, Any]]] = []
-    beyond = False
-    for key in shared:
-        for name in columns:
-            before, after = left[name][old[key]], right[name][new[key]]
-            change = relative = None
-            if isinstance(before, Decimal) and isinstance(after, Decimal):
-                change = after - before
-                if abs(change) <= NOISE * max(abs(before), abs(after)):
-                    continue
-                relative = change / abs(before) if before else None
-            elif before == after:
-                continue
-            size = Decimal("Infinity") if relative is None else abs(relative)
-            beyond = beyond or size > limit(name)
-            move = {
-                "key": dict(zip(joined_by, map(_plain, key), strict=True)),
-                "column": name,
-                "production": _plain(before),
-                "branch": _plain(after),
-                "change": _plain(change),
-                "percent": None if relative is None else round(float(relative * 100), 4),
-            }
-            moved.append((size, move))
-    found = {
-        "rows_missing": len(old) - len(shared),
-        "rows_more": len(new) - len(shared),
-        "columns_missing": [name for name in left if name not in right],
-        "columns_more": [name for name in right if name not in left],
-    }
-    largest = [move for _, move in sorted(moved, key=lambda one: one[0], reverse=True)]
-    percents = [abs(move["percent"]) for move in largest if move["percent"] is not None]
-    return {
-        "verdict": VERDICTS[2 if beyond or any(found.values()) else bool(moved)],
-        "compared": len(shared) * len(columns),
-        "moved_count": len(moved),
-        "moved": largest[:MAX_MOVED],
-        **found,
-        "max_percent": max(percents, default=None),
-    }
-
-
-def _columns(result: Result) -> dict[str, list[Any]]:
-    """Return the values of each column. Raises PlatformInputError if two have the same name."""
-    from airflow_provider_platform.client.results import value_of
-
-    names = [str(column["name"]) for column in result.columns]
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise PlatformInputError(
-            f"Nothing was compared: the query has several columns named {', '.join(twice)}. Give "
-            "each column its own name with AS.",
-            field="queries",
-        )
-    types = [str(column["type"]).lower() for column in result.columns]
-    return {
-        name: [value_of(row[at], types[at]) for row in result.rows] for at, name in enumerate(names)
-    }
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    return all(value is None or isinstance(value, Decimal) for value in values)
-
-
-def _by_key(columns: dict[str, list[Any]], keys: list[str], count: int) -> dict[Any, int]:
-    """Return the index of each row by its key. Raises PlatformInputError if a key is not unique."""
-    rows = list(zip(*(columns[name] for name in keys), strict=True)) if keys else [()] * count
-    index = {key: at for at, key in enumerate(rows)}
-    if len(index) < len(rows):
-        named = ", ".join(keys) or "none, because all columns are numbers"
-        raise PlatformInputError(
-            f"Nothing was compared: several rows have the same values in the columns that "
-            f"identify a row ({named}). Name columns that identify each row in keys, or group the "
-            "query by them.",
-            field="keys",
-        )
-    return index
-
-
-def _plain(value: Any) -> Any:
-    """Return a value for XCom."""
-    if not isinstance(value, Decimal):
-        return value
-    return int(value) if value == value.to_integral_value() else float(value)
-
-
-def sentence(query: dict[str, Any]) -> str:
-    """Return what a comparison found, in words."""
-    parts = []
-    for move in query["moved"][:SAID]:
-        row = ", ".join(f"{name}={value}" for name, value in move["key"].items())
-        percent = "" if move["percent"] is None else f" ({move['percent']:+.4g} %)"
-        parts.append(
-            f"{move['column']}{f' of {row}' if row else ''} is {move['branch']}, in production "
-            f"{move['production']}{percent}"
-        )
-    counts = (
-        (query["moved_count"] - len(parts), "more number moved", "more numbers moved"),
-        (query["rows_missing"], "row is missing", "rows are missing"),
-        (query["rows_more"], "row is new", "rows are new"),
-    )
-    parts += [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
-    parts += [f"column {name} is missing" for name in query["columns_missing"]]
-    parts += [f"column {name} is new" for name in query["columns_more"]]
-    said = "; ".join(shortened(part, 3 * _SHOWN) for part in parts)
-    same = f"{query['compared']} values are the same"
-    return f"{shortened(query['name'], _SHOWN)}: {said or same}."

@@ -97,26 +97,25 @@ def test_values_that_differ_fail(kind: str, one: Any, other: Any) -> None:
             result(SALES, ["Spain", "31900"], ["Italy", "1"]),
             result(SALES, ["Spain", "31800.9"], ["Italy", "1"]),
             "value mismatch",
-            "Of 2 expected rows: 1 row is different. revenue of country=Spain is 31800.9, "
-            "expected 31900.",
+            "Rows: 2 expected, 1 different. revenue of country=Spain is 31800.9, expected 31900.",
         ),
         (
             result("revenue:Double", ["31900"]),
             result("total:Double, n:Double", ["31800", "7"]),
             "value mismatch",
-            "Of 1 expected rows: 1 row is different. revenue is 31800, expected 31900.",
+            "Rows: 1 expected, 1 different. revenue is 31800, expected 31900.",
         ),
         (
             result(SALES, ["Spain", "1"], ["Italy", "2"], ["Italy", "2"]),
             result(SALES, ["Spain", "1"], ["Italy", "2"]),
             "row count mismatch",
-            "Of 3 expected rows: 1 row is missing.",
+            "Rows: 3 expected, 1 missing.",
         ),
         (
             result(SALES, ["Spain", "1"]),
             result(SALES, ["Spain", "1"], ["Spain", "1"], ["Malta", None]),
             "unexpected rows",
-            "Of 1 expected rows: 2 rows are unexpected.",
+            "Rows: 1 expected, 2 unexpected.",
         ),
         (
             result(SALES, ["Spain", "1"]),
@@ -134,7 +133,7 @@ def test_values_that_differ_fail(kind: str, one: Any, other: Any) -> None:
             result(SALES),
             result(SALES, ["Spain", "1"]),
             "unexpected rows",
-            "Of 0 expected rows: 1 row is unexpected.",
+            "Rows: 0 expected, 1 unexpected.",
         ),
     ],
 )

@@ -1,0 +1,130 @@
+"""Comparisons of numbers: which rows belong together, what counts as moved, and what is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.moved_numbers import MAX_MOVED, compare_numbers, sentence
+from airflow_provider_platform.client.results import Result
+from tests.hypothesis_profiles import examples
+
+
+def result(names: str, *rows: list[Any]) -> Result:
+    """A result; a name with a capital is a column of strings."""
+    types = [{"name": n, "type": "String" if n.istitle() else "Double"} for n in names.split()]
+    return Result(types, rows)
+
+
+def compared(
+    production: Result, branch: Result, keys: list[str] | None = None, limit: str = "0"
+) -> dict[str, Any]:
+    return compare_numbers(production, branch, keys, lambda column: Decimal(limit))
+
+
+OLD = result("Country year revenue", ["Spain", "2024", "100"], ["Italy", "2024", "50"])
+
+
+def test_moved_number_is_named_with_its_row_and_change() -> None:
+    new = result("Country year revenue", ["Italy", "2024", "50.0"], ["Spain", "2024", "98.5"])
+    found = compared(OLD, new)
+    [move] = found["moved"]
+    assert move == {
+        "key": {"Country": "Spain"},
+        "column": "revenue",
+        "production": 100,
+        "branch": 98.5,
+        "change": -1.5,
+        "percent": -1.5,
+    }
+    assert (found["verdict"], found["compared"], found["max_percent"]) == ("moved", 4, 1.5)
+    said = sentence({"name": "sales", **found})
+    assert said == "sales: revenue of Country=Spain is 98.5, in production 100 (-1.5 %)."
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [("0.015", "within_tolerance"), ("0.0149", "moved"), ("0", "moved")]
+)
+def test_tolerance_is_relative_to_production_and_includes_its_limit(
+    limit: str, verdict: str
+) -> None:
+    new = result("Country year revenue", ["Spain", "2024", "101.5"], ["Italy", "2024", "50"])
+    assert compared(OLD, new, limit=limit)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("0", "0.001"), (None, "0"), ("5", None), ("5", "five")]
+)
+def test_change_without_a_percentage_is_beyond_every_tolerance(before: Any, after: Any) -> None:
+    found = compared(result("n", [before]), result("n", [after]), ["n"][:0], limit="1e9")
+    assert found["verdict"] == "moved"
+
+
+@pytest.mark.parametrize(("before", "after"), [("31800.9", "31800.899999999998"), (None, None)])
+def test_noise_of_floats_and_equal_nulls_are_no_difference(before: Any, after: Any) -> None:
+    assert compared(result("n", [before]), result("n", [after]))["verdict"] == "same"
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        (result("Country year revenue", ["Spain", "2024", "100"]), "1 row is missing"),
+        (result("Country year revenue", *OLD.rows, ["Malta", "2024", "1"]), "1 row is new"),
+        (result("Country revenue", ["Spain", "100"], ["Italy", "50"]), "column year is missing"),
+        (
+            result("Country year revenue n", ["Spain", "2024", "100", 1], ["Italy", 2024, 50, 1]),
+            "column n is new",
+        ),
+    ],
+)
+def test_rows_and_columns_of_one_side_are_differences(new: Result, words: str) -> None:
+    found = compared(OLD, new, limit="1e9")
+    assert found["verdict"] == "moved"
+    assert sentence({"name": "q", **found}) == f"q: {words}."
+
+
+def test_numbers_can_be_keys_if_they_are_named() -> None:
+    years = result("year n", ["2024", "1"], ["2025", "2"])
+    with pytest.raises(PlatformInputError, match=r"identify a row \(none, because all columns"):
+        compared(years, years)
+    assert compared(years, years, ["year"])["verdict"] == "same"
+    with pytest.raises(PlatformInputError, match="no column month"):
+        compared(years, years, ["month"])
+
+
+def test_columns_of_the_same_name_are_refused() -> None:
+    twice = result("n n", ["1", "2"])
+    with pytest.raises(PlatformInputError, match="several columns named n"):
+        compared(twice, twice)
+
+
+def test_largest_moves_come_first_and_are_bounded() -> None:
+    old = result("Key n", *(["k" + str(at), "100"] for at in range(40)))
+    new = result("Key n", *(["k" + str(at), str(100 + at)] for at in range(40)))
+    found = compared(old, new)
+    assert (found["moved_count"], len(found["moved"])) == (39, MAX_MOVED)
+    assert found["moved"][0]["percent"] == found["max_percent"] == 39
+    assert sentence({"name": "q", **found}).endswith("; 36 more numbers moved.")
+
+
+ROWS = st.dictionaries(
+    st.sampled_from("abcdef"), st.integers(-1000, 1000) | st.none(), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=examples(200))
+@given(ROWS, ROWS, st.randoms())
+def test_each_side_is_accounted_for(old: Any, new: Any, random: Any) -> None:
+    one, two = ([[key, value] for key, value in rows.items()] for rows in (old, new))
+    random.shuffle(two)
+    found = compared(result("Key n", *one), result("Key n", *two))
+    assert found["rows_missing"] == len(old.keys() - new.keys())
+    assert found["rows_more"] == len(new.keys() - old.keys())
+    moved = {key for key in old.keys() & new.keys() if old[key] != new[key]}
+    assert {move["key"]["Key"] for move in found["moved"]} == moved
+    assert (found["verdict"] == "same") == (old == new)
