@@ -266,18 +266,19 @@ def _column(column: Any) -> dict[str, str]:
 
 
 def _names(used: Any) -> tuple[str, ...]:
-    """Return the names of pre-aggregations. The service documents no shape: a dict has the names
-    as its keys, a list has strings or objects."""
-    if not isinstance(used, dict | list):
-        return ()
-    fields = ("name", "preAggregationId", "tableName")
-    items = (
-        next((one[field] for field in fields if field in one), None)
+    """Return the names of pre-aggregations. The service documents no shape. A dict has tables as
+    its keys, a list has strings or objects; an object may have the pre-aggregation's name."""
+    entries = used.items() if isinstance(used, dict) else []
+    if isinstance(used, list):
+        entries = [(one, one) for one in used]
+    fields = ("preAggregationId", "name", "tableName")
+    named = (
+        next((one[field] for field in fields if field in one), key)
         if isinstance(one, dict)
-        else one
-        for one in used
+        else key
+        for key, one in entries
     )
-    return tuple(item for item in items if isinstance(item, str))
+    return tuple(name for name in named if isinstance(name, str))
 
 
 def why_open_ended(row_count: int) -> str:

@@ -313,6 +313,13 @@ def test_whole_result_is_read(platform_sandbox: Sandbox) -> None:
     assert compare(found, read("SELECT amount, id FROM orders ORDER BY id DESC")).verdict == "pass"
 
 
+def test_result_names_the_pre_aggregations_that_served_it(platform_sandbox: Sandbox) -> None:
+    sql = "SELECT month, SUM(amount) FROM orders GROUP BY 1"
+    assert read(sql).used_pre_aggregations == ()
+    platform_sandbox.control.set(built_pre_aggregations=["orders.revenue_by_month"])
+    assert read(sql).used_pre_aggregations == ("orders.revenue_by_month",)
+
+
 def test_result_that_the_service_may_have_cut_says_so(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_default_rows=100)
     with pytest.MonkeyPatch.context() as patch:

@@ -76,6 +76,7 @@ def test_response_gives_columns_before_rows() -> None:
         (None, ()),
         ({}, ()),
         ({"dev.orders_main": {"targetTableName": "x"}}, ("dev.orders_main",)),
+        ({"dev.orders_main": {"preAggregationId": "orders.main"}}, ("orders.main",)),
         ([{"name": "orders.main"}, {"tableName": "t"}, {"other": 1}], ("orders.main", "t")),
         (["orders.main", 7], ("orders.main",)),
         ("orders.main", ()),
