@@ -244,6 +244,12 @@ class ChatUserLimitError(ChatError):
     retryable = False
 
 
+class ChatQuotaError(ChatError):
+    """The tokens of the user's seat and of the account are used up."""
+
+    retryable = False
+
+
 class ChatStreamError(ChatError):
     """The run failed on the service: the stream contained an `{"error": ...}` line."""
 

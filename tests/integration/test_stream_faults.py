@@ -11,6 +11,7 @@ from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatBusyError,
     ChatNoAnswerError,
+    ChatQuotaError,
     ChatRpcError,
     ChatStreamError,
     ChatToolError,
@@ -214,6 +215,7 @@ def test_a_run_that_stays_suspended_gets_its_input_repeated_once(
 ENDS: list[tuple[str, dict[str, Any], type[PlatformError]]] = [
     ("abort", {"after": 8}, ChatAbortedError),
     ("error", {"after": 8, "message": "the model is overloaded"}, ChatStreamError),
+    ("error", {"after": 8, "message": "Token limit exceeded"}, ChatQuotaError),
     ("error", {"after": 8, "form": "jsonrpc"}, ChatRpcError),
     ("broken_json", {"after": 8}, PlatformProtocolError),
     ("no_answer", {}, ChatNoAnswerError),

@@ -9,6 +9,8 @@ service sends (`client.api_errors`).
 
 from __future__ import annotations
 
+import re
+
 from airflow_provider_platform.client.api_errors import rpc_error, says_user_limit, user_limit_error
 from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.chat.records import ChatRun, Verdict
@@ -17,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     ChatBusyError,
     ChatEndUnknownError,
     ChatNoAnswerError,
+    ChatQuotaError,
     ChatStreamError,
     ChatSuspendedError,
     PlatformApiError,
@@ -28,6 +31,13 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.redaction import quote_service
+
+_QUOTA = re.compile(
+    r"(?!.*(\brate\b|\bper\b|context|prompt))(?=.*\btokens?\b)(?=.*\b(limit|quota))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How the service may word that all tokens are used up: its documents give no text. The limits of a
+language model, which are per minute or on the length of a question, are another matter."""
 
 
 def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
@@ -56,6 +66,13 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     if says_user_limit(run.connection.error):
         return user_limit_error("The service refused the message", run.connection.error, run)
     said = quote_service(run.connection.error or "no text").removesuffix(".")
+    if _QUOTA.match(said):
+        return ChatQuotaError(
+            f"The run failed, because no tokens are left: {said}. The tokens of the user's seat "
+            "and of the account's packages are used up. Ask the account's administrator for a "
+            "larger seat, a token package or the on-demand plan. Then clear the task.",
+            where=run,
+        )
     advice = branch_advice(said)
     return ChatStreamError(
         f"The run failed on the service: {said}.{' ' + advice if advice else ''}", where=run

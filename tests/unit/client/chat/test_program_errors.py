@@ -8,6 +8,7 @@ from airflow_provider_platform.client.chat.records import SHOWN_STAGES, StageCha
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatNoAnswerError,
+    ChatQuotaError,
     ChatRpcError,
     ChatStreamError,
     ChatUserLimitError,
@@ -56,6 +57,13 @@ ENDS = [
         ChatStreamError,
         r'\{"reason": "no memory", "fatal": true\}\.',
     ),
+    (
+        [{"error": "Token limit exceeded for this account"}],
+        ChatQuotaError,
+        "no tokens are left: Token limit exceeded for this account. .*administrator",
+    ),
+    ([{"error": "Rate limit: 10,000 tokens per minute"}], ChatStreamError, "Rate limit"),
+    ([{"error": "The prompt exceeds the limit of 8,000 tokens"}], ChatStreamError, "The prompt"),
     (
         [{"error": "The account reached its limit of external users"}],
         ChatUserLimitError,
