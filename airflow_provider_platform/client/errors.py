@@ -227,9 +227,20 @@ class PlatformTriggerError(PlatformError):
 
 
 class ChatError(PlatformError):
-    """Base of the errors that end a chat run."""
+    """Base of the errors that end a chat run. `usage` has the tokens of the run, None if the
+    service did not report them."""
 
     retryable = True
+
+    def __init__(self, reason: str, *, usage: dict[str, Any] | None = None, **details: Any) -> None:
+        super().__init__(reason, usage=usage, **details)
+        self.usage = usage
+
+
+class ChatBudgetError(ChatError):
+    """The earlier runs of the task used as many tokens as `max_tokens`. Nothing was sent."""
+
+    retryable = False
 
 
 class ChatRpcError(ChatError):

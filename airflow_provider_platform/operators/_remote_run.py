@@ -102,6 +102,8 @@ class Attempt:
     log: Log
     name_submission: Callable[[], Ids | None] = _nothing
     """Names a submission that the service has not accepted yet, if anything does by now."""
+    intended: Ids | None = None
+    """Names the last submission that this try sent."""
     ids: Ids | None = None
     """Names the run that the service has accepted."""
     reattached: bool = False
@@ -378,6 +380,10 @@ class RemoteRunOperator(PlatformOperator):
         env = self._environment(attempt, ids)
         return self._run(attempt, lambda api: attempt.kind.read(api, env, ids, outcome))
 
+    def run_failed(self, attempt: Attempt, ids: Ids, error: PlatformError) -> None:
+        """Called if the run with these ids will have no result: before the task submits again, or
+        before the try ends."""
+
     def on_kill(self) -> None:
         """Stop the remote run of a task that is stopped, or leave the run to the retry."""
         self._kill.handle()
@@ -464,6 +470,7 @@ class RemoteRunOperator(PlatformOperator):
             case Intended(ids):
                 self._kill.refuse()  # if the task was ended meanwhile, nobody wants the run
                 attempt.submission.write("intent", ids)
+                attempt.intended = ids
             case Traced(known):
                 attempt.name_submission = known
             case Identified(ids):
@@ -580,6 +587,7 @@ class RemoteRunOperator(PlatformOperator):
             processed, ids = self._run(attempt, lambda api: attempt.kind.find(api, env, known))
         except PlatformError as error:
             if run_is_dead(error) and not self._kill.happened:
+                self.run_failed(attempt, ids, error)
                 self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
                 return self._submit(attempt, None)
             self._give_up(attempt, error, submitted=True)
@@ -681,6 +689,7 @@ class RemoteRunOperator(PlatformOperator):
         """Submit a re-attached run again, once, if it will have no result: the stop by the old try
         can land before or after this try began. Every other failure ends the try."""
         if attempt.reattached and run_is_dead(error) and not self._kill.happened:
+            self.run_failed(attempt, ids, error)
             self.log.info("The re-attached run is over (%s). Submitting again.", error)
             return self._submit(attempt, None)
         attempt.ids = ids
@@ -723,6 +732,9 @@ class RemoteRunOperator(PlatformOperator):
         elif known is not None and not self._kill.happened:
             # Write it again, in case the store could not be reached before.
             attempt.submission.note("running" if attempt.ids else "intent", known)
+        ids = known or attempt.intended
+        if ids is not None and (disposition.stop or disposition.phase is not None):
+            self.run_failed(attempt, ids, error)
 
 
 class StoppableRunOperator(RemoteRunOperator):

@@ -14,7 +14,7 @@ from airflow_provider_platform.client.choices import (
     FailOnToolError,
     IfThreadBusy,
 )
-from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.client.errors import ChatBudgetError, ChatToolError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
 from airflow_provider_platform.operators import _arguments as arguments
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.errors import PlatformError
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
@@ -54,6 +55,9 @@ class PlatformChatOperator(StoppableRunOperator):
     `chart_error` if its chart was left out, because the chart's specification is no JSON object or
     is longer than 4 million characters.
 
+    The XCom `total_usage` has the tokens of all runs of the task, also of failed tries, and also if
+    the task fails. `usage` in the result has those of the run that answered.
+
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
     :param agent_id: another agent of the account to ask, by the id in its address `…/agents/{id}`;
@@ -76,6 +80,10 @@ class PlatformChatOperator(StoppableRunOperator):
     :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
     :param max_xcom_bytes: the largest size of the rows of all queries together in XCom, in bytes of
         JSON (default 262,144, and 16,384 with `output_path`)
+    :param max_tokens: how many tokens all runs of this task may use, retries too. If earlier runs
+        have used as many, a try asks nothing, and the task fails without a retry. A run is never
+        stopped, because its tokens are known only at its end. An answer that exceeds the limit is
+        returned, with a warning
     :param output_path: a folder to write to (needs the extra `files`). Each task of a run has a
         folder of its own in it, with a file for each query (all rows that the chat sends, whatever
         `max_rows` is), `answer.md` and `manifest.json`
@@ -124,6 +132,7 @@ class PlatformChatOperator(StoppableRunOperator):
         "fail_on_tool_error": partial(arguments.choice, choices=get_args(FailOnToolError)),
         "max_rows": partial(arguments.whole_number, minimum=0),
         "max_xcom_bytes": partial(arguments.or_none(arguments.whole_number), minimum=0),
+        "max_tokens": partial(arguments.or_none(arguments.whole_number), minimum=1),
         "details": arguments.boolean,
         **ANSWER_CHECKS,
     }
@@ -143,6 +152,7 @@ class PlatformChatOperator(StoppableRunOperator):
         fail_on_tool_error: FailOnToolError = "all",
         max_rows: int | str = MAX_ROWS,
         max_xcom_bytes: int | str | None = None,
+        max_tokens: int | str | None = None,
         details: bool | str = False,
         output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
         output_format: str | None = None,
@@ -169,6 +179,7 @@ class PlatformChatOperator(StoppableRunOperator):
         self.fail_on_tool_error = fail_on_tool_error
         self.max_rows = max_rows
         self.max_xcom_bytes: Any = max_xcom_bytes
+        self.max_tokens: Any = max_tokens
         self.details = details
         self.output_path: Any = output_path
         self.output_format: Any = output_format
@@ -207,11 +218,43 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def check_before(self, attempt: Attempt) -> None:
         AnswerOutput.of(self).check(attempt.context, attempt.config)
+        used = self._count_usage(attempt, {}, None) if self.max_tokens is not None else 0
+        if used and used >= self.max_tokens:
+            raise ChatBudgetError(
+                f"Nothing was sent: the earlier runs of this task used {used:,} tokens, and "
+                f"max_tokens is {self.max_tokens:,}. Raise max_tokens or shorten the question. "
+                "Then clear the task: the count begins again after a clear."
+            )
+
+    def run_failed(self, attempt: Attempt, ids: Ids, error: PlatformError) -> None:
+        self._count_usage(attempt, ids, error.details.get("usage"))
+
+    def _count_usage(self, attempt: Attempt, ids: Ids, usage: dict[str, Any] | None) -> int:
+        """Store the usage of a run, and push the sum of all runs. Return the number of tokens in
+        the sum. If this fails, the task continues its work."""
+        from airflow_provider_platform.operators import _usage
+
+        try:
+            summed = _usage.total(_usage.add_run(attempt.context, ids, usage).values())
+            if summed:
+                attempt.context["ti"].xcom_push(key=_usage.XCOM_KEY, value=summed)
+        except Exception:
+            self.log.warning("The tokens of the task could not be counted.", exc_info=True)
+            return 0
+        return _usage.tokens(summed)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
         from airflow_provider_platform.messages.message import log_lines
 
+        used = self._count_usage(attempt, ids, outcome["usage"])
+        if self.max_tokens is not None and used > self.max_tokens:
+            self.log.warning(
+                "The runs of this task used %s tokens, more than max_tokens (%s). The answer is "
+                "paid, so the task returns it.",
+                used,
+                self.max_tokens,
+            )
         queries = outcome["queries"]
         try:
             result: dict[str, Any] = self.read(attempt, ids, outcome)

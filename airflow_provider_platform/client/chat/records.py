@@ -25,7 +25,7 @@ Each record changes what is known of the run:
     __state__           ends the stream; its messages stand in for records that were lost
     __aborted__         ends the stream if our turn was aborted
     __suspended__       our turn pauses until one of its records comes again
-    __usage__           is kept with the result
+    __usage__           is kept with the result, or with the error that ended the run
     error object        ends the stream: an error of the run, or a refused credential (JSON-RPC)
     anything else       is ignored
 
@@ -97,6 +97,7 @@ from airflow_provider_platform.client.choices import MAX_ROWS, FailOnToolError
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
 from airflow_provider_platform.client.json_text import (
     LineReader,
+    db_safe,
     read_json,
     read_plain_json,
     replace_surrogates,
@@ -1073,6 +1074,7 @@ class ChatRun:
                 f"The run ended without a final answer. The agent last said: "
                 f"{text.removesuffix('.')}.",
                 where=self,
+                usage=self.usage,
             )
         calls = max(self._fold, self._calls_by_messages(), key=_known_queries)
         result = ChatResult(
@@ -1183,7 +1185,8 @@ class ChatRun:
             return
         connection.error = record["error"]
         connection.end = End.RPC_ERROR if is_rpc_error(record) else End.ERROR
-        connection.complete = True
+        refused = connection.end is End.RPC_ERROR or says_busy(connection.error)
+        connection.complete = connection.usage_received or refused
 
     def _take_cutoff(self, connection: Connection, record: dict[str, Any]) -> None:
         state = self._read_state(record)
@@ -1217,7 +1220,7 @@ class ChatRun:
         """Only our run's abort ends the stream: the history may replay an earlier turn's."""
         if connection.in_our_turn and connection.end is None:
             connection.end = End.ABORTED
-            connection.complete = True
+            connection.complete = connection.usage_received
         elif connection.is_bare:
             connection.stray_abort = True
 
@@ -1235,7 +1238,7 @@ class ChatRun:
             return
         usage = record.get("usage")
         fields = {name: value for name, value in record.items() if name not in _RECORD_FIELDS}
-        self.usage = usage if isinstance(usage, dict) else fields or None
+        self.usage = db_safe(usage if isinstance(usage, dict) else fields or None)
         connection.usage_received = True
         connection.complete = connection.end is not None
 

@@ -159,4 +159,5 @@ def check_tools(result: dict[str, Any], rule: FailOnToolError) -> None:
         f"{advice + ' ' if advice else ''}"
         f"The agent answered: {quote_service(result['answer'])}",
         where=f"chat {result['chat_id']}, message {result['message_id']}",
+        usage=result["usage"],
     )

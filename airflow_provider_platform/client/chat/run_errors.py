@@ -47,6 +47,7 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
             "The run was stopped before it had an answer, for example by a user or by another "
             "task.",
             where=run,
+            usage=run.usage,
         )
     if verdict is Verdict.REFUSED:
         return rpc_error(run.connection.error, run)
@@ -56,12 +57,14 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
             "message again within 24 hours (PlatformHook.chat with this chat_id and message_id). "
             "To send a new message instead, clear the task.",
             where=run,
+            usage=run.usage,
         )
     if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
         return ChatNoAnswerError(
             "The thread does not contain the message of this task, so it has no answer to read. "
             "Look at the thread in the platform. To ask again, clear the task.",
             where=run,
+            usage=run.usage,
         )
     if says_user_limit(run.connection.error):
         return user_limit_error("The service refused the message", run.connection.error, run)
@@ -72,10 +75,13 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
             "and of the account's packages are used up. Ask the account's administrator for a "
             "larger seat, a token package or the on-demand plan. Then clear the task.",
             where=run,
+            usage=run.usage,
         )
     advice = branch_advice(said)
     return ChatStreamError(
-        f"The run failed on the service: {said}.{' ' + advice if advice else ''}", where=run
+        f"The run failed on the service: {said}.{' ' + advice if advice else ''}",
+        where=run,
+        usage=run.usage,
     )
 
 
@@ -177,6 +183,7 @@ def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTra
         f"complete. The task could not read the thread to check the answer.{_last_error(cause)} A "
         "retry reads the thread again.",
         where=run,
+        usage=run.usage,
     )
 
 

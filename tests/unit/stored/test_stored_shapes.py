@@ -23,6 +23,7 @@ from airflow_provider_platform.client import errors
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.links import PlatformLink
 from airflow_provider_platform.operators._record import STORE_KEY, read_record
+from airflow_provider_platform.operators._usage import STORE_KEY as USAGE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import (
     PlatformMergeBranchOperator,
@@ -206,6 +207,7 @@ def test_stored_keys_are_unchanged() -> None:
         links.add(link().xcom_key)
     assert SHAPES["keys"] == {
         "task_state_store": STORE_KEY,
+        "task_state_store_usage": USAGE_KEY,
         "links": sorted(links),
         "conditions": sorted(KINDS),
     }

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.chat.records import Verdict
+from airflow_provider_platform.client.chat.run_errors import run_ended
+from airflow_provider_platform.client.errors import from_payload
 from tests.unit.client.fakes.streams import (
     ANSWER,
     CHAT_ID,
     EARLIER_ID,
     EARLIER_TURN,
+    USAGE,
     Record,
     aborted,
     cutoff,
@@ -25,6 +28,7 @@ from tests.unit.client.fakes.streams import (
     state,
     suspended,
     tool,
+    usage,
 )
 
 BUSY = {"error": "Streaming for thread is in progress"}
@@ -151,9 +155,21 @@ def test_error_objects_end_a_run(record: Record, verdict: Verdict, said: Any) ->
         for one in (*before, record):
             run.feed(encode(one), 0.0)
         assert run.connection.ended
-        assert run.connection.complete
+        assert run.connection.complete == (verdict is not Verdict.FAILED)
         assert run.disconnect(clean=False) is verdict
         assert said is None or run.connection.error == said
+
+
+@pytest.mark.parametrize("end", [{"error": "Out of memory"}, aborted()])
+def test_usage_that_follows_the_end_of_a_failed_run_is_read(end: Record) -> None:
+    run = new_run()
+    run.connect(submits=True)
+    run.feed(encode(cutoff(), echo(), tool("SqlApi"), end), 0.0)
+    assert not run.connection.complete
+    run.feed(encode(usage()), 0.0)
+    assert run.connection.complete
+    error = run_ended(run, run.disconnect(clean=False))
+    assert from_payload(error.to_payload()).details["usage"] == USAGE
 
 
 @pytest.mark.parametrize("record", [{"error": None}, {"jsonrpc": "2.0", "id": 1, "result": {}}])
