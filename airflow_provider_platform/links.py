@@ -96,7 +96,8 @@ def addresses_of(
     objects. A file that is at a web address is its own address."""
     from airflow_provider_platform.client.addresses import fill_patterns
 
-    agent = re.search(r"/agents/([^/]+)/chat$", config.chat_url or "")
+    by_name = config.agent or values.get("agent")
+    agent = None if by_name else re.search(r"/agents/([^/]+)/chat$", config.chat_url or "")
     known = {"deployment_id": config.deployment_id, "agent_id": agent and agent[1], **values}
     addresses = fill_patterns(config.web_links or {}, known)
     if config.management_url:

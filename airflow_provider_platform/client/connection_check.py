@@ -4,12 +4,12 @@ Nothing is started and nothing is changed.
 
 - Management: the default deployment is read, or the deployments are listed where there is none;
   where that cannot be had, the app configuration tells whether address and token are right.
-- Chat: the state of a thread that cannot exist is asked for, at the very address that chats go to,
-  with their credential and session settings. Without `input` the service cannot start a run. It
-  refuses a wrong credential with a JSON-RPC error, wrong session settings with 400; that it comes
-  to look for the thread, and finds none, proves both right. Aborting such a thread would prove the
-  credential only: that is done where an API key has no session settings, without which the state
-  cannot be asked for.
+- Chat: an agent's name is looked up. The state of a thread that cannot exist is asked for, at the
+  very address that chats go to, with their credential and session settings. Without `input` the
+  service cannot start a run. It refuses a wrong credential with a JSON-RPC error, wrong session
+  settings with 400; that it comes to look for the thread, and finds none, proves both right.
+  Aborting such a thread would prove the credential only: that is done where an API key has no
+  session settings, without which the state cannot be asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.api_errors import CHAT_STREAM, PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.chat.request import ChatRequest
 from airflow_provider_platform.client.chat.thread import abort, first_record
@@ -103,7 +104,7 @@ def chat_notes(config: PlatformConfig, now: float) -> list[str]:
     """What can be said of the chat settings without asking the service; `now` is Unix time."""
     if config.chat_service_token is not None:
         return token_warnings(config.chat_service_token.get_secret_value(), now)
-    if _OF_A_DEPLOYMENT.search(config.chat_url or ""):
+    if config.agent is None and _OF_A_DEPLOYMENT.search(config.chat_url or ""):
         return [
             "Chat address (chat_url) is the address of a deployment, which accepts a service "
             "token only. Use Chat service token (chat_service_token), or enter the agent's "
@@ -169,12 +170,13 @@ def _name(deployment: Deployment) -> str:
 async def _check_chat(api: Api, config: PlatformConfig, clock: Clock) -> _Verdict:
     thread = str(uuid4())
     credential = "API key" if config.chat_api_key else "service token"
+    agent_id = await find_agent_id(api, config)
     try:
         if config.chat_api_key and config.session_settings is None:
-            await _abort_nothing(api, thread)
+            await _abort_nothing(api, thread, agent_id)
             said = None
         else:
-            said = await _read_nothing(api, config, thread, clock)
+            said = await _read_nothing(api, config, thread, clock, agent_id)
     except PlatformNotFoundError as error:
         said = error.service_message or ""
     if said is None or _speaks_of_thread(said, thread):
@@ -192,20 +194,22 @@ async def _check_chat(api: Api, config: PlatformConfig, clock: Clock) -> _Verdic
     )
 
 
-async def _abort_nothing(api: Api, thread: str) -> None:
+async def _abort_nothing(api: Api, thread: str, agent_id: int | str | None) -> None:
     """Abort a thread that does not exist. 403 speaks of the thread, so the key has passed."""
     with suppress(PlatformPermissionError):
-        await abort(api, thread, None)
+        await abort(api, thread, None, agent_id=agent_id)
 
 
-async def _read_nothing(api: Api, config: PlatformConfig, thread: str, clock: Clock) -> str | None:
+async def _read_nothing(
+    api: Api, config: PlatformConfig, thread: str, clock: Clock, agent_id: int | str | None
+) -> str | None:
     """Ask for the state of a thread that does not exist; the text of an error line, or None where
     the service gives a state. Raises PlatformError."""
     request = ChatRequest.build(chat_id=thread, session_settings=config.session_settings)
     wait = min(LONGEST_WAIT, config.request_timeout)
     try:
         record, ended = await first_record(
-            api, request.to_json(), _ends_the_look, clock, seconds=wait
+            api, request.to_json(), _ends_the_look, clock, seconds=wait, agent_id=agent_id
         )
     except PlatformBadRequestError as error:
         raise PlatformBadRequestError(

@@ -307,6 +307,16 @@ class ConnectionFields:
         rule=_chat_address,
         needs=("allow_http",),
     )
+    agent: ConnectionField[str | None] = ConnectionField(
+        label="Agent",
+        description=(
+            "The name of another agent to ask, as the platform shows it. This needs Management "
+            "API address, Management token and Deployment id. Leave this field empty to ask the "
+            "agent of the chat address."
+        ),
+        section=_CHAT,
+        rule=str,
+    )
     chat_api_key: ConnectionField[SecretStr | None] = ConnectionField(
         label="Chat API key",
         description="The key alone. Enter a key or a service token, not both.",

@@ -55,6 +55,7 @@ from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
 )
+from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
@@ -411,6 +412,7 @@ class ChatOptions(TypedDict, total=False):
     and `poll_interval` (default 5) in seconds, or as timedelta."""
 
     chat_id: str | None
+    agent: str | None
     agent_id: int | str | None
     message_id: str | None
     session_settings: dict[str, Any] | None
@@ -618,6 +620,7 @@ class PlatformHook(BaseHook):
         chat_id: str,
         session_settings: dict[str, Any] | None = None,
         *,
+        agent: str | None = None,
         agent_id: int | str | None = None,
         max_rows: int = 100,
         timeout: Seconds = 60.0,
@@ -626,15 +629,15 @@ class PlatformHook(BaseHook):
         answers and queries (at most `max_rows` rows each). It contains `***` where the service
         quotes a secret that the client knows.
 
-        `agent_id` is the thread's agent, if it is not the agent of the connection. `timeout` is in
-        seconds, or a timedelta. Raises PlatformNotFoundError for an unknown thread,
-        PlatformPermissionError for a thread of another user, ChatRpcError for a refused credential,
-        PlatformTransportError if the thread could not be read in time.
+        `agent` (its name) or `agent_id` is the thread's agent, if it is not the agent of the
+        connection. `timeout` is in seconds, or a timedelta. Raises PlatformNotFoundError for an
+        unknown thread, PlatformPermissionError for a thread of another user, ChatRpcError for a
+        refused credential, PlatformTransportError if the thread could not be read in time.
         """
         client = self.open_client()
         thread = client.run(
             lambda api: self._thread_reading(
-                api, client, chat_id, session_settings, agent_id, max_rows, timeout
+                api, client, chat_id, session_settings, agent, agent_id, max_rows, timeout
             )
         )
         return _redacted(thread, client)
@@ -644,18 +647,20 @@ class PlatformHook(BaseHook):
         chat_id: str,
         session_settings: dict[str, Any] | None = None,
         *,
+        agent: str | None = None,
         agent_id: int | str | None = None,
     ) -> None:
-        """Stop the run that is active in the thread. `agent_id` is the thread's agent, if it is not
-        the agent of the connection. Without session settings the request names no user, and the
-        service decides whether it accepts the request.
+        """Stop the run that is active in the thread. `agent` (its name) or `agent_id` is the
+        thread's agent, if it is not the agent of the connection. Without session settings the
+        request names no user, and the service decides whether it accepts the request.
 
         Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for a thread of
         another owner, ChatRpcError for a refused credential, and PlatformInputError for
         `session_settings` that are given with a service token.
         """
         settings = self.config.resolve_session_settings(session_settings, required=False)
-        self.run(lambda api: abort(api, chat_id, settings, agent_id=agent_id))
+        asked = self._agent_id(agent, agent_id)
+        self.run(lambda api: abort(api, chat_id, settings, agent_id=asked))
 
     def run_sql(
         self,
@@ -947,12 +952,17 @@ class PlatformHook(BaseHook):
             self._config = config
         return config
 
+    def _agent_id(self, agent: str | None, agent_id: int | str | None) -> int | str | None:
+        """`find_agent_id` for the connection."""
+        return self.run(lambda api: find_agent_id(api, self.config, agent, agent_id))
+
     async def _thread_reading(
         self,
         api: Api,
         client: PlatformClient,
         chat_id: str,
         session_settings: dict[str, Any] | None,
+        agent: str | None,
         agent_id: int | str | None,
         max_rows: int,
         timeout: Seconds,
@@ -965,7 +975,7 @@ class PlatformHook(BaseHook):
             seconds=in_seconds(timeout),
             max_rows=max_rows,
             max_attempts=client.config.max_attempts,
-            agent_id=agent_id,
+            agent_id=await find_agent_id(api, client.config, agent, agent_id),
         )
 
     def _chat_call(self, client: PlatformClient, prompt: str, options: ChatOptions) -> ChatCall:
@@ -981,7 +991,7 @@ class PlatformHook(BaseHook):
             prompt,
             limits,
             message_id=options.get("message_id"),
-            agent_id=options.get("agent_id"),
+            agent_id=self._agent_id(options.get("agent"), options.get("agent_id")),
             chat_id=options.get("chat_id"),
             session_settings=options.get("session_settings"),
             active_branch_name=options.get("active_branch_name"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.client.rules import (
+    at_most_one,
     boolean,
     boolean_or,
     branch,
@@ -39,6 +40,7 @@ from airflow_provider_platform.client.rules import (
 )
 
 __all__ = [
+    "at_most_one",
     "boolean",
     "boolean_or",
     "branch",

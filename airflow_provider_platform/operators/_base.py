@@ -90,6 +90,7 @@ BACKSTOP_SECONDS = 120.0
 """How much longer than the deadline Airflow waits for a trigger that does not run."""
 LINKED_ARGUMENTS = (
     "active_branch_name",
+    "agent",
     "agent_id",
     "branch_name",
     "chat_id",

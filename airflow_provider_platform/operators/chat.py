@@ -60,6 +60,9 @@ class PlatformChatOperator(StoppableRunOperator):
 
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
+    :param agent: another agent of the deployment to ask, by its name in the platform; needs `host`,
+        `password` and `deployment_id` in the connection. A name of digits is an id. Give `agent` or
+        `agent_id`, not both
     :param agent_id: another agent of the account to ask, by the id in its address `…/agents/{id}`;
         replaces the agent in the connection's chat address. A thread belongs to its agent. The task
         fails if a template or an output of a task gives no id
@@ -117,12 +120,14 @@ class PlatformChatOperator(StoppableRunOperator):
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     asked: ClassVar[dict[str, str]] = {
         "active_branch_name": "production",
+        "agent": "the agent of the connection",
         "agent_id": "the agent of the connection",
         "message_id": "under a new id",
     }
     checks: ClassVar[Checks] = {
         "prompt": arguments.text,
         "chat_id": arguments.optional_text,
+        "agent": arguments.optional_text,
         "agent_id": arguments.optional_agent,
         "message_id": arguments.message_id,
         "session_settings": arguments.session_settings,
@@ -136,13 +141,17 @@ class PlatformChatOperator(StoppableRunOperator):
         "details": arguments.boolean,
         **ANSWER_CHECKS,
     }
-    rules: ClassVar[Sequence[Rule]] = ANSWER_RULES
+    rules: ClassVar[Sequence[Rule]] = (
+        (("agent", "agent_id"), arguments.at_most_one),
+        *ANSWER_RULES,
+    )
 
     def __init__(
         self,
         *,
         prompt: str,
         chat_id: str | None = None,
+        agent: str | None = None,
         agent_id: int | str | None = None,
         message_id: str | None = None,
         session_settings: dict[str, Any] | None = None,
@@ -170,6 +179,7 @@ class PlatformChatOperator(StoppableRunOperator):
         super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
         self.prompt: Any = prompt
         self.chat_id = chat_id
+        self.agent = agent
         self.agent_id: Any = agent_id
         self.message_id = message_id
         self.session_settings = session_settings
@@ -205,6 +215,7 @@ class PlatformChatOperator(StoppableRunOperator):
         return ChatRunKind(
             prompt=self.prompt,
             chat_id=self.chat_id,
+            agent=self.agent,
             agent_id=self.agent_id,
             message_id=self.message_id,
             session_settings=self.session_settings,

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.chat import run_errors as errors
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.records import Accepted, ThreadNamed, Waiting
@@ -63,6 +64,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
     prompt: str | None = None
     chat_id: str | None = None
+    agent: str | None = None
     agent_id: int | str | None = None
     message_id: str | None = None
     session_settings: dict[str, Any] | None = None
@@ -75,6 +77,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         address = config.require_chat_url(self.agent_id)
+        name = self.agent or (config.agent if self.agent_id is None else None)
         settings = config.resolve_session_settings(self.session_settings)
         return fingerprint(
             "chat",
@@ -86,6 +89,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             self.is_default_branch,
             settings.to_json() if settings else None,
             *([] if self.message_id is None else [self.message_id]),
+            *([] if name is None else [f"agent {name}"]),
         )
 
     async def submit(
@@ -93,7 +97,11 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     ) -> dict[str, Any] | None:
         submitted_at = env.now
         earlier = earlier or {}
-        call = self._call(env, earlier)
+        if earlier:
+            call = self._call(env, earlier)
+        else:
+            agent_id = await find_agent_id(api, env.config, self.agent, self.agent_id)
+            call = self._call(env, {"agent_id": agent_id})
         state = _Question(call, submitted_at, repeats=bool(earlier.get("repeats")))
         if earlier:
             why = (
@@ -233,7 +241,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         )
 
     def _call(self, env: RunEnvironment, ids: Ids) -> ChatCall:
-        """Return the call that the ids name, or a new one if they hold no message id."""
+        """Return the call that the ids name, or a new one if they hold no message id. The agent is
+        that of the ids: a retry asks no other agent if the name has another one meanwhile."""
         if self.prompt is None:
             raise RuntimeError("a chat run cannot be asked without its prompt")
         call = ChatCall.prepare(
@@ -241,7 +250,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             self.prompt,
             self._limits(env),
             message_id=ids.get("message_id") or self.message_id,
-            agent_id=self.agent_id,
+            agent_id=ids.get("agent_id"),
             chat_id=ids.get("chat_id") or self.chat_id,
             session_settings=self.session_settings,
             active_branch_name=self.active_branch_name,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.builds import (
     Build,
     BuildWanted,
@@ -156,12 +157,14 @@ async def _chat_thread(
     *,
     chat_id: str,
     session_settings: dict[str, Any] | None,
+    agent: str | None = None,
     agent_id: int | str | None = None,
 ) -> Seen:
     """Whether the thread is not streaming."""
     settings = config.resolve_session_settings(session_settings)
     timeout = config.stream_idle_timeout
-    if await thread_is_streaming(api, chat_id, settings, clock, timeout=timeout, agent_id=agent_id):
+    asked = await find_agent_id(api, config, agent, agent_id)
+    if await thread_is_streaming(api, chat_id, settings, clock, timeout=timeout, agent_id=asked):
         api.report(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
         return None
     return {"chat_id": chat_id, "is_streaming": False}

@@ -30,6 +30,7 @@ SECTIONS = ["Standard Fields", *dict.fromkeys(field.section for field in EXTRA_F
 DEFAULTS = {field.name: field.default for field in EXTRA_FIELDS}
 TYPED: dict[str, Any] = {
     "chat_url": "https://ai.eu.example.com/api/v1/public/acme/agents/1/chat",
+    "agent": "Data analyst",
     "chat_api_key": "sk-form-secret",
     "chat_service_header": "X-Cube-Auth-Token",
     "session_settings": {"externalId": "nightly", "groups": ["ops"]},

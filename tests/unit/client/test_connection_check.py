@@ -23,6 +23,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.platform_client import PlatformClient
+from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.unit.client.fakes.effects import API, Call, CloseStream, OpenStream, ReadStream, SendChat
 
 if TYPE_CHECKING:
@@ -475,3 +476,18 @@ def test_address_of_a_deployment_refuses_an_api_key(platform_sandbox: Sandbox) -
     assert not ok
     assert "agentId is required for Api-Key authentication" in message
     assert "or enter the agent's address" in message
+
+
+def test_agent_of_the_connection_is_looked_up_without_a_chat_run(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(name: str) -> tuple[bool, str]:
+        connection = platform_sandbox.connection_json(agent=name)
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+        return PlatformHook().test_connection()
+
+    assert check("Data analyst")[0]
+    ok, message = check("Data analysts")
+    assert not ok
+    assert "no agent has the name 'Data analysts'" in message
+    assert platform_sandbox.control.state().runs == []

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.agents import Agent, choose_agent
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
+    PlatformServerError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.links import AgentLink, addresses_of
 from airflow_provider_platform.operators._record import STORE_KEY
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from tests.unit.operators.remote_tasks import PROMPT, chat, deferral_while_stopped
@@ -138,6 +141,142 @@ class TestAgent:
         with pytest.raises(PlatformInputError, match="does not end in /agents/"):
             PlatformHook().chat(PROMPT, agent_id=2)
         assert platform_sandbox.control.state().requests == []
+
+
+def lookups(control: SandboxControl) -> int:
+    """How often the agents of the deployment were listed."""
+    return sum(request.path.endswith("/agents") for request in control.state().requests)
+
+
+class TestAgentByName:
+    @pytest.mark.parametrize("name", ["Embedded analyst", "embedded ANALYST", "2"])
+    def test_question_goes_to_the_agent_of_this_name(
+        self, control: SandboxControl, name: str
+    ) -> None:
+        assert chat(agent=name).execute(TaskTries().context())["answer"]
+        assert asked_agents(control) == {"2"}
+        assert lookups(control) == (name != "2")
+
+    def test_connection_names_an_agent_that_a_task_can_replace(
+        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        control = platform_sandbox.control
+        connection = platform_sandbox.connection_json(agent="Embedded analyst")
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+        asked = PlatformHook().chat(PROMPT)
+        PlatformHook().read_thread(asked.chat_id)
+        sensor = PlatformChatThreadSensor(task_id="wait", chat_id=asked.chat_id)
+        assert sensor.poke(TaskTries().context())
+        context = TaskTries().context()
+        assert chat().execute(context)["answer"]
+        assert asked_agents(control) == {"2"}
+        control.reset()
+        assert chat(agent_id=1).execute(TaskTries().context())["answer"]
+        assert chat(agent="Data analyst").execute(TaskTries().context())["answer"]
+        assert asked_agents(control) == {"1"}
+
+    def test_hook_and_sensor_take_the_name(self, control: SandboxControl) -> None:
+        name, hook = "Embedded analyst", PlatformHook()
+        asked = hook.chat(PROMPT, agent=name)
+        assert hook.read_thread(asked.chat_id, agent=name).turns
+        settings = hook.config.resolve_session_settings(None)
+        assert settings is not None
+        hook.abort_chat(asked.chat_id, settings.identity, agent=name)
+        sensor = PlatformChatThreadSensor(task_id="wait", chat_id=asked.chat_id, agent=name)
+        assert sensor.poke(TaskTries().context())
+        assert asked_agents(control) == {"2"}
+
+    def test_retry_and_trigger_ask_the_stored_agent_without_a_second_look_up(
+        self, control: SandboxControl
+    ) -> None:
+        control.set_breakpoint("mid_stream")
+        tries = TaskTries()
+        task = chat(deferrable=True, agent="Embedded analyst")
+        waiting = deferral(task.execute, tries.context())
+        assert waiting.kwargs["run"]["agent_id"] == 2
+        again = deferral(task.execute, tries.context())
+        control.release("mid_stream")
+        (event,) = asyncio.run(events_of(again.trigger))
+        result = task.execute_complete(tries.context(), event, again.kwargs["run"])
+        assert result["answer"]
+        assert (lookups(control), asked_agents(control)) == (1, {"2"})
+        assert len(control.state().messages) == 1
+
+    def test_changed_name_is_another_question(self, control: SandboxControl) -> None:
+        tries = TaskTries()
+        chat(agent="Embedded analyst").execute(tries.context())
+        chat(agent="Data analyst").execute(tries.context())
+        assert asked_agents(control) == {"1", "2"}
+
+    def test_failed_look_up_is_tried_again_by_the_retry(
+        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        connection = platform_sandbox.connection_json(max_attempts=1)
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+        platform_sandbox.control.fault("status", path="/agents$", status=503)
+        tries = TaskTries()
+        with pytest.raises(PlatformServerError):
+            chat(agent="Data analyst").execute(tries.context())
+        assert chat(agent="Data analyst").execute(tries.context())["answer"]
+
+    def test_unknown_name_is_refused_with_the_close_names_first(
+        self, control: SandboxControl
+    ) -> None:
+        words = "no agent has the name 'Embeded'. The agents are 'Embedded analyst', 'Data analyst'"
+        with pytest.raises(AirflowFailException, match=words):
+            chat(agent="Embeded").execute(TaskTries().context())
+        assert asked_agents(control) == set()
+
+    def test_name_needs_the_management_api(
+        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        connection = platform_sandbox.connection_json(deployment_id=None)
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+        with pytest.raises(AirflowFailException, match=r"'Data analyst' cannot be found.*missing"):
+            chat(agent="Data analyst").execute(TaskTries().context())
+
+    def test_name_and_id_together_are_refused(self, platform_sandbox: Sandbox) -> None:
+        with pytest.raises(PlatformInputError, match="only one of agent and agent_id"):
+            chat(agent="Data analyst", agent_id=1)
+        with pytest.raises(PlatformInputError, match="only one of agent and agent_id"):
+            PlatformChatThreadSensor(task_id="wait", chat_id="x", agent="a", agent_id=1)
+        with pytest.raises(PlatformInputError, match="only one of agent and agent_id"):
+            PlatformHook().chat(PROMPT, agent="Data analyst", agent_id=1)
+        assert platform_sandbox.control.state().requests == []
+
+    @pytest.mark.usefixtures("control")
+    def test_link_names_no_agent_before_its_id_is_known(self) -> None:
+        links = {"web_links": {"agent": "https://acme.example.com/agents/{agent_id}"}}
+        config = PlatformHook().config.model_copy(update=links)
+        assert addresses_of([AgentLink()], config, {"agent": "Sales"}) == {}
+        (address,) = addresses_of([AgentLink()], config, {"agent": "Sales", "agent_id": 2}).values()
+        assert address == "https://acme.example.com/agents/2"
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [("sales", 1), ("Sales", 2), ("ops", 3), ("OPS", 3), ("both", 5), ("Both", 4)],
+)
+def test_shown_name_in_equal_case_comes_first(name: str, chosen: int) -> None:
+    agents = [
+        Agent(id=1, name="sales"),
+        Agent(id=2, name="Sales"),
+        Agent(id=3, agent_config_name="ops"),
+        Agent(id=4, name="Both", agent_config_name="both"),
+        Agent(id=5, name="both"),
+    ]
+    assert choose_agent(name, agents, 1) == chosen
+
+
+def test_ambiguous_name_is_refused_with_the_ids() -> None:
+    agents = [Agent(id=7, name="sales"), Agent(id=8, name="Sales"), Agent(id=9)]
+    with pytest.raises(PlatformInputError, match=r"2 agents have the name 'SALES'.*7, 8"):
+        choose_agent("SALES", agents, 1)
+
+
+def test_deployment_without_listed_agents_is_explained() -> None:
+    with pytest.raises(PlatformInputError, match=r"lists no agents.*leave agent out"):
+        choose_agent("sales", [], 1)
 
 
 class TestMessageId:
