@@ -7,7 +7,6 @@ Airflow stores it again when the task ends. A link whose address is not known is
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseOperatorLink
@@ -94,11 +93,11 @@ def addresses_of(
 ) -> dict[str, str]:
     """Return the known addresses of these links, by XCom key. `values` are the ids of the task's
     objects. A file that is at a web address is its own address."""
-    from airflow_provider_platform.client.addresses import fill_patterns
+    from airflow_provider_platform.client.addresses import agent_in, fill_patterns
 
     by_name = config.agent or values.get("agent")
-    agent = None if by_name else re.search(r"/agents/([^/]+)/chat$", config.chat_url or "")
-    known = {"deployment_id": config.deployment_id, "agent_id": agent and agent[1], **values}
+    agent_id = None if by_name else agent_in(config.chat_url)
+    known = {"deployment_id": config.deployment_id, "agent_id": agent_id, **values}
     addresses = fill_patterns(config.web_links or {}, known)
     if config.management_url:
         addresses[""] = config.management_url.removesuffix("/api")

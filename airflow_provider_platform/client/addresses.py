@@ -65,6 +65,12 @@ def agent_address(chat_url: str, agent_id: int | str) -> str:
     return address
 
 
+def agent_in(chat_url: str | None) -> str | None:
+    """Return the id of the agent in a chat address; None in the address of a deployment."""
+    found = re.search(r"/agents/([^/]+)/chat$", chat_url or "")
+    return found and found[1]
+
+
 def check_agent_id(agent_id: int | str, field: str = "agent_id") -> str:
     """Return the id. Raises PlatformInputError if it cannot be one part of an address."""
     if isinstance(agent_id, bool) or _AGENT_ID.fullmatch(str(agent_id)) is None:

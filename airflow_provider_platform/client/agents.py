@@ -44,7 +44,7 @@ async def find_agent_id(
         at_most_one(agent=agent, agent_id=agent_id)
     except ValueError as error:
         raise refuse("agent", f"is given twice: {error}") from None
-    name = None if agent_id is not None else agent or config.agent
+    name = config.agent_name(agent, agent_id)
     if name is None or name.isdecimal():
         return agent_id if name is None else name
     if config.management_url is None or config.deployment_id is None:

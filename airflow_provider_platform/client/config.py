@@ -276,6 +276,11 @@ class PlatformConfig(_Fields):
             )
         return self.chat_url if agent_id is None else agent_address(self.chat_url, agent_id)
 
+    def agent_name(self, agent: str | None, agent_id: int | str | None) -> str | None:
+        """Return the name of the agent that a call asks: its own, else the connection's; None if it
+        gives an id or asks the agent of the chat address."""
+        return None if agent_id is not None else agent or self.agent
+
     def require_management_url(self) -> str:
         """The management address. Raises PlatformConfigError for a connection without that side."""
         if self.management_url is None:

@@ -125,7 +125,8 @@ class Attempt:
 
     def forget(self) -> None:
         """Start again with a submission of this try's own."""
-        self.name_submission, self.ids, self.reattached = _nothing, None, False
+        self.name_submission, self.intended, self.ids = _nothing, None, None
+        self.reattached = False
 
     def is_last_try(self, error: Exception | None = None) -> bool:
         """Return whether nobody will find this try's run later: no retry is left, the task's retry

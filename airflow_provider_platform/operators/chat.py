@@ -20,6 +20,7 @@ from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Lin
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
+from airflow_provider_platform.operators._trace import add_span
 
 if TYPE_CHECKING:
     import os
@@ -238,7 +239,9 @@ class PlatformChatOperator(StoppableRunOperator):
             )
 
     def run_failed(self, attempt: Attempt, ids: Ids, error: PlatformError) -> None:
-        self._count_usage(attempt, ids, error.details.get("usage"))
+        usage = error.details.get("usage")
+        self._count_usage(attempt, ids, usage)
+        add_span(attempt, ids, usage, error)
 
     def _count_usage(self, attempt: Attempt, ids: Ids, usage: dict[str, Any] | None) -> int:
         """Store the usage of a run, and push the sum of all runs. Return the number of tokens in
@@ -305,6 +308,7 @@ class PlatformChatOperator(StoppableRunOperator):
             result = output.typed_rows(attempt.client, result)
         for line in log_lines(result):
             self.log.info("%s", line)
+        add_span(attempt, ids, outcome["usage"])
         return self._for_xcom(result)
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         address = config.require_chat_url(self.agent_id)
-        name = self.agent or (config.agent if self.agent_id is None else None)
+        name = config.agent_name(self.agent, self.agent_id)
         settings = config.resolve_session_settings(self.session_settings)
         return fingerprint(
             "chat",
