@@ -77,3 +77,16 @@ def test_task_without_tokens_left_is_not_retried(
     assert "and max_tokens is 1" in str(task.error)
     assert len(platform_sandbox.control.state().messages) == 1
     assert task.xcoms["total_usage"]["totalTokens"] > 1
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_used_up_quota_ends_the_task_without_a_retry(
+    platform_sandbox: Sandbox, run_dag: RunDag, *, deferrable: bool
+) -> None:
+    platform_sandbox.control.set(token_quota=0)
+    arguments = {"deferrable": deferrable, "retries": 3}
+    task = asked(platform_sandbox, run_dag, f"quota_{deferrable}", **arguments)
+    assert task.state == "failed"
+    assert "no tokens are left" in str(task.error)
+    assert "account's administrator" in str(task.error)
+    assert len(platform_sandbox.control.state().runs) == 1
