@@ -37,6 +37,7 @@ PREFIXES = {
     "compare": ("Data", "NumbersMoved", "ResultNotComparable"),
     "dbt_sync": ("DbtSync", "AlreadyRunning", "Branch", "Build"),
     "deliveries": ("AlreadyRunning", "FeatureNotActivated", "ReportDelivery"),
+    "evaluation": ("Evaluation", "FeatureNotActivated"),
     "exports": ("DashboardExport", "ResultWrite"),
     "query": ("Data", "Result"),
 }

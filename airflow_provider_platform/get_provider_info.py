@@ -14,8 +14,8 @@ PACKAGE = "airflow_provider_platform"
 MODULES = {
     "hooks": ("platform", "sql"),
     "operators": (
-        *("api", "branches", "chat", "compare", "dbt_sync", "deliveries", "exports"),
-        *("notifications", "pre_aggregations", "query", "reports", "workbooks"),
+        *("api", "branches", "chat", "compare", "dbt_sync", "deliveries", "evaluation"),
+        *("exports", "notifications", "pre_aggregations", "query", "reports", "workbooks"),
     ),
     "sensors": ("account", "branches", "chat", "dbt_sync", "notifications", "reports"),
 }

@@ -45,6 +45,8 @@ IfStartLost = Literal["fail", "repeat"]
 
 CHAT_TIMEOUT = 1800.0
 """From the question to the end of its run."""
+EVALUATION_TIMEOUT = 7200.0
+"""From the first question of a suite to the last answer."""
 QUERY_TIMEOUT = 600.0
 """Until the first row of a query."""
 POLL_INTERVAL = 5.0

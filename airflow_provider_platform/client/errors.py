@@ -447,6 +447,26 @@ class ResultWriteError(PlatformError):
     retryable = True
 
 
+class EvaluationBudgetError(PlatformError):
+    """Asking the questions would cost more tokens than the task allows. Nothing was sent."""
+
+
+class EvaluationFailedError(PlatformError):
+    """An evaluation is red: answers became worse, or too few are right."""
+
+
+class EvaluationNotMeasuredError(PlatformError):
+    """Too few questions of an evaluation were measured. A retry asks those again that were not."""
+
+    retryable = True
+
+
+class EvaluationRunFailedError(PlatformError):
+    """The service's own evaluation ended without results, or measured too little."""
+
+    retryable = True
+
+
 class DashboardExportFailedError(PlatformError):
     """The dashboard export ended as failed, or its file is gone."""
 

@@ -124,6 +124,13 @@ class Api:
         other._hear = hear  # noqa: SLF001 - of the same class
         return other
 
+    def beside(self) -> Self:
+        """Return an api for work that runs at the same time: it has a stream of its own, which its
+        user must close (`aclose`)."""
+        other = copy(self)
+        other._streams = []  # noqa: SLF001 - of the same class
+        return other
+
     async def notify(self, event: object) -> None:
         """Report an event to the caller, and wait until the caller has handled it. Each function
         says which events it sends."""
@@ -461,6 +468,7 @@ class Steps(Generic[T]):
         self._events: deque[object] = deque()
         self._has_event: asyncio.Future[None] | None = None
         self._handled: asyncio.Future[None] | None = None
+        self._offers = asyncio.Lock()
         self._is_closing = False
 
     async def step(self) -> Any:
@@ -535,9 +543,10 @@ class Steps(Generic[T]):
         """Hand the event to the caller, and wait until the caller has handled it."""
         if self._is_closing:
             raise asyncio.CancelledError
-        self._handled = asyncio.get_running_loop().create_future()
-        self._report(event)
-        await self._handled
+        async with self._offers:  # work may do several things at the same time
+            self._handled = asyncio.get_running_loop().create_future()
+            self._report(event)
+            await self._handled
 
     def _report(self, event: object) -> None:
         """Hand the event to the caller."""

@@ -47,6 +47,8 @@ from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     DbtSyncCancelledError,
     DbtSyncFailedError,
+    EvaluationFailedError,
+    EvaluationRunFailedError,
     PlatformDeadlineError,
     PlatformError,
     PlatformOutcomeUnknownError,
@@ -345,6 +347,8 @@ def _run_has_ended(error: PlatformError) -> bool:
         | DbtSyncFailedError
         | DbtSyncCancelledError
         | DashboardExportFailedError
+        | EvaluationFailedError
+        | EvaluationRunFailedError
         | PreAggregationBuildFailedError
         | PreAggregationJobsLostError
         | ReportDeliveryFailedError

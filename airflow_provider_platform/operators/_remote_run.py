@@ -216,7 +216,7 @@ class RunKill:
                 attempt.log.warning,
                 "The remote run continues. The task's next try re-attaches to it.",
             )
-            if attempt.ids is not None:
+            if attempt.ids is not None and not attempt.kind.is_submitting(attempt.ids):
                 # Else the try goes on until the service has accepted: a try that breaks off now
                 # does not learn the name of the run.
                 attempt.client.interrupt()
@@ -494,7 +494,8 @@ class RemoteRunOperator(PlatformOperator):
         if self._kill.leaves_run:
             if not attempt.submission.finds(attempt.ids):
                 self._kill.stop_quietly(attempt, attempt.ids)  # no retry could find it
-            attempt.client.interrupt()
+            if not attempt.kind.is_submitting(attempt.ids):
+                attempt.client.interrupt()
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:

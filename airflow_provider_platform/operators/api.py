@@ -70,8 +70,18 @@ _CALL = (
 """The arguments that say what is sent."""
 _IDS = frozenset(
     {
-        *("embed_tenant_name", "environment_id", "external_workbook_id", "folder_id", "id"),
-        *("integration_id", "job_id", "public_id", "report_id", "run_id", "slug", "sync_job_id"),
+        *("embed_tenant_name", "environment_id", "evaluation_id", "external_workbook_id"),
+        *(
+            "folder_id",
+            "id",
+            "integration_id",
+            "job_id",
+            "public_id",
+            "report_id",
+            "run_id",
+            "slug",
+            "sync_job_id",
+        ),
         "workbook_id",
     }
 )

@@ -204,6 +204,11 @@ class RunKind(ABC, Generic[OutcomeT]):
         stop, and always for a kind that the service cannot stop."""
         return False
 
+    def is_submitting(self, ids: Ids) -> bool:
+        """Return whether a part of an accepted run is being sent. A task that is ended then goes on
+        until the service has accepted it."""
+        return False
+
     def to_event(self, env: RunEnvironment, outcome: OutcomeT) -> dict[str, Any]:
         """Return the fields of the trigger's event about the outcome, as plain JSON without
         secrets: the fields of `outcome_class`."""
@@ -238,9 +243,11 @@ KINDS = {
     "chat": "chat.ChatRunKind",
     "dbt_sync": "dbt_sync.DbtSyncRunKind",
     "delivery": "deliveries.DeliveryRunKind",
+    "evaluation": "evaluations.EvaluationRunKind",
     "export": "exports.ExportRunKind",
     "merge": "merges.MergeRunKind",
     "pre_aggregations": "pre_aggregations.PreAggregationsRunKind",
+    "service_evaluation": "service_evaluations.ServiceEvaluationRunKind",
 }
 """Where each kind of run is, by the name that triggers store."""
 

@@ -70,6 +70,7 @@ def run(piece: str, places: dict[str, str] | None = None, **known: Any) -> dict[
 
 GIVEN = {
     "charts.md 1": {"result"},
+    "evaluations.md 2": {"sync"},
     "branch_after_dbt_sync.md 1": {"open_branch", "close_branch", "delete_branch"},
 }
 """Names that a piece takes from the text around it."""
@@ -291,6 +292,33 @@ def test_question_about_a_branch_keeps_the_branch_if_it_fails(
     assert done.states["delete_branch"] == ("success" if answered else "upstream_failed")
     deleted = platform_sandbox.control.state().changed("branches", "deleted")
     assert len(deleted) == answered
+
+
+@pytest.mark.parametrize("answers_right", [True, False])
+def test_gate_merges_a_branch_only_if_the_golden_questions_of_the_page_pass(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path, answers_right: bool
+) -> None:
+    control = platform_sandbox.control
+    control.set(build_seconds=0.1)
+    revenue, quantity = (f"SELECT SUM({one}) FROM orders" for one in ("amount", "quantity"))
+    monthly = "SELECT month, COUNT(*) FROM orders GROUP BY month"
+    control.answer("the total revenue", sql=revenue if answers_right else quantity, times=None)
+    control.answer("the total revenue", sql=revenue, branch="main", times=None)
+    control.answer("in each month", sql=monthly, times=None)
+    [suite] = re.findall(
+        r"^```yaml\n(.*?)^```$", (DOCS / "evaluations.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    file = tmp_path / "eval_questions.yml"
+    file.write_text(suite)
+    with DAG("golden", schedule=None) as dag:
+        run("evaluations.md 1")
+        sync = PlatformDbtSyncOperator(task_id="sync")
+        run("evaluations.md 2", {"/opt/airflow/dags/eval_questions.yml": str(file)}, sync=sync)
+    for task in dag.tasks:
+        task.retries = 0
+    done = run_dag(dag)
+    assert done.xcom("gate.suite")["counts"]["regressions"] == (not answers_right)
+    assert bool(control.state().changed("branches", "merged")) == answers_right
 
 
 def test_customers_of_a_query_are_each_asked_about_as_a_user_of_their_own(

@@ -35,6 +35,9 @@ class TaskInstance:
     def xcom_push(self, key: str, value: Any) -> None:
         self.xcoms[key] = value
 
+    def xcom_pull(self, **_: Any) -> Any:
+        """No earlier DAG run has left anything."""
+
 
 class TaskTries:
     """The tries of one task: each `context()` is the next one's, with the same store."""

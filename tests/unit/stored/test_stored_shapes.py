@@ -32,6 +32,7 @@ from airflow_provider_platform.operators.branches import (
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
+from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
 from airflow_provider_platform.operators.pre_aggregations import (
@@ -73,6 +74,11 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
         PlatformBuildPreAggregationsOperator,
         {"cubes": ["customers"], "verify_sql": "SELECT 1 AS one"},
     ),
+    "evaluation": (
+        PlatformEvaluationOperator,
+        {"questions": [{"name": "q", "question": "total revenue", "sql": "SELECT 1 AS one"}]},
+    ),
+    "evaluation by the service": (PlatformEvaluationOperator, {}),
     "delivery": (PlatformRunDeliveryOperator, {"delivery_id": 501}),
     "query": (PlatformQueryOperator, {"sql": "SELECT 1 AS one", "branch_name": "nightly"}),
     "query in pages": (
@@ -241,7 +247,7 @@ def test_stored_trigger_can_be_created_from_its_arguments(example: dict[str, Any
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", [name for name in RUNS if name != "export"])
+@pytest.mark.parametrize("name", sorted(RUNS.keys() - {"export", "evaluation by the service"}))
 def test_stored_event_completes_its_task(name: str, platform_sandbox: Sandbox) -> None:
     example = SHAPES["runs"][name]
     operator, arguments = RUNS[name]

@@ -1,0 +1,493 @@
+"""Golden questions: what the answers of one night mean. Values only, no I/O.
+
+A suite is a list of questions, each with the SQL of its expected result. Each question is asked,
+and the result of the agent's SQL is compared with the expected result (`client.results`). That is
+one `Asking`, with one of the service's verdicts: `pass`, `fail`, `review` (the agent ran no query)
+or `error`. `measured` says whether the asking says anything about the agent. An error of the
+service or of the expected SQL does not, so it is never a reason for red.
+
+An agent that is right in 95 of 100 nights gives a suite of 40 questions a failure in 87 % of the
+nights. So a question that passed before and fails now is asked again, at most `confirm` times:
+
+    asked first   asked again      stability
+    pass                           stable
+    fail          one pass         flaky         (counts as passed)
+    fail          all fail         regression
+    fail          not measured     (not measured: neither red nor green)
+    fail          failed before    stable        (a known failure; not asked again)
+    fail          never passed     new_failure   (not asked again)
+
+"Before" is the `Baseline`: of each question the answer of the last green run, which the task reads
+from its last DAG run. If a branch is evaluated, "before" is production's answer of the same task.
+
+`cause_of` compares a failure with the answer before, and names the first difference:
+
+    another build of the data model      model
+    the same build, other SQL            agent
+    other pre-aggregations               rollup
+    other rows of the expected SQL       data
+    nothing of these                     unknown
+    not measured                         service
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, Self, TypeVar
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.redaction import quote_service
+
+Side = Literal["production", "branch"]
+Verdict = Literal["pass", "fail", "review", "error"]
+Stability = Literal["stable", "flaky", "regression", "new_failure"]
+Cause = Literal["agent", "model", "data", "rollup", "service", "unknown"]
+Status = Literal["green", "red", "not_measured", "no_baseline", "no_gate"]
+
+T = TypeVar("T")
+
+MAX_QUESTIONS = 200
+"""A larger suite is refused: its state would not fit into Airflow's task state store."""
+NIGHTS = 14
+"""First verdicts of a question that a baseline keeps: the older half is compared with the newer."""
+_CONFIDENCE = 1.96
+"""Standard deviations of a 95 % interval."""
+
+
+# The suite.
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question, and the SQL of its expected result."""
+
+    name: str
+    question: str
+    sql: str
+
+
+def read_suite(documents: Sequence[Any], certified_queries: Mapping[str, str]) -> list[Question]:
+    """Return the questions of documents in the service's form: `{"eval_questions": [{"name",
+    "question", "sql" or "certifiedQuery"}]}`, or only the list. Other fields are ignored.
+
+    `certified_queries` has the SQL of certified queries by name. Raises PlatformInputError.
+    """
+    listed: list[Any] = []
+    for document in documents:
+        found = document.get("eval_questions") if isinstance(document, Mapping) else document
+        if not isinstance(found, Sequence) or isinstance(found, str):
+            raise _refused("a list of questions, or an object with the list eval_questions")
+        listed += found
+    suite = [_question(item, certified_queries) for item in listed]
+    if not suite:
+        raise _refused("at least one question")
+    if len(suite) > MAX_QUESTIONS:
+        raise _refused(f"at most {MAX_QUESTIONS} questions, got {len(suite)}")
+    twice = [name for name, times in Counter(one.name for one in suite).items() if times > 1]
+    if twice:
+        raise _refused(f"questions with different names; used twice: {', '.join(twice)}")
+    return suite
+
+
+def _question(item: Any, certified_queries: Mapping[str, str]) -> Question:
+    if not isinstance(item, Mapping):
+        raise _refused("questions that are objects with name, question and sql or certifiedQuery")
+    texts = {name: item.get(name) for name in ("name", "question", "sql", "certifiedQuery")}
+    given = {name: text for name, text in texts.items() if text is not None}
+    named = quote_service(str(given.get("name") or given.get("question") or "without a name"))
+    if not all(isinstance(text, str) and text.strip() for text in given.values()):
+        raise _refused(f"non-empty strings in question {named}")
+    if not {"name", "question"} <= given.keys():
+        raise _refused(f"a name and a question; question {named} lacks one")
+    if ("sql" in given) == ("certifiedQuery" in given):
+        raise _refused(f"exactly one of sql and certifiedQuery in question {named}")
+    sql = given.get("sql") or certified_queries.get(given["certifiedQuery"])
+    if sql is None:
+        raise _refused(
+            f"known certified queries; question {named} names {given['certifiedQuery']!r}. The "
+            "service has no operation that reads one, so give its SQL in certified_queries"
+        )
+    return Question(given["name"], given["question"], sql)
+
+
+def _refused(rule: str) -> PlatformInputError:
+    return PlatformInputError(f"Nothing was sent: questions must have {rule}.", field="questions")
+
+
+# What was asked.
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The outcome of asking one question once. `reason` is one of the service's reasons,
+    `difference` says it in words. `expected_digest` names the rows of the expected SQL."""
+
+    verdict: Verdict
+    measured: bool = True
+    reason: str | None = None
+    difference: str | None = None
+    sql: str | None = None
+    expected_digest: str | None = None
+    rollups: tuple[str, ...] = ()
+    rows: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    chat_id: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "pass"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the agent's result is known to be wrong or missing."""
+        return self.measured and not self.passed
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the asking that `asdict` described; unknown fields are ignored."""
+        return _of_fields(cls, stored)
+
+
+def _of_fields(made: Callable[..., T], stored: Mapping[str, Any]) -> T:
+    """Return an `Asking` or a `Before` from plain JSON."""
+    names = {one.name for one in fields(made)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {name: value for name, value in stored.items() if name in names}
+    return made(**{**values, "rollups": tuple(values.get("rollups") or ())})
+
+
+@dataclass(frozen=True)
+class Key:
+    """One asking of a question: on which side, and for which time (from 1)."""
+
+    name: str
+    side: Side = "production"
+    time: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.side}:{self.time}:{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the key that `str` wrote."""
+        side, time, name = text.split(":", 2)
+        return cls(name, "branch" if side == "branch" else "production", int(time))
+
+
+Askings = Mapping[Key, Asking]
+
+
+# The answers before.
+
+
+@dataclass(frozen=True)
+class Before:
+    """The answer before to one question. `passed` is None if it is not known. `firsts` are the
+    first verdicts of the last nights, the newest last: `P` or `F`."""
+
+    passed: bool | None = None
+    sql: str | None = None
+    build: str | None = None
+    expected_digest: str | None = None
+    rollups: tuple[str, ...] = ()
+    tokens: int | None = None
+    firsts: str = ""
+
+    @classmethod
+    def of(cls, asking: Asking, build: str | None, firsts: str = "") -> Self:
+        """Return what a later answer is compared with."""
+        return cls(
+            passed=asking.passed,
+            sql=asking.sql,
+            build=build,
+            expected_digest=asking.expected_digest,
+            rollups=asking.rollups,
+            tokens=asking.tokens,
+            firsts=firsts,
+        )
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The answers of the last green run by the names of questions; `is_known` is False before the
+    first run."""
+
+    questions: Mapping[str, Before] = field(default_factory=dict)
+    is_known: bool = False
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Self:
+        """Return the baseline that `to_json` wrote. Anything else is no baseline."""
+        try:
+            questions = {
+                str(name): _of_fields(Before, before)
+                for name, before in stored["questions"].items()
+            }
+        except (TypeError, KeyError, AttributeError):
+            return cls()
+        return cls(questions, is_known=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON: `{"questions": {name: the fields of Before}}`."""
+        return {
+            "questions": {
+                name: {**asdict(before), "rollups": list(before.rollups)}
+                for name, before in self.questions.items()
+            }
+        }
+
+    def after(self, judged: Sequence[Judged], build: str | None, status: Status) -> Baseline:
+        """Return the baseline for the next night. Answers change only if this night is not red and
+        enough was measured; the first verdicts are kept always."""
+        keeps = status in ("red", "not_measured")
+        questions: dict[str, Before] = {}
+        for one in judged:
+            before = self.questions.get(one.name, Before())
+            first = one.askings[0] if one.askings and one.askings[0].measured else None
+            firsts = before.firsts + ("" if first is None else "P" if first.passed else "F")
+            last = one.final
+            kept = keeps or last is None or not last.measured
+            known = before if kept else Before.of(last or Asking("error"), build)
+            questions[one.name] = replace(known, firsts=firsts[-NIGHTS:])
+        return Baseline(questions, is_known=True)
+
+
+# What to ask next, and what it means.
+
+
+def next_keys(
+    suite: Sequence[Question],
+    askings: Askings,
+    baseline: Baseline,
+    *,
+    on_branch: bool,
+    confirm: int,
+) -> list[Key]:
+    """Return the questions to ask next, in order: first each question once (on a branch: also on
+    production), then those whose failure must be confirmed."""
+    sides: tuple[Side, ...] = ("branch", "production") if on_branch else ("production",)
+    firsts = [Key(one.name, side) for one in suite for side in sides]
+    missing = [key for key in firsts if key not in askings]
+    if missing:
+        return missing
+    again = []
+    for one in suite:
+        asked = _asked(one.name, sides[0], askings)
+        before = before_of(one.name, askings, baseline, on_branch=on_branch)
+        if before.passed and all(one.failed for one in asked) and len(asked) <= confirm:
+            again.append(Key(one.name, sides[0], len(asked) + 1))
+    return again
+
+
+def before_of(name: str, askings: Askings, baseline: Baseline, *, on_branch: bool) -> Before:
+    """Return the answer before: of the baseline, or of production if a branch is evaluated."""
+    if not on_branch:
+        return baseline.questions.get(name, Before())
+    other = askings.get(Key(name))
+    return Before() if other is None or not other.measured else Before.of(other, None)
+
+
+def _asked(name: str, side: Side, askings: Askings) -> list[Asking]:
+    times = range(1, len(askings) + 1)
+    found = (askings.get(Key(name, side, time)) for time in times)
+    return [asking for asking in found if asking is not None]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the askings of one question mean together."""
+
+    name: str
+    question: str
+    expected_sql: str
+    askings: tuple[Asking, ...]
+    before: Before
+    stability: Stability | None
+    """None if the question was not measured."""
+    cause: Cause | None
+    """Why it failed; None if it passed."""
+
+    @property
+    def final(self) -> Asking | None:
+        """The asking that counts: one that passed, else the last one."""
+        passed = [asking for asking in self.askings if asking.passed]
+        return passed[0] if passed else (self.askings[-1] if self.askings else None)
+
+    @property
+    def measured(self) -> bool:
+        return self.stability is not None
+
+    @property
+    def passed(self) -> bool:
+        return self.final is not None and self.final.passed
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one question of the task's result, as plain JSON."""
+        final = self.final or Asking("error", measured=False, reason="not asked")
+        tokens = [one.tokens for one in self.askings if one.tokens is not None]
+        return {
+            "name": self.name,
+            "question": self.question,
+            "verdict": final.verdict,
+            "stability": self.stability,
+            "cause": self.cause,
+            "reason": final.reason,
+            "difference": final.difference,
+            "sql": final.sql,
+            "expected_sql": self.expected_sql,
+            "sql_before": self.before.sql,
+            "rows": final.rows,
+            "expected_digest": final.expected_digest,
+            "asked": len(self.askings),
+            "tokens": sum(tokens) if tokens else None,
+            "seconds": round(sum(one.seconds or 0.0 for one in self.askings), 1),
+            "chat_id": final.chat_id,
+        }
+
+
+def judge(
+    suite: Sequence[Question],
+    askings: Askings,
+    baseline: Baseline,
+    builds: Mapping[str, str | None],
+    *,
+    on_branch: bool,
+    confirm: int,
+) -> list[Judged]:
+    """Return what the askings of each question mean; `builds` has the commit of each side."""
+    side: Side = "branch" if on_branch else "production"
+    judged = []
+    for one in suite:
+        before = before_of(one.name, askings, baseline, on_branch=on_branch)
+        if on_branch:
+            before = replace(before, build=builds.get("production"))
+        asked = tuple(_asked(one.name, side, askings))
+        stability = _stability(asked, before, confirm)
+        if on_branch and before.passed is None and stability == "new_failure":
+            stability = None  # production was not measured
+        compared = Judged(one.name, one.question, one.sql, asked, before, stability, None)
+        cause = None if compared.passed else cause_of(compared, builds.get(side))
+        judged.append(replace(compared, cause=cause))
+    return judged
+
+
+def _stability(asked: Sequence[Asking], before: Before, confirm: int) -> Stability | None:
+    if not asked or not (any(one.passed for one in asked) or all(one.measured for one in asked)):
+        return None
+    if asked[0].passed:
+        return "stable"
+    if any(one.passed for one in asked):
+        return "flaky"
+    if before.passed is None:
+        return "new_failure"
+    if not before.passed:
+        return "stable"
+    return "regression" if len(asked) > confirm else None  # a limit ended the asking
+
+
+def cause_of(judged: Judged, build: str | None) -> Cause:
+    """Return why a question failed: the first difference from the answer before."""
+    final, before = judged.final, judged.before
+    if final is None or not judged.measured:
+        return "service"
+    if before.passed is None:
+        return "unknown"
+    if None not in (build, before.build) and build != before.build:
+        return "model"
+    if _normal(final.sql) != _normal(before.sql):
+        return "agent"
+    if set(final.rollups) != set(before.rollups):
+        return "rollup"
+    if final.expected_digest != before.expected_digest:
+        return "data"
+    return "unknown"
+
+
+def _normal(sql: str | None) -> str:
+    """SQL without differences of spaces, which mean nothing outside of strings."""
+    return " ".join((sql or "").split()).rstrip("; ")
+
+
+# The gate.
+
+
+@dataclass(frozen=True)
+class Gate:
+    """When a night is red. `threshold` is the least share of passed questions, `min_measured` the
+    least share of measured ones, both from 0 to 1."""
+
+    threshold: float | None = None
+    no_regression: bool = True
+    min_measured: float = 0.8
+
+    def status(self, judged: Sequence[Judged], *, has_before: bool) -> tuple[Status, str]:
+        """Return the status of a night, and why in words."""
+        measured = [one for one in judged if one.measured]
+        counted = f"{len(measured)} of {len(judged)} questions were measured"
+        if not measured or len(measured) < self.min_measured * len(judged):
+            return "not_measured", f"{counted}, and min_measured is {self.min_measured:g}"
+        worse = [one.name for one in measured if one.stability == "regression"]
+        if self.no_regression and worse:
+            named = ", ".join(quote_service(name) for name in worse[:5])
+            return "red", f"{len(worse)} passed before and fail now: {named}"
+        passed = sum(one.passed for one in measured)
+        if self.threshold is not None and passed < self.threshold * len(measured):
+            return "red", f"{passed} of {len(measured)} passed, and threshold is {self.threshold:g}"
+        if self.threshold is None and not self.no_regression:
+            return "no_gate", "no gate is set (threshold, no_regression)"
+        if self.threshold is None and not has_before:
+            return "no_baseline", "no earlier run is known, so this run is the first baseline"
+        return "green", counted
+
+
+def wilson(passed: int, total: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share (Wilson): 38 of 40 are 83.5 to 98.6 %."""
+    if not total:
+        return 0.0, 1.0
+    z, share = _CONFIDENCE, passed / total
+    spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    middle, scale = share + z * z / (2 * total), 1 + z * z / total
+    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+
+
+def falling(judged: Iterable[Judged], baseline: Baseline) -> list[str]:
+    """Return the questions whose first answers became worse over the last nights: the interval of
+    the newer half lies below that of the older half. `baseline` is that of the next night."""
+    names = []
+    for one in judged:
+        firsts = baseline.questions.get(one.name, Before()).firsts
+        older, newer = firsts[: len(firsts) // 2], firsts[len(firsts) // 2 :]
+        best = wilson(newer.count("P"), len(newer))[1]
+        if older and best < wilson(older.count("P"), len(older))[0]:
+            names.append(one.name)
+    return names
+
+
+def estimate(suite: Sequence[Question], baseline: Baseline, *, on_branch: bool) -> int | None:
+    """Return how many tokens asking each question once may cost, by the last run; None if no cost
+    is known. A new question costs as much as the others on average."""
+    known = [
+        before.tokens
+        for one in suite
+        if (before := baseline.questions.get(one.name)) and before.tokens is not None
+    ]
+    if not known:
+        return None
+    return round(sum(known) / len(known) * len(suite) * (2 if on_branch else 1))
+
+
+def counts(judged: Sequence[Judged]) -> dict[str, int]:
+    """Return how many questions there are of each kind."""
+    measured = [one for one in judged if one.measured]
+    kinds = Counter(one.stability for one in measured)
+    return {
+        "total": len(judged),
+        "measured": len(measured),
+        "passed": sum(one.passed for one in measured),
+        "flaky": kinds["flaky"],
+        "regressions": kinds["regression"],
+        "new_failures": kinds["new_failure"],
+    }

@@ -1,0 +1,500 @@
+"""`PlatformEvaluationOperator`: ask golden questions, compare the answers, and fail if they became
+worse."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.client.choices import EVALUATION_TIMEOUT
+from airflow_provider_platform.client.errors import (
+    EvaluationFailedError,
+    EvaluationNotMeasuredError,
+    EvaluationRunFailedError,
+    PlatformInputError,
+)
+from airflow_provider_platform.client.evaluation import (
+    Asking,
+    Baseline,
+    Gate,
+    Judged,
+    Key,
+    Question,
+    counts,
+    falling,
+    judge,
+    read_suite,
+    wilson,
+)
+from airflow_provider_platform.client.redaction import quote_service, shortened
+from airflow_provider_platform.links import AgentLink, BranchLink, Links
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import DeploymentOperator, airflow_errors
+from airflow_provider_platform.operators._files import optional_folder, storage_path
+from airflow_provider_platform.operators._remote_run import StoppableRunOperator
+from airflow_provider_platform.operators._trace import add_span
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import timedelta
+
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform.client.evaluation import Status
+    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.operators._remote_run import Attempt
+    from airflow_provider_platform.runs.run_kind import Ids, RunKind
+
+BASELINE_KEY = "baseline"
+"""The XCom in which each run leaves the answers for the next one."""
+MAX_RESULT_BYTES = 256 * 1024
+"""Of the questions in the result. In a larger result the texts of each question are shortened."""
+SHORTENED_TEXTS = (2000, 500, 100)
+SHOWN = 20
+"""Questions that the log and a message show."""
+
+
+def questions_or_files(name: str, value: Any) -> list[Any] | None:
+    """Return a list of questions or of paths of YAML files; None if there are none."""
+    parsed = arguments.optional(value)
+    if isinstance(parsed, str) and not parsed.lstrip().startswith("["):
+        return [parsed]
+    return arguments.sequence(name, parsed)
+
+
+def known_questions(questions: list[Any] | None, certified_queries: dict[str, str] | None) -> None:
+    """A rule: a list of questions has the service's form. Files are read when the task runs."""
+    if questions is not None and not all(isinstance(one, str) for one in questions):
+        read_suite([questions], certified_queries or {})
+
+
+def questions_or_service(
+    questions: list[Any] | None, question_file: str | None, agent_id: str | None
+) -> None:
+    """A rule: each kind of evaluation has arguments of its own."""
+    if questions is not None and question_file:
+        raise ValueError(
+            "question_file is for evaluations by the service, which asks the questions of the "
+            "deployment. Leave it out, or leave out questions"
+        )
+    if questions is None and agent_id:
+        raise ValueError("without questions the service asks an agent by its name: use agent")
+
+
+def share(name: str, value: Any) -> float | None:
+    """Return a number from 0 to 1; None if there is none."""
+    number = arguments.optional(value)
+    if number is None:
+        return None
+    try:
+        parsed = float(number)
+    except (TypeError, ValueError):
+        parsed = -1.0
+    if isinstance(number, bool) or not 0 <= parsed <= 1:
+        raise arguments.refuse(name, "must be a number from 0 to 1", value)
+    return parsed
+
+
+class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
+    """Ask the agent questions whose results are known, and fail if its answers became worse.
+
+    Use it to know when an agent, its data model or its data become worse. To compare numbers
+    without an agent, use `PlatformCompareOperator`.
+
+    Each question is asked in a thread of its own. The agent's last SQL that worked and the expected
+    SQL run through the data API, one after the other, and their results are compared by the
+    service's rules. A question that passed in the last green run and fails now is asked again. The
+    page Trusting an agent has the table of verdicts, the costs and what to do.
+
+    Without `questions`, the service's own evaluations API (preview) asks and grades the questions
+    of the deployment's repository. It can neither ask one question again nor be stopped.
+
+    Returns `{"status", "reason", "counts", "share", "interval", "branch_name", "tokens", "seconds",
+    "questions", "reports", "answer", "columns", "rows"}`. `status` is green, no_baseline (the first
+    run) or no_gate. The task fails if the status is red, and is retried if too little was measured
+    (not_measured); XCom has the result then too. A question has `name`, `verdict` (pass, fail,
+    review, error), `stability` (stable, flaky, regression, new_failure), `cause` (agent, model,
+    data, rollup, service, unknown), `reason`, `difference`, `sql`, `expected_sql`, `sql_before`,
+    `rows`, `tokens` and `seconds`. `answer`, `columns` and `rows` are the same for a message.
+
+    :param questions: a list of questions `{"name", "question", "sql" or "certifiedQuery"}`, or
+        paths of YAML files in the service's form (`eval_questions`)
+    :param certified_queries: the SQL of certified queries by name; the API does not return them
+    :param agent: another agent of the deployment to ask, by its name in the platform. For
+        evaluations by the service: its name in the data model; by default the auto agent
+    :param agent_id: another agent of the account to ask, by its id
+    :param session_settings: the user of the chats; replaces the connection's settings as a whole
+    :param branch_name: a branch to evaluate: each question is asked on the branch and on
+        production, and only a question that passes on production and fails on the branch counts.
+        For the service's evaluations: the branch to evaluate (default: production)
+    :param question_file: for evaluations by the service: a file below `agents/`, such as
+        `eval_questions/revenue.yml`; by default all questions
+    :param confirm: how often a question that passed before and fails now is asked again
+    :param threshold: the least share of passed questions, from 0 to 1
+    :param no_regression: fail if a question that passed before fails in all askings
+    :param min_measured: the least share of questions that must be measured, from 0 to 1
+    :param max_tokens: the most tokens of all questions. If the last run shows that they will cost
+        more, nothing is sent. If they are used up, no further question is asked
+    :param max_seconds: after so many seconds no further question is asked
+    :param parallel: how many questions run at the same time
+    :param reset_baseline: forget the earlier runs: this run becomes the first baseline. Use it
+        after a change that you want, as `"{{ params.reset }}"`
+    :param output_path: a folder for `questions.jsonl`, `junit.xml` and `evaluation.md`
+    :param timeout: seconds (or a timedelta) of wall time from submission
+    """
+
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "questions": "json",
+        "session_settings": "json",
+    }
+    operator_extra_links = Links(AgentLink, BranchLink)
+    asked: ClassVar[dict[str, str]] = {
+        "branch_name": "production alone",
+        "agent": "the agent of the connection",
+        "agent_id": "the agent of the connection",
+    }
+    checks: ClassVar[Checks] = {
+        "questions": questions_or_files,
+        "certified_queries": arguments.mapping,
+        "agent": arguments.optional_text,
+        "agent_id": arguments.optional_agent,
+        "session_settings": arguments.session_settings,
+        "branch_name": arguments.optional_text,
+        "question_file": arguments.optional_text,
+        "confirm": partial(arguments.whole_number, minimum=0, maximum=10),
+        "threshold": share,
+        "no_regression": arguments.boolean,
+        "min_measured": share,
+        "max_tokens": partial(arguments.or_none(arguments.whole_number), minimum=1),
+        "max_seconds": arguments.or_none(arguments.seconds),
+        "parallel": partial(arguments.whole_number, minimum=1, maximum=20),
+        "reset_baseline": arguments.boolean,
+        "output_path": optional_folder,
+    }
+    rules: ClassVar[Sequence[Rule]] = (
+        (("questions", "certified_queries"), known_questions),
+        (("questions", "question_file", "agent_id"), questions_or_service),
+        (("agent", "agent_id"), arguments.at_most_one),
+    )
+
+    def __init__(
+        self,
+        *,
+        questions: Sequence[Mapping[str, Any] | str] | str | None = None,
+        certified_queries: Mapping[str, str] | None = None,
+        agent: str | None = None,
+        agent_id: int | str | None = None,
+        session_settings: dict[str, Any] | None = None,
+        branch_name: str | None = None,
+        question_file: str | None = None,
+        confirm: int | str = 2,
+        threshold: float | str | None = None,
+        no_regression: bool | str = True,
+        min_measured: float | str = 0.8,
+        max_tokens: int | str | None = None,
+        max_seconds: float | timedelta | str | None = None,
+        parallel: int | str = 4,
+        reset_baseline: bool | str = False,
+        output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
+        timeout: float | timedelta = EVALUATION_TIMEOUT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(timeout=timeout, **kwargs)
+        self.questions: Any = questions
+        self.certified_queries: Any = certified_queries
+        self.agent = agent
+        self.agent_id: Any = agent_id
+        self.session_settings = session_settings
+        self.branch_name = branch_name
+        self.question_file = question_file
+        self.confirm: Any = confirm
+        self.threshold: Any = threshold
+        self.no_regression = no_regression
+        self.min_measured: Any = min_measured
+        self.max_tokens: Any = max_tokens
+        self.max_seconds: Any = max_seconds
+        self.parallel: Any = parallel
+        self.reset_baseline = reset_baseline
+        self.output_path: Any = output_path
+        self._baseline = Baseline()
+        self._suite: tuple[Question, ...] = ()
+        self.validate_known_arguments()
+
+    def run_kind(self) -> RunKind[Any]:
+        if self.questions is None:
+            from airflow_provider_platform.runs.service_evaluations import (
+                ServiceEvaluationRunKind,
+            )
+
+            return ServiceEvaluationRunKind(
+                deployment_id=self.deployment_id,
+                branch_name=self.branch_name,
+                agent=self.agent,
+                question_file=self.question_file,
+            )
+        from airflow_provider_platform.runs.evaluations import EvaluationRunKind
+
+        return EvaluationRunKind(
+            suite=self._suite,
+            baseline=self._baseline,
+            agent=self.agent,
+            agent_id=self.agent_id,
+            session_settings=self.session_settings,
+            deployment_id=self.deployment_id,
+            branch_name=self.branch_name,
+            confirm=int(self.confirm),
+            parallel=int(self.parallel),
+            max_tokens=self.max_tokens,
+            max_seconds=self.max_seconds,
+        )
+
+    @contextmanager
+    def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
+        """Read the earlier answers and the questions, which the kind of the run needs."""
+        ti: Any = context["ti"]
+        with airflow_errors():
+            self.coerce_arguments()
+            self._suite = tuple(self._read_questions())
+            if not self.reset_baseline:
+                stored = ti.xcom_pull(
+                    task_ids=ti.task_id,
+                    key=BASELINE_KEY,
+                    map_indexes=ti.map_index,
+                    include_prior_dates=True,
+                )
+                self._baseline = Baseline.from_json(stored)
+        with super()._opened(context, ids) as attempt:
+            yield attempt
+
+    def _read_questions(self) -> list[Question]:
+        if self.questions is None:
+            return []
+        if not all(isinstance(one, str) for one in self.questions):
+            documents: list[Any] = [self.questions]
+        else:
+            documents = [_read_yaml(path) for path in self.questions]
+        with self.named_errors():
+            return read_suite(documents, self.certified_queries or {})
+
+    def _hear(self, attempt: Attempt, event: object) -> None:
+        from airflow_provider_platform.runs.evaluations import QuestionOver
+
+        if isinstance(event, QuestionOver):
+            add_span(attempt, event.ids, event.usage, event.error)
+        else:
+            super()._hear(attempt, event)
+
+    def check_before(self, attempt: Attempt) -> None:
+        if self.output_path is not None:
+            from airflow_provider_platform.files.store import check_place
+
+            check_place("output_path", storage_path("output_path", self.output_path) / "junit.xml")
+
+    def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> dict[str, Any]:
+        """Judge the night: store the baseline for the next one, write the reports, and return the
+        result. Raises EvaluationFailedError, EvaluationNotMeasuredError."""
+        outcome = self.read(attempt, ids, outcome)
+        by_service = self.questions is None
+        on_branch = self.branch_name is not None and not by_service
+        if by_service:
+            suite, askings = _of_service(outcome["items"])
+        else:
+            suite = self._suite
+            askings = {
+                Key.parse(text): Asking.from_json(one) for text, one in outcome["askings"].items()
+            }
+        builds = outcome.get("builds") or {}
+        confirm = 0 if by_service else int(self.confirm)
+        judged = judge(suite, askings, self._baseline, builds, on_branch=on_branch, confirm=confirm)
+        gate = Gate(self.threshold, bool(self.no_regression), float(self.min_measured))
+        status, reason = gate.status(judged, has_before=self._baseline.is_known or on_branch)
+        if by_service and outcome["status"] == "failed":
+            status, reason = "not_measured", "the service's evaluation failed"
+        baseline = self._baseline.after(
+            judged, builds.get("branch" if on_branch else "production"), status
+        )
+        for name in falling(judged, baseline):
+            self.log.warning(
+                "Question %s passes less often than in earlier nights.", quote_service(name)
+            )
+        result = self._result(judged, status, reason, outcome, attempt)
+        ti: Any = attempt.context["ti"]
+        ti.xcom_push(key=BASELINE_KEY, value=baseline.to_json())
+        self._log_result(result)
+        if status in ("red", "not_measured"):
+            ti.xcom_push(key="return_value", value=result)
+        if status == "red":
+            raise EvaluationFailedError(result["answer"])
+        if status == "not_measured" and by_service:
+            raise EvaluationRunFailedError(f"{result['answer']} A retry starts a new evaluation.")
+        if status == "not_measured":
+            raise EvaluationNotMeasuredError(
+                f"{result['answer']} A retry asks the questions again that were not measured."
+            )
+        return result
+
+    def _result(
+        self,
+        judged: list[Judged],
+        status: Status,
+        reason: str,
+        outcome: Mapping[str, Any],
+        attempt: Attempt,
+    ) -> dict[str, Any]:
+        counted = counts(judged)
+        passed, measured = counted["passed"], counted["measured"]
+        low, high = wilson(passed, measured)
+        since = float(outcome.get("submitted_at") or (attempt.ids or {}).get("submitted_at") or 0)
+        answer = f"Evaluation {status}: {passed} of {measured} measured questions passed"
+        if measured:
+            answer += f" ({low:.1%} to {high:.1%} with 95 % confidence)"
+        questions = [one.to_json() for one in judged]
+        result: dict[str, Any] = {
+            "status": status,
+            "reason": reason,
+            "counts": counted,
+            "share": passed / measured if measured else None,
+            "interval": [round(low, 4), round(high, 4)],
+            "branch_name": self.branch_name,
+            "tokens": outcome.get("tokens"),
+            "seconds": round(attempt.now - since, 1) if since else None,
+            "questions": questions,
+            "reports": None,
+            "answer": f"{answer}; {reason}.",
+            **_table(questions),
+        }
+        if self.output_path is not None:
+            result["reports"] = self._write_reports(result)
+        return {**result, "questions": _bounded(questions)}
+
+    def _write_reports(self, result: Mapping[str, Any]) -> list[str]:
+        from airflow_provider_platform.files.store import write_whole
+        from airflow_provider_platform.messages.markdown import to_markdown
+        from airflow_provider_platform.messages.message import message_of
+
+        folder = storage_path("output_path", self.output_path)
+        lines = [json.dumps(one, ensure_ascii=False) for one in result["questions"]]
+        message = message_of(
+            {**result, **_table(result["questions"], most=None)},
+            title=f"Evaluation {self.task_id}",
+            max_rows=len(result["questions"]),
+        )
+        files = {
+            "questions.jsonl": "\n".join(lines) + "\n",
+            "junit.xml": _junit(self.task_id, result["questions"]),
+            "evaluation.md": to_markdown(message),
+        }
+        for name, text in files.items():
+            write_whole(folder / name, text.encode("utf-8", "replace"))
+        return [str(folder / name) for name in files]
+
+    def _log_result(self, result: Mapping[str, Any]) -> None:
+        from airflow_provider_platform.messages.message import log_lines
+
+        for line in log_lines(result):
+            self.log.info("%s", line)
+        if result["status"] == "no_baseline":
+            self.log.warning(
+                "No earlier run of this task is known, so nothing was compared with it. This run "
+                "is the baseline of the next one."
+            )
+        if result["status"] == "no_gate":
+            self.log.warning(
+                "This task has no gate: it succeeds whatever the agent answers. Set threshold or "
+                "no_regression."
+            )
+
+
+def _read_yaml(path: str) -> Any:
+    import yaml  # type: ignore[import-untyped] # Airflow needs it too
+
+    place = storage_path("questions", path)
+    try:
+        return yaml.safe_load(place.read_bytes())
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        said = shortened(" ".join(str(error).split()), 300)
+        raise PlatformInputError(
+            f"Nothing was sent: the questions in {quote_service(path)} cannot be read: {said}.",
+            field="questions",
+        ) from None
+
+
+def _of_service(
+    items: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[Question, ...], dict[Key, Asking]]:
+    """Return the questions of the service's results, and their verdicts. A question is named by its
+    text, because the service returns no name."""
+    suite: dict[str, Question] = {}
+    askings: dict[Key, Asking] = {}
+    for number, item in enumerate(items, start=1):
+        name = str(item.get("questionTextSnapshot") or f"question {number}")
+        if name in suite:
+            name = f"{name} ({number})"
+        said = str(item.get("verdict") or "").strip().lower()
+        suite[name] = Question(name, name, "")
+        asking = Asking("error", measured=False, reason="error" if said else "no verdict")
+        match said:
+            case "pass":
+                asking = Asking("pass")
+            case "fail":
+                asking = Asking("fail", reason="fail")
+            case "review":
+                asking = Asking("review", reason="review")
+        askings[Key(name)] = asking
+    return tuple(suite.values()), askings
+
+
+def _table(questions: Sequence[Mapping[str, Any]], most: int | None = SHOWN) -> dict[str, Any]:
+    """Return the questions as a table: first those that failed."""
+    names = ("name", "verdict", "stability", "cause", "reason")
+    worst = sorted(questions, key=lambda one: (one["verdict"] == "pass", one["stability"] or ""))
+    rows = [[one[name] for name in names] for one in worst]
+    columns = [{"name": name, "type": "String"} for name in names]
+    return {"columns": columns, "rows": rows[:most], "row_count": len(rows)}
+
+
+def _bounded(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the questions with texts short enough for XCom."""
+    for most in SHORTENED_TEXTS:
+        if len(json.dumps(questions).encode()) <= MAX_RESULT_BYTES:
+            break
+        questions = [
+            {
+                name: shortened(value, most) if isinstance(value, str) else value
+                for name, value in one.items()
+            }
+            for one in questions
+        ]
+    return questions
+
+
+def _junit(suite: str, questions: Sequence[Mapping[str, Any]]) -> str:
+    """Return the result in the form that build servers read."""
+    from xml.etree import ElementTree as ET
+
+    failures = [one for one in questions if one["stability"] and one["verdict"] != "pass"]
+    errors = [one for one in questions if not one["stability"]]
+    root = ET.Element(
+        "testsuite",
+        name=suite,
+        tests=str(len(questions)),
+        failures=str(len(failures)),
+        errors=str(len(errors)),
+    )
+    for one in questions:
+        case = ET.SubElement(
+            root, "testcase", classname=suite, name=one["name"], time=str(one["seconds"])
+        )
+        if one["verdict"] != "pass":
+            tag = "failure" if one["stability"] else "error"
+            words = f"{one['reason']} ({one['cause']})"
+            node = ET.SubElement(case, tag, message=words, type=str(one["stability"]))
+            node.text = "\n".join(
+                f"{name}: {one[name]}"
+                for name in ("difference", "sql", "expected_sql")
+                if one[name]
+            )
+    return ET.tostring(root, encoding="unicode", xml_declaration=True)

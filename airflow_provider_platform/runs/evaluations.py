@@ -1,0 +1,560 @@
+"""A run of a suite of golden questions: asked in small groups, graded here, each question once.
+
+The questions of a group run on the service at the same time. The task submits them, waits for the
+end of all of them (in the triggerer, if it is deferrable), and grades them: it runs the agent's SQL
+and the expected SQL through the data API, one after the other, and compares the results. Then it
+asks the next group. `client.evaluation` decides what is asked next and what the answers mean.
+
+The ids of the run are its whole state, and a retry continues from them:
+
+    active    the questions that were sent and not graded: the ids of each chat, and its phase
+              (`intent`, `running`) as in the record of a chat
+    graded    the askings that are graded, compressed: Airflow's task state store holds 64 KB
+
+A retry finds a question in phase `intent` as a chat does, follows those that run, and asks again
+only what could not be measured. Chats are asked by `ChatRunKind`, so a question is sent as safely
+here as by `PlatformChatOperator`.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import uuid
+import zlib
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow_provider_platform.client.agents import find_agent_id
+from airflow_provider_platform.client.branch_names import branch_advice
+from airflow_provider_platform.client.choices import QUERY_TIMEOUT
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.data_api.query import SqlQuery
+from airflow_provider_platform.client.errors import (
+    ChatError,
+    DataQueryError,
+    DataQueryTimeoutError,
+    EvaluationBudgetError,
+    PlatformApiError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformOutcomeUnknownError,
+    ResultNotComparableError,
+    from_payload,
+)
+from airflow_provider_platform.client.evaluation import (
+    Asking,
+    Baseline,
+    Key,
+    Question,
+    Side,
+    estimate,
+    next_keys,
+)
+from airflow_provider_platform.client.redaction import shortened
+from airflow_provider_platform.client.resources import get_build_status, get_deployment_settings
+from airflow_provider_platform.client.results import compare, digest, read_result
+from airflow_provider_platform.runs.chat import ChatRunKind
+from airflow_provider_platform.runs.run_kind import (
+    MAX_EVENT_BYTES,
+    Identified,
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    Traced,
+    say,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.platform_client import Api
+
+
+MAX_STATE_BYTES = 40_000
+"""Of the compressed askings. If they are larger, the SQL of the agent is shortened."""
+SHORT_SQL = 200
+MAX_TEXT = 500
+"""Characters of a reason or a difference that are kept."""
+
+
+@dataclass(frozen=True)
+class QuestionOver:
+    """A question was answered, or failed with `error`; `ids` are those of its chat."""
+
+    ids: Ids
+    usage: dict[str, Any] | None
+    error: PlatformError | None
+
+
+@dataclass(frozen=True)
+class EvaluationRunKind(RunKind[dict[str, Any]]):
+    """A suite of questions, with the arguments of `PlatformEvaluationOperator`.
+
+    The outcome is `{"askings": {key: Asking}, "builds": {side: commit}, "tokens": int | None}`, as
+    plain JSON. A trigger waits for one group of questions: it knows neither suite nor baseline, and
+    its event has the answers of the group.
+    """
+
+    name = "evaluation"
+    followed_with = ("session_settings",)
+    id_field = "evaluation_id"
+
+    suite: tuple[Question, ...] = ()
+    baseline: Baseline = field(default_factory=Baseline)
+    agent: str | None = None
+    agent_id: int | str | None = None
+    session_settings: dict[str, Any] | None = None
+    deployment_id: int | str | None = None
+    branch_name: str | None = None
+    confirm: int = 2
+    parallel: int = 4
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        settings = config.resolve_session_settings(self.session_settings)
+        return fingerprint(
+            "evaluation",
+            config.require_chat_url(self.agent_id),
+            config.agent_name(self.agent, self.agent_id),
+            config.chat_identity(settings),
+            [asdict(question) for question in self.suite],
+            self.branch_name,
+            config.resolve_deployment_id(self.deployment_id),
+            settings.to_json() if settings else None,
+        )
+
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> dict[str, Any] | None:
+        self._check_budget(api)
+        state = _State({"evaluation_id": uuid.uuid4().hex, "submitted_at": env.now, "tokens": None})
+        await api.notify(Intended(state.ids()))
+        state.agent_id = await find_agent_id(api, env.config, self.agent, self.agent_id)
+        state.builds = await self._builds(api, env)
+        await state.save(api)
+        await self._ask_next(api, env, state)
+        return None if state.active else state.outcome()
+
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+        """Nothing is asked before the run is recorded as accepted."""
+        return False, ids
+
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
+        """Ask and grade all questions. In the triggerer, wait for the group that was asked."""
+        state = _State(ids)
+        if env.in_triggerer:
+            return {"answers": await self._answers(api, env, state)}
+        while state.active:
+            await self._grade(api, env, state, await self._answers(api, env, state))
+            await self._ask_next(api, env, state)
+        return state.outcome()
+
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
+        """Return what was measured. A retry after the deadline asks nothing more."""
+        state = _State(ids)
+        await self._grade(api, env, state, await self._answers(api, env, state))
+        return state.outcome()
+
+    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+        state = _State(ids)
+        stopped = [
+            await self._chat(state).stop(api, chat, seconds=seconds)
+            for chat in state.active.values()
+            if chat.get("accepted")
+        ]
+        return any(stopped)
+
+    def is_submitting(self, ids: Ids) -> bool:
+        return any(chat["phase"] == "intent" for chat in ids.get("active", {}).values())
+
+    def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
+        """Return the answers, or None if they exceed 256 KB: the worker then reads the threads."""
+        fits = len(json.dumps(outcome).encode()) <= MAX_EVENT_BYTES
+        return env.secrets.redact_data(outcome) if fits else {"answers": None}
+
+    async def read_event(
+        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> tuple[dict[str, Any] | None, Ids]:
+        """Grade the group of which the event reports, and ask the next one."""
+        state = _State(ids)
+        answers = event["answers"] or await self._answers(api, env, state)
+        await self._grade(api, env, state, answers)
+        await self._ask_next(api, env, state)
+        return (None if state.active else state.outcome()), state.ids()
+
+    async def read(
+        self, api: Api, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
+    ) -> dict[str, Any]:
+        return outcome
+
+    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
+        """Find or repeat the questions whose submission was interrupted, and ask those again that
+        could not be measured."""
+        state = _State(ids)
+        state.askings = {key: one for key, one in state.askings.items() if one.measured}
+        for key, chat in list(state.active.items()):
+            if chat["phase"] == "intent":
+                try:
+                    known, found = await self._chat(state, key).find(api, env, chat)
+                except (ChatError, PlatformOutcomeUnknownError) as error:
+                    await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})
+                    continue
+                if known:
+                    state.active[key] = {**found, "phase": "running"}
+                else:
+                    await self._ask(api, env, state, key, found)
+        await state.save(api)
+        if not state.active:
+            await self._ask_next(api, env, state)
+        return state.ids()
+
+    # Ask.
+
+    def _check_budget(self, api: Api) -> None:
+        """Refuse a suite that costs more than `max_tokens`, by the last run."""
+        tokens = estimate(self.suite, self.baseline, on_branch=self.branch_name is not None)
+        if tokens is None:
+            return
+        about = f"{len(self.suite)} questions, about {tokens:,} tokens"
+        say(api, f"Estimate by the last run: {about}")
+        if self.max_tokens is not None and tokens > self.max_tokens:
+            raise EvaluationBudgetError(
+                f"Nothing was sent: {about}, and the limit is {self.max_tokens:,} (max_tokens). "
+                "Raise max_tokens, or ask fewer questions."
+            )
+
+    async def _ask_next(self, api: Api, env: RunEnvironment, state: _State) -> None:
+        """Ask the next group of questions, if there is one and no limit is reached."""
+        while not state.active:
+            keys = next_keys(
+                self.suite,
+                state.askings,
+                self.baseline,
+                on_branch=self.branch_name is not None,
+                confirm=self.confirm,
+            )
+            if not keys or (limit := self._limit(env, state)):
+                if keys:
+                    warn(api, f"{len(keys)} questions are not asked, because {limit}.")
+                return
+            for key in keys[: self.parallel]:
+                await self._ask(api, env, state, key, None)
+
+    def _limit(self, env: RunEnvironment, state: _State) -> str | None:
+        """Return the limit that ends the asking; None if none does."""
+        if self.max_tokens is not None and (state.tokens or 0) >= self.max_tokens:
+            return f"{state.tokens:,} tokens are used (max_tokens)"
+        elapsed = env.now - state.submitted_at
+        if self.max_seconds is not None and elapsed >= self.max_seconds:
+            return f"{elapsed:.0f} seconds have passed (max_seconds)"
+        return "the deadline has passed (timeout)" if env.now >= env.deadline else None
+
+    async def _ask(
+        self, api: Api, env: RunEnvironment, state: _State, key: Key, earlier: Ids | None
+    ) -> None:
+        """Send one question, and record its ids before and after. An error of this question alone
+        is its outcome."""
+
+        async def hear(event: object) -> None:
+            match event:
+                case Intended(chat) | Identified(chat):
+                    state.active[key] = {**chat, "phase": "intent"}
+                    await state.save(api)
+                case RunAccepted(chat):
+                    state.active[key] = {**chat, "phase": "running"}
+                    await state.save(api)
+                case Traced():
+                    pass
+                case _:
+                    await api.notify(event)
+
+        if env.interrupted():
+            raise PlatformInterruptedError("The task was stopped, so it asks no further question.")
+        say(api, f"Question {shortened(key.name, 100)} ({_where(key)})")
+        try:
+            await self._chat(state, key).submit(api.hearing(hear), env, earlier, until_end=False)
+        except ChatError as error:
+            await self._stop_if_final(api, state, error)
+            await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})
+
+    def _chat(self, state: _State, key: Key | None = None) -> ChatRunKind:
+        """Return the kind of a question's chat: without a key only to follow or to stop it."""
+        branch = self.branch_name if key is not None and key.side == "branch" else None
+        return ChatRunKind(
+            prompt=self._question(key).question if key is not None else None,
+            agent_id=state.agent_id,
+            session_settings=self.session_settings,
+            active_branch_name=branch,
+            is_default_branch=None if branch is None else False,
+            max_rows=0,
+        )
+
+    def _question(self, key: Key) -> Question:
+        return next(question for question in self.suite if question.name == key.name)
+
+    # Wait and grade.
+
+    async def _answers(
+        self, api: Api, env: RunEnvironment, state: _State
+    ) -> dict[str, dict[str, Any]]:
+        """Wait for the active questions. Return the answer of each: its queries and usage, or its
+        error. At the deadline, stop those that still run."""
+        waits = [
+            asyncio.create_task(self._wait_for(api.beside(), env, state, key))
+            for key in state.active
+        ]
+        try:
+            return dict(await asyncio.gather(*waits))
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _wait_for(
+        self, api: Api, env: RunEnvironment, state: _State, key: Key
+    ) -> tuple[str, dict[str, Any]]:
+        kind, chat = self._chat(state), state.active[key]
+        try:
+            if env.now < env.deadline:
+                outcome = await kind.follow(api, replace(env, in_triggerer=True), chat)
+            else:
+                outcome = await kind.poll_once(api, env, chat) or _late()
+        except PlatformDeadlineError as error:
+            await kind.stop(api, chat)
+            return str(key), {"error": error.to_payload()}
+        except ChatError as error:
+            await self._stop_if_final(api, state, error)
+            return str(key), {"error": error.to_payload()}
+        finally:
+            await api.aclose()
+        return str(key), _answer(outcome)
+
+    async def _stop_if_final(self, api: Api, state: _State, error: ChatError) -> None:
+        """Raise an error that every other question would meet too, such as a used-up quota, after
+        the questions that run were stopped."""
+        if error.retryable:
+            return
+        for chat in state.active.values():
+            if chat.get("accepted"):
+                with suppress(PlatformError):  # the error that led here says more
+                    await self._chat(state).stop(api, chat)
+        raise error
+
+    async def _grade(
+        self, api: Api, env: RunEnvironment, state: _State, answers: dict[str, dict[str, Any]]
+    ) -> None:
+        for text, answer in answers.items():
+            key = Key.parse(text)
+            chat = state.active.get(key)
+            if chat is None:
+                continue
+            asking = await self._graded(api, env, key, answer)
+            failure = from_payload(answer["error"]) if "error" in answer else None
+            await api.notify(QuestionOver(chat, answer.get("usage"), failure))
+            seconds = round(env.now - float(chat.get("submitted_at") or env.now), 1)
+            asking = replace(
+                asking,
+                tokens=(answer.get("usage") or {}).get("totalTokens"),
+                seconds=seconds,
+                chat_id=chat.get("chat_id"),
+            )
+            state.add(key, asking)
+            await state.save(api)
+            about = f": {asking.reason}. {asking.difference or ''}" if asking.reason else ""
+            write = say if asking.passed else warn
+            write(api, f"{shortened(key.name, 100)} ({_where(key)}): {asking.verdict}{about}")
+
+    async def _graded(
+        self, api: Api, env: RunEnvironment, key: Key, answer: dict[str, Any]
+    ) -> Asking:
+        """Return the verdict on one answer, by the service's rules."""
+        if "error" in answer:
+            return _error("agent error", answer["error"]["message"])
+        queries = answer["queries"]
+        if not queries:
+            return Asking("review", reason="the agent ran no query")
+        good = [query["sql"] for query in queries if query["error"] is None]
+        if not good:
+            said = queries[-1]["error"]
+            sql, measured = queries[-1]["sql"], branch_advice(said) is None
+            return replace(_error("query error", said, measured=measured), sql=sql)
+        try:
+            expected = await self._result(api, env, key, self._question(key).sql)
+        except PlatformError as error:
+            return _error("ground truth query failed", _said(error))
+        asking = Asking(
+            "pass",
+            sql=good[-1],
+            expected_digest=digest(expected),
+        )
+        try:
+            actual = await self._result(api, env, key, good[-1])
+            compared = compare(expected, actual)
+        except PlatformError as error:
+            wrong = isinstance(error, DataQueryError) and not isinstance(
+                error, DataQueryTimeoutError
+            )
+            said, measured = _said(error), wrong and branch_advice(error.message) is None
+            failed = _error("query error", said, measured=measured)
+            return replace(failed, sql=asking.sql, expected_digest=asking.expected_digest)
+        return replace(
+            asking,
+            verdict=compared.verdict,
+            reason=compared.reason,
+            difference=None if compared.verdict == "pass" else shortened(str(compared), MAX_TEXT),
+            rollups=tuple(sorted(actual.used_pre_aggregations)),
+            rows=len(actual.rows),
+        )
+
+    async def _result(self, api: Api, env: RunEnvironment, key: Key, sql: str) -> Any:
+        """Return the whole result of a query, read with the permissions of the user who asks if
+        the connection has a service token, else with those of the connection."""
+        query = SqlQuery.build(
+            sql,
+            deployment_id=env.config.deployment_id
+            if self.deployment_id is None
+            else env.config.resolve_deployment_id(self.deployment_id),
+            deadline=env.now + QUERY_TIMEOUT,
+            branch_name=self.branch_name if key.side == "branch" else None,
+            token=env.config.chat_service_token,
+        )
+        return await read_result(api, query, env.config, env.clock)
+
+    async def _builds(self, api: Api, env: RunEnvironment) -> dict[str, str | None]:
+        """Return the commit from which each side is built; None if the tenant does not say."""
+        sides: list[Side] = ["production"] if self.branch_name is None else ["branch", "production"]
+        return {side: await self._build(api, env, side) for side in sides}
+
+    async def _build(self, api: Api, env: RunEnvironment, side: Side) -> str | None:
+        if env.config.management_url is None:
+            return None
+        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        try:
+            name = self.branch_name
+            if side == "production":
+                settings = await api.call(get_deployment_settings(deployment_id=deployment_id))
+                name = settings.deploy_branch_name
+            status = get_build_status(deployment_id=deployment_id, query={"branchName": name})
+            return (await api.call(status)).last_hash
+        except PlatformApiError as error:
+            if error.retryable:
+                raise
+            warn(api, f"The build of {side} is unknown: {error.message}")
+            return None
+
+
+def _where(key: Key) -> str:
+    again = "" if key.time == 1 else f", asked again ({key.time})"
+    return f"{key.side}{again}"
+
+
+def _error(reason: str, said: str, *, measured: bool = False) -> Asking:
+    return Asking("error", measured=measured, reason=reason, difference=shortened(said, MAX_TEXT))
+
+
+def _said(error: PlatformError) -> str:
+    """Return the error's message. An error for which no other question will do better is raised:
+    the task was stopped, or the credential was refused."""
+    about_query = isinstance(error, DataQueryError | ResultNotComparableError)
+    if isinstance(error, PlatformInterruptedError) or not (error.retryable or about_query):
+        raise error
+    return error.message
+
+
+def _late() -> NoReturn:
+    raise PlatformDeadlineError("The question was not answered before the deadline.")
+
+
+def _answer(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a chat's outcome: queries that have SQL, and the usage."""
+    return {
+        "queries": [
+            {"sql": query["sql"], "error": query["error"]}
+            for query in outcome["queries"]
+            if query["sql"]
+        ],
+        "usage": outcome["usage"],
+    }
+
+
+class _State:
+    """The ids of a run while it is worked on."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        kept = ("active", "graded", "builds", "tokens", "agent_id")
+        self._others = {name: value for name, value in ids.items() if name not in kept}
+        self.active = {Key.parse(text): chat for text, chat in ids.get("active", {}).items()}
+        self.askings = {
+            Key.parse(text): Asking.from_json(asking)
+            for text, asking in _unpacked(ids.get("graded")).items()
+        }
+        self.builds: dict[str, str | None] = ids.get("builds", {})
+        self.agent_id: int | str | None = ids.get("agent_id")
+        self.tokens: int | None = ids.get("tokens")
+        """The tokens of all questions, also of those that are asked again."""
+
+    @property
+    def submitted_at(self) -> float:
+        return float(self._others["submitted_at"])
+
+    def add(self, key: Key, asking: Asking) -> None:
+        """Add a graded asking."""
+        del self.active[key]
+        self.askings[key] = asking
+        if asking.tokens is not None:
+            self.tokens = (self.tokens or 0) + asking.tokens
+
+    def ids(self) -> Ids:
+        """Return the ids as plain JSON."""
+        return {
+            **self._others,
+            "active": {str(key): chat for key, chat in self.active.items()},
+            "graded": self._graded(),
+            "builds": self.builds,
+            "tokens": self.tokens,
+            **({} if self.agent_id is None else {"agent_id": self.agent_id}),
+        }
+
+    async def save(self, api: Api) -> None:
+        """Have the record written. The ids that the caller holds change too."""
+        self._ids.update(self.ids())
+        await api.notify(RunAccepted(self.ids()))
+
+    def outcome(self) -> dict[str, Any]:
+        askings = {str(key): asdict(asking) for key, asking in self.askings.items()}
+        return {
+            "askings": askings,
+            "builds": self.builds,
+            "tokens": self.tokens,
+            "submitted_at": self.submitted_at,
+        }
+
+    def _graded(self) -> str:
+        askings = {str(key): _without_empty(asdict(one)) for key, one in self.askings.items()}
+        packed = _packed(askings)
+        if len(packed) > MAX_STATE_BYTES:
+            for asking in askings.values():
+                asking["sql"] = shortened(asking.get("sql") or "", SHORT_SQL)
+            packed = _packed(askings)
+        return packed
+
+
+def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, (), "")}
+
+
+def _packed(value: Any) -> str:
+    return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
+
+
+def _unpacked(text: str | None) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text))) if text else {}
+    return value
