@@ -234,6 +234,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def printable_texts(texts: Iterable[str]) -> list[str]:
+    """Return each text as `printable` returns it."""
+    return list(map(printable, texts))
+
+
 def log_line(text: str, length: int = MAX_LOG_LINE) -> str:
     """Return the text as one printable line of at most so many characters.
 
@@ -243,6 +248,16 @@ def log_line(text: str, length: int = MAX_LOG_LINE) -> str:
     """
     line = _GROUP_MARK.sub(r"\g<0>\\", printable(text[: length + 1]))
     return line if len(line) <= length else line[: length - 1] + CUT
+
+
+def split_log_lines(text: str, length: int) -> list[str]:
+    """Return the lines of a text as `log_line` returns each. A line with more than `length`
+    characters continues in the next line."""
+    return [
+        log_line(line[start : start + length])
+        for line in text.split("\n")
+        for start in range(0, max(len(line), 1), length)
+    ]
 
 
 MAX_SERVICE_TEXT = 500

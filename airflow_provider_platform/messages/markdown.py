@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 
-from airflow_provider_platform.messages.message import cell, line, lines, numeric_columns
+from airflow_provider_platform.messages.message import cells, line, lines, numeric_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,18 +142,18 @@ def _section(section: Section, max_rows: int, picture: str | None) -> str:
 
 
 def _table(section: Section, max_rows: int) -> str:
-    names = [_cell(column.get("name", ""), 80) for column in section.columns]
+    names = _cells([column.get("name", "") for column in section.columns], 80)
     if not names:
         return ""
-    rows = [[_cell(value) for value in row[: len(names)]] for row in section.rows[:max_rows]]
+    rows = [_cells(row[: len(names)], 200) for row in section.rows[:max_rows]]
     numeric = numeric_columns(section.columns, section.rows[:max_rows])
     rule = ["---:" if is_number else "---" for is_number in numeric]
     drawn = ["| " + " | ".join(row) + " |" for row in [names, rule, *rows]]
     return "\n".join(drawn)
 
 
-def _cell(value: Any, most: int = 200) -> str:
-    return escape_cell(cell(value, most))
+def _cells(values: list[Any], most: int) -> list[str]:
+    return list(map(escape_cell, cells(values, most)))
 
 
 def fenced(drawn: list[str]) -> str:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -22,10 +22,15 @@ from rich.table import Table
 from rich.text import Text
 
 from airflow_provider_platform.client.readable_dates import short_moments
-from airflow_provider_platform.client.redaction import log_line, printable
+from airflow_provider_platform.client.redaction import (
+    log_line,
+    printable,
+    printable_texts,
+    split_log_lines,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 _GAP = 2
@@ -42,9 +47,11 @@ def aligned_table(
 
     Columns that do not fit into the width are left out, and the heading says how many.
     """
-    names = [cell(column.get("name", "")) for column in columns]
     shown = rows[:max_rows]
-    body = [[cell(value) for value in row] for row in shown]
+    heading_values = [column.get("name", "") for column in columns]
+    texts = iter(cells([*heading_values, *chain.from_iterable(shown)]))
+    names = list(islice(texts, len(columns)))
+    body = [list(islice(texts, len(row))) for row in shown]
     widths = [
         max(cell_len(row[at]) for row in (names, *body) if at < len(row))
         for at in range(len(names))
@@ -74,18 +81,23 @@ def numeric_columns(
         [row[at] for row in rows if at < len(row) and row[at] not in (None, "")]
         for at in range(len(columns))
     ]
-    return [bool(cells) and None not in map(number, cells) for cells in by_column]
+    return [bool(values) and None not in map(number, values) for values in by_column]
 
 
-def cell(value: Any, most: int = 40) -> str:
-    """A value as one printable line, cut to so many columns of a terminal; nothing for None."""
-    if value is None:
-        return ""
-    if isinstance(value, (Mapping, list, tuple)):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    text = Text(printable(str(value)[: most + 1]))
-    text.truncate(most, overflow="ellipsis")
-    return text.plain
+def cells(values: Iterable[Any], most: int = 40) -> list[str]:
+    """Each value as one printable line, cut to so many columns of a terminal; nothing for None."""
+    shown = [
+        json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, (Mapping, list, tuple))
+        else ""
+        if value is None
+        else str(value)
+        for value in values
+    ]
+    texts = list(map(Text, printable_texts(text[: most + 1] for text in shown)))
+    for text in texts:
+        text.truncate(most, overflow="ellipsis")
+    return [text.plain for text in texts]
 
 
 def number(value: Any) -> float | None:
@@ -133,7 +145,7 @@ def bar_chart(
     if not bars:
         return []
     shown = bars[:max_bars]
-    labels = [cell(name, 30) for name, _ in shown]
+    labels = cells([name for name, _ in shown], 30)
     decimals = 0 if all(value == int(value) for _, value in shown) else 2
     numbers = [f"{value:,.{decimals}f}" for _, value in shown]
     label_width, number_width = max(map(cell_len, labels)), max(map(len, numbers))
@@ -295,20 +307,13 @@ def log_lines(result: Mapping[str, Any]) -> Iterator[str]:
     group by itself."""
     yield "::group::Answer, rows and files" if "answer" in result else "::group::Rows"
     if "answer" in result:
-        answer = _log_lines(str(result["answer"] or ""))
-        yield from islice(answer, ANSWER_LINES)
-        if next(answer, None) is not None:
+        answer = split_log_lines(str(result["answer"] or ""), LOG_LINE)
+        yield from answer[:ANSWER_LINES]
+        if len(answer) > ANSWER_LINES:
             yield f"… ({len(result['answer'])} characters; all of them are in the task's result)"
     for query in result.get("queries") or ():
-        yield ""
-        for drawn in section_lines(section_of(query), LOG_ROWS):
-            yield from _log_lines(drawn)
+        drawn = section_lines(section_of(query), LOG_ROWS)
+        yield from split_log_lines("\n".join(["", *drawn]), LOG_LINE)
     if manifest := result.get("manifest"):
         yield from ("", log_line(f"Manifest: {manifest}"))
     yield "::endgroup::"
-
-
-def _log_lines(text: str) -> Iterator[str]:
-    for whole in text.split("\n"):
-        for start in range(0, max(len(whole), 1), LOG_LINE):
-            yield log_line(whole[start : start + LOG_LINE])

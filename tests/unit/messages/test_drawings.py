@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from airflow_provider_platform.messages.message import aligned_table, bar_chart, cell, chart_values
+from airflow_provider_platform.messages.message import aligned_table, bar_chart, cells, chart_values
 
 VALUES = (
     st.none()
@@ -49,7 +49,8 @@ def test_columns_that_do_not_fit_are_counted() -> None:
 
 @given(st.text(max_size=80), st.integers(1, 40))
 def test_a_text_is_cut_to_its_columns(text: str, most: int) -> None:
-    assert cell_len(cell(text, most)) <= most
+    [shown] = cells([text], most)
+    assert cell_len(shown) <= most
 
 
 @given(COLUMNS, st.lists(st.lists(VALUES, max_size=3), max_size=30))
