@@ -39,6 +39,8 @@ _CONTAINERS = (dict, list)
 _LIST, _OBJECT = b"[{"
 _LONG = 2048
 """Bytes above which looking for brackets costs more than looking at the first values."""
+LONG_LINE = 1 << 20
+"""Bytes. A longer line is parsed once, by `read_json`: its numbers may take long to read."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
@@ -100,6 +102,18 @@ def read_plain_json(data: bytes) -> Any:
         if brackets > MAX_DEPTH and _is_deep(value, brackets):
             raise ValueError
     return value
+
+
+def read_plain_lines(lines: list[tuple[bytes, int]]) -> list[Any]:
+    """The values of the lines of a stream (see `LineReader`), as `read_plain_json` gives them. None
+    for a line that is not plain, or longer than `LONG_LINE`."""
+    values = []
+    for line, _ in lines:
+        try:
+            values.append(None if len(line) > LONG_LINE else read_plain_json(line))
+        except ValueError:
+            values.append(None)
+    return values
 
 
 def read_unchecked_json(data: bytes) -> Any:

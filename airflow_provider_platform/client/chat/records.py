@@ -99,7 +99,7 @@ from airflow_provider_platform.client.json_text import (
     LineReader,
     db_safe,
     read_json,
-    read_plain_json,
+    read_plain_lines,
     replace_surrogates,
 )
 from airflow_provider_platform.client.redaction import MAX_SERVICE_TEXT, quote_service
@@ -397,8 +397,6 @@ RECORD_COST = 256
 _FINAL = "final"
 _MAX_EXACT_INT = 2**53
 """A float holds whole numbers up to here exactly."""
-_LONG_LINE = 1 << 20
-"""Bytes. A longer line is parsed once, by `read_json`: its numbers may take long to read."""
 _LOGGED_THOUGHT = MAX_SERVICE_TEXT + 1
 """Characters of a thought that a log shows."""
 _COST_OF_BYTE = 9
@@ -464,7 +462,7 @@ class AssistantRecord:
             self.tool_call is None
             and 1 <= len(self.graph_path) <= 2
             and self.graph_path[0] == _FINAL
-            and bool(self.content.strip())
+            and bool(self.text.getvalue().strip())
         )
 
     @property
@@ -478,7 +476,7 @@ class AssistantRecord:
     @property
     def size(self) -> int:
         """A measure that grows with what is known: it distinguishes progress from repetition."""
-        done = self.tool_call is not None and self.tool_call.has_result
+        done = self.tool_call is not None and self.tool_call.result is not None
         return 1 + self.text.tell() + 2 * done + (not self.in_process)
 
 
@@ -664,7 +662,7 @@ class RecordFold:
 
     def thoughts(self) -> list[str]:
         """What the agent thought, one string per record."""
-        return [record.thought for record in self if record.thought]
+        return [thought for record in self if (thought := record.thought)]
 
     def tool_errors(self) -> list[str]:
         """The errors of all tool calls."""
@@ -787,13 +785,15 @@ class ProgressEvents:
 
     def _add_thought(self) -> None:
         record, self.open_thought = self.open_thought, None
-        if record is not None and record.id not in self._thoughts_reported and record.thought:
+        if record is None or record.id in self._thoughts_reported:
+            return
+        if thought := record.thought:
             self._thoughts_reported.add(record.id)
-            self._events.append(Thought(record.thought))
+            self._events.append(Thought(thought))
 
     def _add_tool_call(self, record_id: str, call: ToolCall) -> None:
         began = self._calls_began.setdefault(record_id, self.now)
-        if not call.has_result or record_id in self._calls_reported:
+        if call.result is None or record_id in self._calls_reported:
             return
         self._calls_reported.add(record_id)
         self._events.append(ToolCallEnded(call, self.now - began))
@@ -938,12 +938,9 @@ class ChatRun:
         self._progress.now = now
         connection = self.connection
         held = connection.parser.held
-        for line, number in connection.reader.feed(data):
-            try:
-                plain = None if held or len(line) > _LONG_LINE else read_plain_json(line)
-            except ValueError:
-                plain = None
-            if not self._take_plain(connection, plain):
+        lines = connection.reader.feed(data)
+        for (line, number), plain in zip(lines, read_plain_lines(lines), strict=True):
+            if held or not self._take_plain(connection, plain):
                 self._take_line(connection, line, number)
         self._fold.count_bytes(len(data))
         if self.chat_id is not None:
@@ -1076,7 +1073,9 @@ class ChatRun:
                 where=self,
                 usage=self.usage,
             )
-        calls = max(self._fold, self._calls_by_messages(), key=_known_queries)
+        calls = self._fold
+        if (by_messages := self._calls_by_messages()) is not None:
+            calls = max(calls, by_messages, key=_known_queries)
         result = ChatResult(
             answer=answer,
             chat_id=self.chat_id or "",
@@ -1113,7 +1112,7 @@ class ChatRun:
             self._take(connection, record)
 
     def _take_plain(self, connection: Connection, record: Any) -> bool:
-        """Take a line as `read_plain_json` reads it, if it is a user or an assistant record in
+        """Take a line as `read_plain_lines` reads it, if it is a user or an assistant record in
         which no number and no odd type changes anything: nearly all of a stream. For any other line
         do nothing and return False: `_take` then gets the line read in full."""
         if type(record) is not dict:
@@ -1391,12 +1390,12 @@ class ChatRun:
         ours = messages is not None and self._ends_with_our_prompt(messages)
         return messages.answer if messages is not None and ours else ""
 
-    def _calls_by_messages(self) -> RecordFold:
-        """Return the run's tool calls by the messages of `__state__`. Empty if one connection sent
+    def _calls_by_messages(self) -> RecordFold | None:
+        """Return the run's tool calls by the messages of `__state__`. None if one connection sent
         the whole run: its records hold every call."""
         messages = self._messages
         if self._received_whole or messages is None or not self._ends_with_our_prompt(messages):
-            return self._fold.empty()
+            return None
         return self._fold.of_messages(messages.turns()[-1])
 
 

@@ -148,11 +148,6 @@ class ToolCall:
         return self.name.endswith("Meta")
 
     @property
-    def has_result(self) -> bool:
-        """Whether the call is complete."""
-        return self.result is not None
-
-    @property
     def error(self) -> str | None:
         """The error that a complete call ended with, None if it succeeded or is not complete."""
         read = self._read
@@ -196,13 +191,13 @@ class ToolCall:
             return str(got.get(name) or sent.get(name) or "")
 
         columns, rows = _table(_columns(got.get("schema")), _rows(got)[: self.max_rows])
-        error = self.error if self.has_result else UNFINISHED
+        error = UNFINISHED if self.result is None else self.error
         specification = got.get("vegaSpec") or sent.get("vegaSpec")
         chart, chart_error = _chart(specification if error is None else None)
         return Query(
             title=text("queryTitle"),
             description=text("description"),
-            sql=self.sql,
+            sql=text("sqlQuery"),
             columns=columns,
             rows=rows,
             total_rows=self.total_rows,
@@ -220,7 +215,7 @@ class ToolCall:
         """Return the search of a metadata call, complete or not."""
         sent, got = _json_object(self.input), _json_object(self.result)
         cubes = got.get(_METADATA)
-        error = self.error if self.has_result else UNFINISHED
+        error = UNFINISHED if self.result is None else self.error
         return Search(
             search_query=str(got.get("searchQuery") or sent.get("searchQuery") or ""),
             cubes=cubes if isinstance(cubes, list) else [],

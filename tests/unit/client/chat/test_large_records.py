@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat import records
+from airflow_provider_platform.client import json_text
 from airflow_provider_platform.client.chat.framing import MAX_RECORD_CONTAINERS
 from airflow_provider_platform.client.chat.records import ChatRun
 from airflow_provider_platform.client.errors import PlatformProtocolError
@@ -31,6 +31,7 @@ def test_record_with_too_many_lists_is_refused_before_it_is_read() -> None:
 
 def test_long_record_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_with_echo()
-    monkeypatch.setattr(records, "read_plain_json", lambda _: pytest.fail("parsed twice"))
+    monkeypatch.setattr(json_text, "read_plain_json", lambda _: pytest.fail("parsed twice"))
     [event] = run.feed(record(",".join([str(10**20)] * 60_000)), 1.0)
+    monkeypatch.undo()
     assert str(event) == "Query 'platformSqlApi': 100 of 60000 rows, 0.0 s"
