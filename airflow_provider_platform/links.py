@@ -27,11 +27,8 @@ class PlatformLink(BaseOperatorLink):
 
     name = "Analytics Platform"
     kind: ClassVar[str] = ""
-
-    @property
-    def xcom_key(self) -> str:
-        """The key of the XCom that stores the address."""
-        return f"platform_{self.kind}_link" if self.kind else LINK_KEY
+    xcom_key: str = LINK_KEY
+    """The key of the XCom that stores the address."""
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:  # noqa: ARG002
         """The address; "" where the task has found none."""
@@ -50,6 +47,7 @@ class _ResourceLink(PlatformLink):
         super().__init_subclass__()
         cls.name = cls.__name__.removesuffix("Link")
         cls.kind = cls.name.lower()
+        cls.xcom_key = f"platform_{cls.kind}_link"
 
 
 class AgentLink(_ResourceLink):

@@ -249,13 +249,15 @@ class PlatformOperator(BaseOperator):
     def store_link(self, context: Context, config: PlatformConfig, **ids: Any) -> None:
         """Store the known addresses for the task's extra links: addresses of the objects in the
         arguments and in `ids`. If this fails, the task continues its work."""
-        ti, links = context.get("ti"), type(self).operator_extra_links
+        ti = context.get("ti")
         if ti is None:
             return
-        values = present({name: getattr(self, name, None) for name in LINKED_ARGUMENTS} | ids)
+        ids = {name: getattr(self, name, None) for name in LINKED_ARGUMENTS} | ids
+        values = {name: value for name, value in ids.items() if value not in (None, "")}
         if "active_branch_name" in values:
             values.setdefault("branch_name", values["active_branch_name"])
         known: dict[str, str] = self.__dict__.setdefault(KNOWN, {})
+        links = type(self).operator_extra_links
         for key, address in addresses_of(links, config, values).items():
             if known.get(key) == address:
                 continue
@@ -284,11 +286,13 @@ class PlatformOperator(BaseOperator):
         links = [link for link in (*others, platform) if link.xcom_key in known]
         return f"{links[0].name}: {known[links[0].xcom_key]}" if links else None
 
-    def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
+    def store_result_link(
+        self, context: Context, config: PlatformConfig, result: Any, **ids: Any
+    ) -> None:
         """Store links as `store_link` does, also for the ids in the result."""
         if isinstance(result, dict):
-            link_values = {name: result.get(field) for name, field in self.linked_result.items()}
-            self.store_link(context, config, **link_values)
+            ids |= {name: result.get(field) for name, field in self.linked_result.items()}
+            self.store_link(context, config, **ids)
 
 
 class DeploymentOperator(PlatformOperator):

@@ -330,9 +330,10 @@ class PlatformChatOperator(StoppableRunOperator):
                 )
         return {**result, "queries": queries}
 
-    def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
-        super().store_result_link(context, config, result)
-        self.store_link(context, config, path=_main_file(result))
+    def store_result_link(
+        self, context: Context, config: PlatformConfig, result: Any, **ids: Any
+    ) -> None:
+        super().store_result_link(context, config, result, path=_main_file(result), **ids)
 
     def _question(self, ids: Ids) -> str | None:
         """Return the prompt that was asked; None if the template or the function now gives another
