@@ -31,7 +31,6 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
-    ValidationInfo,
     create_model,
     model_validator,
 )
@@ -144,16 +143,13 @@ def model_fields_of(table: type[ConnectionFields]) -> dict[str, Any]:
 
 
 def _model_field(declared: AnyField, value_type: Any) -> tuple[Any, Any]:
-    def read(value: Any, info: ValidationInfo) -> Any:
-        return declared.read(value, info.data)
-
     limits = Field(
         ge=declared.minimum,
         le=declared.maximum,
         gt=declared.above,
         allow_inf_nan=False if value_type is float else None,
     )
-    return Annotated[value_type, limits, BeforeValidator(read), declared], declared.default
+    return Annotated[value_type, limits, BeforeValidator(declared.read), declared], declared.default
 
 
 if TYPE_CHECKING:

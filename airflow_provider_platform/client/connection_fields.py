@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import overload
 
-    from pydantic import SecretStr
+    from pydantic import SecretStr, ValidationInfo
 
     from airflow_provider_platform.client.session_settings import SessionSettings
 
@@ -96,7 +96,7 @@ class ConnectionField(Generic[T]):
         """What the connection, errors and pages call the field."""
         return self.name if self.place == "extra" else self.place
 
-    def read(self, value: Any, others: Mapping[str, Any]) -> Any:
+    def read(self, value: Any, info: ValidationInfo) -> Any:
         """The checked value, but for its type and limits. Raises as `Rule`."""
         if self.kind == "secret" and str(value) == MASK:
             raise ValueError(
@@ -107,7 +107,7 @@ class ConnectionField(Generic[T]):
         if self.choices:
             return _choice(value, self.choices)
         if self.rule is not None:
-            return self.rule(value, **{name: others.get(name) for name in self.needs})
+            return self.rule(value, **{name: info.data.get(name) for name in self.needs})
         return _KIND_RULES.get(self.kind, _as_it_is)(value)
 
 

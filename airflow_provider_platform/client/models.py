@@ -39,7 +39,6 @@ from pydantic_core import (
 )
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.rules import Rule
 from airflow_provider_platform.client.secret_names import hide_credentials, is_credential_name
 
 Number = int | float
@@ -203,8 +202,6 @@ class InputModel(_CheckedInput):
     """
 
     model_config = ConfigDict(**_NAMES, extra="forbid", ser_json_inf_nan="constants")
-    rules: ClassVar[tuple[Rule, ...]] = ()
-    """The rules that several fields must fulfil together."""
 
     @model_validator(mode="before")
     @classmethod
@@ -229,12 +226,6 @@ class InputModel(_CheckedInput):
             if leaves & {int, float} and not leaves & {bool, Any}:
                 raise ValueError("must be a number, not true or false")
         return value
-
-    @model_validator(mode="after")
-    def _keeps_rules(self) -> Self:
-        for names, rule in self.rules:
-            rule(**{name: getattr(self, name) for name in names})
-        return self
 
     @staticmethod
     def caller_name(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -29,7 +29,7 @@ from airflow_provider_platform.client.models import EmptiableResponse, InputMode
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
 from airflow_provider_platform.client.resources import UserAttributeInput
-from airflow_provider_platform.client.rules import Rule, check_timezone, exactly_one
+from airflow_provider_platform.client.rules import check_timezone, exactly_one
 from airflow_provider_platform.client.schedules import (
     PARTS_OF,
     RANGES,
@@ -111,7 +111,10 @@ class CreateNotificationInput(NotificationInput):
     dashboard_id: int | None = Field(default=None, ge=1)
     dashboard_public_id: str | None = Field(default=None, min_length=1)
 
-    rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
+    @model_validator(mode="after")
+    def _names_one_dashboard(self) -> Self:
+        exactly_one(dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id)
+        return self
 
     def describes(self, existing: Notification) -> bool:
         """Whether an existing schedule of the same dashboard is this one, at whatever times: it has

@@ -8,7 +8,7 @@ top: booleans, JSON, digits, time zones.
 A rule of one value gets the argument's name and value, and returns the converted value or raises
 PlatformInputError. A template may render a number as a string and an absent value as "" or "None",
 so the rules parse strings. A rule of several arguments gets the values by name, None for an absent
-value, and raises ValueError. Models and operators declare these rules in `rules`.
+value, and raises ValueError. Operators declare these rules in `rules`.
 
 This module and its imports need only the standard library, so arguments can be checked while
 Airflow parses a DAG file.

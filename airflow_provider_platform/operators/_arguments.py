@@ -113,6 +113,7 @@ def described(name: str, value: Any, *, schema: str) -> dict[str, Any] | None:
     return fitted
 
 
+@or_none
 def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     """Return the session settings of a chat call, checked as soon as they are known. Raises
     PlatformInputError."""
@@ -125,16 +126,16 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     return settings
 
 
-def message_id(name: str, value: Any) -> str | None:
+@or_none
+def message_id(name: str, value: Any) -> str:
     """Return the id of a message, None if it is absent. Raises PlatformInputError."""
-    given_id = optional_text(name, value)
-    if given_id is not None:
-        from airflow_provider_platform.client.chat.request import check_message_id
+    from airflow_provider_platform.client.chat.request import check_message_id
 
-        try:
-            check_message_id(given_id)
-        except ValueError as error:
-            raise refuse(name, str(error), value) from None
+    given_id = text(name, value)
+    try:
+        check_message_id(given_id)
+    except ValueError as error:
+        raise refuse(name, str(error), value) from None
     return given_id
 
 

@@ -183,18 +183,12 @@ def output_target(name: str, value: Any, *, inside: str | None = None) -> Object
     return path
 
 
+@arguments.or_none
 def optional_folder(name: str, value: Any) -> Any:
     """Return a folder, as a string without a `/` at its end or as a path object; None for an empty
     value. Raises PlatformInputError."""
-    folder = arguments.optional(value)
-    if folder is None:
-        return None
-    if isinstance(folder, os.PathLike) or hasattr(folder, "open"):
-        _check_characters(name, str(folder))
-        return folder
-    text = arguments.text(name, folder)
-    _check_characters(name, text)
-    return text.rstrip("/") or text
+    place = output_place(name, value)
+    return place.rstrip("/") or place if isinstance(place, str) else place
 
 
 LISTED_FILES = 100
@@ -202,6 +196,7 @@ LISTED_FILES = 100
 optional_format = partial(arguments.optional_choice, choices=get_args(RowFormat))
 
 
+@arguments.or_none
 def optional_options(name: str, value: Any) -> dict[str, Any] | None:
     """Return the options of a file, or None; checked as soon as they are known. Raises
     PlatformInputError."""
@@ -337,10 +332,10 @@ def _pictures(name: str, value: Any) -> tuple[str, ...]:
     )
 
 
-def _fonts_folder(name: str, value: Any) -> str | None:
+@arguments.or_none
+def _fonts_folder(name: str, value: Any) -> str:
     """Return a local folder of fonts, or None. Raises PlatformInputError."""
-    folder = optional_folder(name, value)
-    return None if folder is None else str(folder)
+    return str(optional_folder(name, value))
 
 
 def _needs_folder(*, output_path: Any, **written: Any) -> None:

@@ -9,7 +9,7 @@ can see them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -31,7 +31,7 @@ from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import UserAttributeInput
-from airflow_provider_platform.client.rules import Rule, exactly_one
+from airflow_provider_platform.client.rules import exactly_one
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -76,7 +76,10 @@ class StartDashboardExportInput(InputModel):
     render_as: ExportSubjectInput | None = None
     layout: ExportLayout | None = None
 
-    rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
+    @model_validator(mode="after")
+    def _names_one_dashboard(self) -> Self:
+        exactly_one(dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id)
+        return self
 
     @model_validator(mode="after")
     def _print_is_pdf(self) -> Self:
