@@ -28,12 +28,20 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+)
 from concurrent.futures import CancelledError, Future
 from contextlib import closing, contextmanager
 from copy import copy
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_platform.client import pages as paging
@@ -45,7 +53,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
 )
 from airflow_provider_platform.client.operation import Operation, prepared
-from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.client.wire import Clock, Transport
 
 if TYPE_CHECKING:
@@ -55,11 +62,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.errors import RequestName
-    from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.client.wire import Clock, Stream, Transport
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
+A = TypeVar("A", bound="Api")
 
 INTERRUPTED = "The task was stopped, so it sends no further request."
 
@@ -77,6 +85,30 @@ def _never() -> bool:
 
 
 # What a function that calls the service gets.
+
+
+def _api_step(
+    method: Callable[Concatenate[A, P], Awaitable[T]],
+) -> Callable[Concatenate[A, P], Coroutine[Any, Any, T]]:
+    """Refuse what an interrupted task asks for, and hide secrets in the errors of the method."""
+
+    @wraps(method)
+    async def step(self: A, /, *args: P.args, **options: P.kwargs) -> T:
+        if self.interrupted():
+            raise PlatformInterruptedError(INTERRUPTED)
+        try:
+            return await method(self, *args, **options)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not self.interrupted():
+                raise
+            task.uncancel()
+            raise PlatformInterruptedError(INTERRUPTED) from None
+        except PlatformError as error:
+            self.secrets.hide_in(error)
+            raise
+
+    return step
 
 
 class Api:
@@ -99,7 +131,12 @@ class Api:
         self.report = report
         """Report an event for the log. The work continues at once. The caller handles all events in
         order."""
-        self._interrupted = interrupted
+        self.interrupted = interrupted
+        """Whether the task was stopped."""
+        self.clock = transport.clock
+        """Unix time in seconds."""
+        self.secrets = transport.secrets
+        """All secrets that were sent or received."""
         self._streams: list[Stream] = []
         self._config_used = transport.config
 
@@ -107,16 +144,6 @@ class Api:
     def config(self) -> PlatformConfig:
         """The configuration in use (credentials may have been read again)."""
         return self._transport.config
-
-    @property
-    def clock(self) -> Clock:
-        """The clock: Unix time in seconds."""
-        return self._transport.clock
-
-    @property
-    def secrets(self) -> KnownSecrets:
-        """All secrets that were sent or received."""
-        return self._transport.secrets
 
     def hearing(self, hear: Callable[[object], Awaitable[None]]) -> Self:
         """Return this api. `hear` handles the events of its `notify`."""
@@ -136,6 +163,7 @@ class Api:
         says which events it sends."""
         await self._hear(event)
 
+    @_api_step
     async def call(
         self, operation: Operation[T], *, once: bool = False, deadline: float | None = None
     ) -> T:
@@ -144,9 +172,9 @@ class Api:
         With `once`, the call is attempted once, and the caller decides about repeats. Otherwise the
         retry policy applies. It never waits beyond `deadline` (Unix time).
         """
-        with self._step():
-            return await self._transport.call(operation, once=once, deadline=deadline)
+        return await self._transport.call(operation, once=once, deadline=deadline)
 
+    @_api_step
     async def open_stream(
         self,
         body: dict[str, Any],
@@ -161,26 +189,26 @@ class Api:
         With `repeatable`, the request may reach the service twice. Raises PlatformError for an
         error status, HTML, a redirect or a broken connection.
         """
-        with self._step():
-            await self.aclose()
-            self._config_used = self._transport.config
-            opened = await self._transport.open_stream(
-                body, timeout=timeout, repeatable=repeatable, agent_id=agent_id
-            )
-            self._streams.append(opened)
+        await self.aclose()
+        self._config_used = self._transport.config
+        opened = await self._transport.open_stream(
+            body, timeout=timeout, repeatable=repeatable, agent_id=agent_id
+        )
+        self._streams.append(opened)
 
+    @_api_step
     async def open_data_stream(
         self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
     ) -> bool:
         """Send a query to the data API at `url` and open its response, as `open_stream` does.
         Returns whether the response is open-ended: only the end of the connection marks its end, so
         a response that was cut looks complete."""
-        with self._step():
-            await self.aclose()
-            opened = await self._transport.open_data_stream(url, token, body, timeout=timeout)
-            self._streams.append(opened)
-            return opened.is_open_ended
+        await self.aclose()
+        opened = await self._transport.open_data_stream(url, token, body, timeout=timeout)
+        self._streams.append(opened)
+        return opened.is_open_ended
 
+    @_api_step
     async def read_stream(self, timeout: float) -> bytes | None:
         """Return the next bytes of the open stream: b"" at its end, and None after `timeout`
         seconds without bytes (the stream is then lost).
@@ -189,20 +217,20 @@ class Api:
         PlatformTransportError if the connection breaks, PlatformProtocolError if the response has a
         content coding that the request did not allow.
         """
-        with self._step():
-            if not self._streams:
-                raise RuntimeError("no stream is open")
-            return await self._streams[0].read(timeout)
+        if not self._streams:
+            raise RuntimeError("no stream is open")
+        return await self._streams[0].read(timeout)
 
+    @_api_step
     async def close_stream(self, *, complete: bool = False) -> None:
         """Close the open stream, if any. `complete` says that the service has sent everything. The
         stream then waits a moment for the end of the response, so that the connection can be used
         again."""
-        with self._step():
-            if complete and self._streams:
-                await self._streams[0].drain()
-            await self.aclose()
+        if complete and self._streams:
+            await self._streams[0].drain()
+        await self.aclose()
 
+    @_api_step
     async def call_data(
         self,
         name: RequestName,
@@ -220,11 +248,11 @@ class Api:
         reach the service twice. It is attempted once. Raises PlatformError for HTML, a redirect, a
         refused token, a broken connection, or an error of a server in front of the deployment.
         """
-        with self._step():
-            return await self._transport.call_data(
-                name, url, token, body, timeout=timeout, repeatable=repeatable
-            )
+        return await self._transport.call_data(
+            name, url, token, body, timeout=timeout, repeatable=repeatable
+        )
 
+    @_api_step
     async def send_chat(
         self,
         path: str,
@@ -236,42 +264,24 @@ class Api:
         """Send a chat request whose response is not a stream (abort). `timeout` is in seconds; None
         means the configuration's. `agent_id` names another agent than the connection's. Raises
         PlatformError."""
-        with self._step():
-            await self._transport.send_chat(path, body, timeout=timeout, agent_id=agent_id)
+        await self._transport.send_chat(path, body, timeout=timeout, agent_id=agent_id)
 
+    @_api_step
     async def sleep(self, seconds: float, *, spread: float = 0.0) -> None:
         """Pause for `seconds`. With `spread` (0 to 1), the pause is at random up to that fraction
         shorter or longer, so that waits which began together do not all poll at the same time."""
         factor = random.uniform(1 - spread, 1 + spread)  # noqa: S311 - guards nothing
-        with self._step():
-            await asyncio.sleep(max(0.0, seconds * factor))
+        await asyncio.sleep(max(0.0, seconds * factor))
 
+    @_api_step
     async def reload_credentials(self) -> bool:
         """Read the credentials again from their source, and return whether they changed."""
-        with self._step():
-            return await self._transport.reload_credentials(self._config_used)
+        return await self._transport.reload_credentials(self._config_used)
 
     async def aclose(self) -> None:
         """Close the open stream, if any."""
         while self._streams:
             await self._streams.pop().aclose()
-
-    @contextmanager
-    def _step(self) -> Iterator[None]:
-        """Refuse what an interrupted task asks for, and hide secrets in the errors of the block."""
-        if self._interrupted():
-            raise PlatformInterruptedError(INTERRUPTED)
-        try:
-            yield
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or not self._interrupted():
-                raise
-            task.uncancel()
-            raise PlatformInterruptedError(INTERRUPTED) from None
-        except PlatformError as error:
-            self.secrets.hide_in(error)
-            raise
 
 
 Work = Callable[[Api], Awaitable[T]]
@@ -714,21 +724,19 @@ async def run_here(
 
 
 class _Client:
-    """The properties of both clients."""
+    """What both clients have."""
 
-    @property
-    def _transport(self) -> Transport:
-        raise NotImplementedError
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.clock = transport.clock
+        """The clock that this client uses."""
+        self.secrets = transport.secrets
+        """All secrets that this client has sent or received."""
 
     @property
     def config(self) -> PlatformConfig:
         """The configuration in use (credentials may have been read again)."""
         return self._transport.config
-
-    @property
-    def secrets(self) -> KnownSecrets:
-        """All secrets that this client has sent or received."""
-        return self._transport.secrets
 
     @contextmanager
     def redacted_errors(self) -> Iterator[None]:
@@ -738,11 +746,6 @@ class _Client:
         except Exception as error:
             self.secrets.hide_in(error)
             raise
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that this client uses."""
-        return self._transport.clock
 
 
 class AsyncPlatformClient(_Client):
@@ -760,15 +763,11 @@ class AsyncPlatformClient(_Client):
         clock: Clock | None = None,
         mask: Callable[[list[str]], Awaitable[None]] | None = None,
     ) -> None:
-        self._own_transport = Transport(config, reload=reload, clock=clock, mask=mask)
-
-    @property
-    def _transport(self) -> Transport:
-        return self._own_transport
+        super().__init__(Transport(config, reload=reload, clock=clock, mask=mask))
 
     async def run(self, work: Operation[T] | Work[T], on_event: OnEvent = _ignore_event) -> T:
         """Run an operation or other work to its end; `on_event` hears what it notifies of."""
-        return await run_here(work, self._own_transport, on_event)
+        return await run_here(work, self._transport, on_event)
 
     async def call(
         self,
@@ -795,7 +794,7 @@ class AsyncPlatformClient(_Client):
 
     async def events(self, work: Work[Any]) -> AsyncGenerator[Any]:
         """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
-        steps = Steps(work, self._own_transport)
+        steps = Steps(work, self._transport)
         try:
             while (event := await steps.step()) is not END:
                 yield event
@@ -836,20 +835,18 @@ class PlatformClient(_Client):
         clock: Clock | None = None,
         mask: Callable[[list[str]], None] | None = None,
     ) -> None:
-        self._own_transport = Transport(
-            config,
-            reload=partial(run_sync, reload) if reload else None,
-            clock=clock,
-            mask=partial(_in_thread, mask) if mask else None,
+        super().__init__(
+            Transport(
+                config,
+                reload=partial(run_sync, reload) if reload else None,
+                clock=clock,
+                mask=partial(_in_thread, mask) if mask else None,
+            )
         )
         self._thread: LoopThread | None = None
         self._running: weakref.WeakSet[RunningWork[Any]] = weakref.WeakSet()
         self._interrupted: list[bool] = []  # work that runs must not refer to this client
         self._closed = False
-
-    @property
-    def _transport(self) -> Transport:
-        return self._own_transport
 
     @property
     def closed(self) -> bool:
@@ -894,9 +891,7 @@ class PlatformClient(_Client):
     def _events(self, work: Work[T], *, silent: bool) -> Events[T]:
         def begin() -> RunningWork[T]:
             thread = self._loop_thread()
-            steps = Steps(
-                work, self._own_transport, partial(bool, self._interrupted), silent=silent
-            )
+            steps = Steps(work, self._transport, partial(bool, self._interrupted), silent=silent)
             running = RunningWork(thread, steps)
             self._running.add(running)
             return running
@@ -916,7 +911,7 @@ class PlatformClient(_Client):
             self._closed = True
             thread, self._thread = self._thread, None
         if thread is not None and not thread.here:
-            _inherited.append((thread, self._own_transport))
+            _inherited.append((thread, self._transport))
         elif thread is not None:
             thread.stop()
 
@@ -926,11 +921,11 @@ class PlatformClient(_Client):
             if self._closed:
                 raise PlatformClosedError("This client is closed: nothing was sent.")
             if self._thread is not None and not self._thread.here:
-                _inherited.append((self._thread, self._own_transport))
+                _inherited.append((self._thread, self._transport))
                 self._thread = None
-                self._own_transport = self._own_transport.anew()
+                self._transport = self._transport.anew()
             if self._thread is None:
-                self._thread = LoopThread(self._own_transport.connections.aclose)
+                self._thread = LoopThread(self._transport.connections.aclose)
                 ending = weakref.finalize(self, self._thread.abandon)
                 ending.atexit = False
             return self._thread

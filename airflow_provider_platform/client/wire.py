@@ -28,6 +28,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from http.cookiejar import CookieJar
@@ -830,8 +831,11 @@ class Transport:
         self._reloading = asyncio.Lock()
 
     def anew(self) -> Transport:
-        """Return a transport with the same configuration and its own connections."""
-        return Transport(self.config, reload=self._reload, clock=self.clock, mask=self._mask)
+        """Return a transport with the same configuration and secrets, and its own connections."""
+        other = copy(self)
+        other.connections = Connections()
+        other._reloading = asyncio.Lock()  # noqa: SLF001 - of the same class
+        return other
 
     async def aclose(self) -> None:
         """Close every connection."""

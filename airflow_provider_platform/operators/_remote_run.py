@@ -468,10 +468,11 @@ class RemoteRunOperator(PlatformOperator):
         """Update the record by an event of the run, and log its line. A run that notifies of an
         event waits until this method returns."""
         match event:
-            case Intended(ids):
+            case Intended(ids, known):
                 self._kill.refuse()  # if the task was ended meanwhile, nobody wants the run
                 attempt.submission.write("intent", ids)
                 attempt.intended = ids
+                attempt.name_submission = known or attempt.name_submission
             case Traced(known):
                 attempt.name_submission = known
             case Identified(ids):

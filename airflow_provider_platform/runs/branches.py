@@ -33,7 +33,6 @@ from airflow_provider_platform.runs.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Traced,
     say,
     warn,
 )
@@ -76,8 +75,7 @@ class BranchRunKind(RunKind[Build]):
             "branch_name": self.branch_name,
             "was_open": was_open,
         }
-        await api.notify(Traced(lambda: intent))
-        await api.notify(Intended(intent))
+        await api.notify(Intended(intent, known=lambda: intent))
         run = await self.resume(api, env, intent)
         await api.notify(RunAccepted(run))
         return None if run["opened"]["waits"] else Build(None)

@@ -114,8 +114,9 @@ class ChatRunKind(RunKind[dict[str, Any]]):
                 f"Sending the prompt again under the same message id {call.run.message_id}. An "
                 f"earlier try ended unexpectedly and may have sent the prompt already, but {why}.",
             )
-        await api.notify(Intended(state.ids()))
-        await api.notify(Traced(lambda: state.ids() if call.run.chat_id else None))
+        await api.notify(
+            Intended(state.ids(), known=lambda: state.ids() if call.run.chat_id else None)
+        )
         prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
         say(api, f'Asking the agent "{prompt}", message {call.run.message_id}')
         before = state.events_before()
@@ -123,7 +124,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         async def hear(event: object) -> None:
             for earlier_event in before(event):
                 await api.notify(earlier_event)
-            await api.notify(event)
+            api.report(event)
 
         try:
             over = await call.ask(

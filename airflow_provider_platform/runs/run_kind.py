@@ -94,9 +94,11 @@ class RunEnvironment:
 
 @dataclass(frozen=True)
 class Intended:
-    """The submission is sent next. Record the phase `intent` before."""
+    """The submission is sent next. Record the phase `intent` before. `known`, if given, is that of
+    `Traced`."""
 
     ids: Ids
+    known: Callable[[], Ids | None] | None = None
 
 
 @dataclass(frozen=True)

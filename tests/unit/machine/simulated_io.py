@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import PlatformClient, run_here
+from airflow_provider_platform.client.platform_client import PlatformClient, _api_step, run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run
@@ -72,9 +72,9 @@ class _SimulatedApi(PlayedApi):
     async def aclose(self) -> None:
         self._answer = None
 
+    @_api_step
     async def perform(self, effect: Any) -> Any:
-        with self._step():
-            return await self._carry_out(effect)
+        return await self._carry_out(effect)
 
     async def _carry_out(self, effect: Any) -> Any:
         match effect:

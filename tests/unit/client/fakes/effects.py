@@ -127,7 +127,9 @@ class PlayedApi(Api):
     """Turns each method into an effect, which `perform` carries out."""
 
     def __init__(self, transport: Any = None, *options: Any) -> None:
-        super().__init__(transport or SimpleNamespace(config=None), *options)
+        super().__init__(
+            transport or SimpleNamespace(config=None, clock=None, secrets=None), *options
+        )
         self._reported: list[object] = []
         if not options:
             self.report = self._reported.append
