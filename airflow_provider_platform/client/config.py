@@ -46,7 +46,7 @@ from airflow_provider_platform.client.connection_fields import (
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.models import rule_of
-from airflow_provider_platform.client.paths import check_deployment_id
+from airflow_provider_platform.client.rules import check_deployment_id
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 
 if TYPE_CHECKING:

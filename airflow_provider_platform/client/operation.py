@@ -38,13 +38,12 @@ from airflow_provider_platform.client.paths import (
     DEPLOYMENT,
     ApiSide,
     api_of,
-    check_deployment_id,
     check_path,
     fill_path,
     placeholders,
     subject_of,
 )
-from airflow_provider_platform.client.rules import choice, is_absent, refuse
+from airflow_provider_platform.client.rules import check_deployment_id, choice, is_absent, refuse
 from airflow_provider_platform.client.secret_names import hide_credentials, secrets_in
 
 T = TypeVar("T")
@@ -109,33 +108,32 @@ def operation(
     operation, an unknown or missing argument or field, and a value that breaks a rule. The error
     names the field and the rule, never the value.
     """
-    row = described(name)
-    arguments = _Arguments(row)
-    path_ids = arguments.ids(ids, rendered=rendered)
+    known = _known(name)
+    row = known.row
+    path_ids = known.read_ids(ids, rendered=rendered)
     if isinstance(body, InputModel):
         body = body.to_json()
     secrets = (*secrets_in(query), *secrets_in(body))
-    sent_query = arguments.query(query, rendered=rendered)
-    sent_body, left_open = arguments.body(body, path_ids, rendered=rendered)
+    sent_query = known.read_query(query, rendered=rendered)
+    sent_body, left_open = known.read_body(body, path_ids, rendered=rendered)
     deployment = path_ids.get(DEPLOYMENT)
     parameters = {parameter: path_ids.get(parameter) for parameter in row.ids}
     leave = DEPLOYMENT if DEPLOYMENT in row.ids and deployment is None else None
-    api, path = api_of(row.path.removeprefix("/api"))
     return Operation(
         operation_id=row.id,
-        description=arguments.words,
+        description=known.words,
         method=cast("Method", row.method),
-        path=fill_path(path, parameters, leave=leave),
-        answer=_answer_of(row) if answer is None else answer,
+        path=fill_path(known.path, parameters, leave=leave),
+        answer=known.answer if answer is None else answer,
         query=sent_query,
         body=sent_body,
         deployment_in_body=left_open,
         repeatable=row.method in REPEATABLE_METHODS or row.id in REPEATABLE_POSTS,
         permission=permission or row.needs,
         binary=bool(row.media),
-        api=api,
-        subject=subject_of({arguments.noun(name): value for name, value in path_ids.items()}),
-        paging=PAGING & row.query_schema["properties"].keys(),
+        api=known.api,
+        subject=subject_of({known.nouns[name]: value for name, value in path_ids.items()}),
+        paging=known.paging,
         secrets=secrets,
     )
 
@@ -157,29 +155,33 @@ def _answer_of(row: table.OperationRow) -> Any:
     return _ANSWERS.get(str(table.resolved(row.answer).get("type")), Json)
 
 
-class _Arguments:
-    """Checks the arguments of one call against the operation's row of the table."""
+class _KnownOperation:
+    """What all calls of an operation have in common, and the checks of their arguments against its
+    row of the table."""
 
     def __init__(self, row: table.OperationRow) -> None:
-        self._row = row
-        self._names = {to_snake(name): name for name in row.ids}
-        body = table.resolved(row.body or {})
-        if DEPLOYMENT in body.get("required", ()):
-            self._names.setdefault(to_snake(DEPLOYMENT), DEPLOYMENT)
-
-    @property
-    def words(self) -> str:
+        self.row = row
+        self.words = to_snake(row.id).replace("_", " ")
         """A few words for logs and errors: `getReport` as `get report`."""
-        return to_snake(self._row.id).replace("_", " ")
+        self.api, self.path = api_of(row.path.removeprefix("/api"))
+        self.answer = _answer_of(row)
+        self._query_schema = row.query_schema
+        self.paging = PAGING & self._query_schema["properties"].keys()
+        self._required = table.resolved(row.body or {}).get("required", ())
+        self._names = {to_snake(name): name for name in row.ids}
+        if DEPLOYMENT in self._required:
+            self._names.setdefault(to_snake(DEPLOYMENT), DEPLOYMENT)
+        self.nouns = {name: self._noun(name) for name in self._names.values()}
+        """What each id is the id of."""
 
-    def noun(self, name: str) -> str:
+    def _noun(self, name: str) -> str:
         """Return what an id is the id of: for a plain `{id}`, the path says it."""
         if name != "id":
             return name
-        words = self._row.path.partition("/{id}")[0].rpartition("/")[2].rpartition("-")[2]
+        words = self.row.path.partition("/{id}")[0].rpartition("/")[2].rpartition("-")[2]
         return re.sub(r"ie?s$|s$", lambda end: "y" if end[0] == "ies" else "", words)
 
-    def ids(self, values: Mapping[str, Any], *, rendered: bool) -> dict[str, int | str | None]:
+    def read_ids(self, values: Mapping[str, Any], *, rendered: bool) -> dict[str, int | str | None]:
         """Return the ids by the service's names. A template may render nothing as "None"."""
         for name in values:
             if name not in self._names:
@@ -191,30 +193,28 @@ class _Arguments:
             values = {name: None if is_absent(one) else one for name, one in values.items()}
         return {self._names[name]: self._id(name, value) for name, value in values.items()}
 
-    def query(self, values: Mapping[str, Any] | None, *, rendered: bool) -> dict[str, Any]:
+    def read_query(self, values: Mapping[str, Any] | None, *, rendered: bool) -> dict[str, Any]:
         """Return the query parameters that are given."""
-        if not values and not self._row.query.get("required"):
+        if not values and not self.row.query.get("required"):
             return {}
         if values is not None and not isinstance(values, Mapping):
-            raise refuse("query", f"of {self._row.id} must be a dict of its parameters")
-        schema = self._row.query_schema
-        fitted = table.fit(schema, values or {}, rendered=rendered)
+            raise refuse("query", f"of {self.row.id} must be a dict of its parameters")
+        fitted = table.fit(self._query_schema, values or {}, rendered=rendered)
         sent = {name: value for name, value in fitted.items() if value is not None}
-        check_described(f"query of {self._row.id}", schema, sent)
+        check_described(f"query of {self.row.id}", self._query_schema, sent)
         return sent
 
-    def body(self, value: Any, ids: Mapping[str, Any], *, rendered: bool) -> tuple[Any, bool]:
+    def read_body(self, value: Any, ids: Mapping[str, Any], *, rendered: bool) -> tuple[Any, bool]:
         """Return (the body, whether it needs the configuration's deployment)."""
-        schema = self._row.body
+        schema = self.row.body
         if schema is None:
             if value is not None:
                 self._refuse("takes no body", field="body")
             return None, False
         fitted = table.fit(schema, {} if value is None else value, rendered=rendered)
-        required = table.resolved(schema).get("required", ())
-        known = [name for name in required if name in (*self._row.ids, DEPLOYMENT)]
+        known = [name for name in self._required if name in (*self.row.ids, DEPLOYMENT)]
         if not known or not isinstance(fitted, dict):
-            check_described(f"body of {self._row.id}", schema, fitted)
+            check_described(f"body of {self.row.id}", schema, fitted)
             return fitted, False
         for name in known:
             there = ids.get(name)
@@ -229,7 +229,7 @@ class _Arguments:
                 fitted[name] = int(there)
         left_open = fitted.get(DEPLOYMENT) is None and DEPLOYMENT in known
         whole = {DEPLOYMENT: 0, **fitted} if left_open else fitted
-        check_described(f"body of {self._row.id}", schema, whole)
+        check_described(f"body of {self.row.id}", schema, whole)
         return fitted, left_open
 
     def _id(self, name: str, value: Any) -> int | str | None:
@@ -238,7 +238,7 @@ class _Arguments:
             return check_deployment_id(value)
         if value is None or (isinstance(value, str) and value.strip() in ("", ".", "..")):
             self._refuse_id(name, "must be given and must be the id of one resource")
-        if self._names[name] in (*self._row.texts, *self._row.untyped):
+        if self._names[name] in (*self.row.texts, *self.row.untyped):
             if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
                 return value
             return self._refuse_id(name, f"must be a string, not of type {type(value).__name__}")
@@ -250,24 +250,24 @@ class _Arguments:
 
     def _refuse(self, problem: str, *, field: str) -> NoReturn:
         names = [name for name in self._names if name != "deployment_id"]
-        written = [f'"{self._row.id}"', *(f"{name}=…" for name in names)]
-        if self._row.body is not None:
+        written = [f'"{self.row.id}"', *(f"{name}=…" for name in names)]
+        if self.row.body is not None:
             written.append("body={…}")
         raise PlatformInputError(
-            f"Nothing was sent: {self._row.id} {problem}. Write call({', '.join(written)}).",
+            f"Nothing was sent: {self.row.id} {problem}. Write call({', '.join(written)}).",
             field=field,
         )
 
     def _refuse_id(self, name: str, problem: str) -> NoReturn:
-        raise refuse(name, f"of {self._row.id} {problem}")
+        raise refuse(name, f"of {self.row.id} {problem}")
 
     def _refuse_unknown(self, name: str) -> NoReturn:
-        for place, schema in (("query", self._row.query), ("body", self._row.body or {})):
+        for place, schema in (("query", self.row.query), ("body", self.row.body or {})):
             fields = table.resolved(schema).get("properties", {})
             spelled = next(iter(table.fit(schema, {name: None})))
             if spelled in fields:
                 raise PlatformInputError(
-                    f"Nothing was sent: {self._row.id} takes {spelled} in its {place}. Write "
+                    f"Nothing was sent: {self.row.id} takes {spelled} in its {place}. Write "
                     f'{place}={{"{spelled}": …}}.',
                     field=name,
                 )
@@ -293,6 +293,11 @@ def check_described(name: str, schema: table.Schema, value: Any) -> None:
     raise PlatformInputError(
         f"Nothing was sent: {name}: {'; '.join(said)}", field=problems[0].field or name
     )
+
+
+@cache
+def _known(name: str) -> _KnownOperation:
+    return _KnownOperation(described(name))
 
 
 @cache

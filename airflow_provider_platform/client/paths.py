@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Literal
 from urllib.parse import quote
 
 from airflow_provider_platform.client.addresses import has_relative_steps
-from airflow_provider_platform.client.rules import read_digits, refuse
+from airflow_provider_platform.client.rules import refuse
 
 ApiSide = Literal["management", "build"]
 """The two APIs of the management host; the build API is about the data model."""
@@ -59,16 +58,6 @@ def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | N
             raise refuse(name, "contains characters that cannot be part of a URL") from None
 
     return _PARAMETER.sub(segment, template)
-
-
-def check_deployment_id(value: object) -> int | None:
-    """Return a deployment's id as a number; None if it is not given. Raises PlatformInputError."""
-    if value is None or value == "":
-        return None
-    with suppress(ValueError):
-        if number := read_digits(value):
-            return number
-    raise refuse("deployment_id", "must be a positive whole number", value)
 
 
 def check_path(path: str) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
@@ -229,6 +229,16 @@ def branch(name: str, value: Any) -> str:
 def agent(name: str, value: Any) -> str:
     """Return the id of an agent. Raises PlatformInputError."""
     return check_agent_id(text(name, value), name)
+
+
+def check_deployment_id(value: object) -> int | None:
+    """Return a deployment's id as a number; None if it is not given. Raises PlatformInputError."""
+    if value is None or value == "":
+        return None
+    with suppress(ValueError):
+        if number := read_digits(value):
+            return number
+    raise refuse("deployment_id", "must be a positive whole number", value)
 
 
 optional_agent = or_none(agent)

@@ -26,7 +26,14 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
@@ -896,7 +903,7 @@ class Transport:
         agent_id: int | str | None,
     ) -> None:
         """Send an abort request, and return if the service confirms it. Raises PlatformError."""
-        await self._learn(secrets_in(body))
+        await self._learn(list(secrets_in(body)))
         url = f"{self.config.require_chat_url(agent_id)}{path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
         answered = await self._request(
@@ -919,7 +926,7 @@ class Transport:
         agent_id: int | str | None = None,
     ) -> Stream:
         """Send a chat request and check the head of its response. The caller reads the body."""
-        await self._learn(secrets_in(body))
+        await self._learn(list(secrets_in(body)))
         return await self._open(
             CHAT_STREAM,
             f"{self.config.require_chat_url(agent_id)}/stream-chat-state",
@@ -1011,6 +1018,7 @@ class Transport:
         answered = await self._request(
             operation.method,
             operation.url(base),
+            name=operation.request_name,
             headers={
                 **({} if own_accept else {"Accept": accepted}),
                 **operation.headers,
@@ -1019,7 +1027,6 @@ class Transport:
             params=operation.query,
             body=operation.body,
             limit=max_bytes(operation),
-            name=operation.request_name,
             seconds=self._seconds_until(deadline),
             repeatable=operation.repeatable,
         )
@@ -1034,9 +1041,9 @@ class Transport:
         await self._learn(received)
         return answer
 
-    async def _learn(self, secrets: Iterable[str]) -> None:
+    async def _learn(self, secrets: Sequence[str]) -> None:
         """Hide these secrets from now on in errors, and in logs if the caller masks them."""
-        new = self.secrets.learn(secrets)
+        new = self.secrets.learn(secrets) if secrets else []
         if new and self._mask is not None:
             await self._mask(new)
 
