@@ -47,8 +47,7 @@ from airflow_provider_platform.client.resources import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 Side = Literal["management", "chat"]
 _Verdict = tuple[bool, str]

@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.resources import list_reports
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Api
 
 _MISSING = frozenset({404, 405})
 

@@ -39,7 +39,7 @@ from airflow_provider_platform.client.schedules import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Api
 
 
 ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]

@@ -28,8 +28,7 @@ from airflow_provider_platform.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 
 TOLERATED_FAILURES = 5

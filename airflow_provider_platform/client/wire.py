@@ -1,8 +1,12 @@
 """HTTP as this package uses it: one request, its connection, and what its response means.
 
-This is the only module that imports httpx. `Transport` sends what an `Api` asks for: management
-calls, streams and the abort of a chat. It repeats a management call under the policy of
-`api_errors`. It follows no redirect, and sends each credential to its own address only.
+This is the only module that imports httpx. Code that decides about order, repeats and the end of a
+run is `async def` with an `Api` as its first argument, and calls the service through it: `answer =
+await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs no server.
+
+`Transport` sends what an `Api` asks for: management calls, streams and the abort of a chat. It
+repeats a management call under the policy of `api_errors`. It follows no redirect, and sends each
+credential to its own address only.
 
 `Connections` has two `httpx.AsyncClient`s. One keeps its connections, for requests that can be sent
 twice: the service may close an idle connection at the moment when a request is sent on it. The
@@ -21,6 +25,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import re
 import socket
 import ssl
@@ -31,16 +36,17 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Mapping,
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from http.cookiejar import CookieJar
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -73,6 +79,7 @@ from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformError,
     PlatformInputError,
+    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformProtocolError,
     PlatformTransportError,
@@ -1149,3 +1156,221 @@ def _read(
     )
     searched = not operation.binary and may_hold_secrets(answered.body)
     return answer, list(secrets_in(answer)) if searched else []
+
+
+# What a function that calls the service gets.
+
+
+P = ParamSpec("P")
+A = TypeVar("A", bound="Api")
+INTERRUPTED = "The task was stopped, so it sends no further request."
+
+
+async def _ignore(event: object) -> None:
+    """Ignore the event."""
+
+
+def _ignore_report(event: object) -> None:
+    """Ignore the event."""
+
+
+def not_interrupted() -> bool:
+    """Return False: nothing stops this work."""
+    return False
+
+
+def _api_step(
+    method: Callable[Concatenate[A, P], Awaitable[T]],
+) -> Callable[Concatenate[A, P], Coroutine[Any, Any, T]]:
+    """Refuse what an interrupted task asks for, and hide secrets in the errors of the method."""
+
+    @wraps(method)
+    async def step(self: A, /, *args: P.args, **options: P.kwargs) -> T:
+        if self.interrupted():
+            raise PlatformInterruptedError(INTERRUPTED)
+        try:
+            return await method(self, *args, **options)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not self.interrupted():
+                raise
+            task.uncancel()
+            raise PlatformInterruptedError(INTERRUPTED) from None
+        except PlatformError as error:
+            self.secrets.hide_in(error)
+            raise
+
+    return step
+
+
+class Api:
+    """The calls, the stream, the clock and the listener of one run of work.
+
+    It owns the stream that the work has open: at most one. Secrets are removed from the errors that
+    its methods raise. If `interrupted` returns True, every method that may wait raises
+    PlatformInterruptedError, also for what was under way when the task was cancelled.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        hear: Callable[[object], Awaitable[None]] = _ignore,
+        report: Callable[[object], None] = _ignore_report,
+        interrupted: Callable[[], bool] = not_interrupted,
+    ) -> None:
+        self._transport = transport
+        self._hear = hear
+        self.report = report
+        """Report an event for the log. The work continues at once. The caller handles all events in
+        order."""
+        self.interrupted = interrupted
+        """Whether the task was stopped."""
+        self.clock = transport.clock
+        """Unix time in seconds."""
+        self.secrets = transport.secrets
+        """All secrets that were sent or received."""
+        self._streams: list[Stream] = []
+        self._config_used = transport.config
+
+    @property
+    def config(self) -> PlatformConfig:
+        """The configuration in use (credentials may have been read again)."""
+        return self._transport.config
+
+    def hearing(self, hear: Callable[[object], Awaitable[None]]) -> Self:
+        """Return this api. `hear` handles the events of its `notify`."""
+        other = copy(self)
+        other._hear = hear  # noqa: SLF001 - of the same class
+        return other
+
+    def beside(self) -> Self:
+        """Return an api for work that runs at the same time: it has a stream of its own, which its
+        user must close (`aclose`)."""
+        other = copy(self)
+        other._streams = []  # noqa: SLF001 - of the same class
+        return other
+
+    async def notify(self, event: object) -> None:
+        """Report an event to the caller, and wait until the caller has handled it. Each function
+        says which events it sends."""
+        await self._hear(event)
+
+    @_api_step
+    async def call(
+        self, operation: Operation[T], *, once: bool = False, deadline: float | None = None
+    ) -> T:
+        """Run a management operation and return its typed answer. Raises PlatformError.
+
+        With `once`, the call is attempted once, and the caller decides about repeats. Otherwise the
+        retry policy applies. It never waits beyond `deadline` (Unix time).
+        """
+        return await self._transport.call(operation, once=once, deadline=deadline)
+
+    @_api_step
+    async def open_stream(
+        self,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool = False,
+        agent_id: int | str | None = None,
+    ) -> None:
+        """Send a chat request and open its response as a stream; an open stream is closed before.
+        `agent_id` names another agent than the connection's.
+
+        With `repeatable`, the request may reach the service twice. Raises PlatformError for an
+        error status, HTML, a redirect or a broken connection.
+        """
+        await self.aclose()
+        self._config_used = self._transport.config
+        opened = await self._transport.open_stream(
+            body, timeout=timeout, repeatable=repeatable, agent_id=agent_id
+        )
+        self._streams.append(opened)
+
+    @_api_step
+    async def open_data_stream(
+        self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
+    ) -> bool:
+        """Send a query to the data API at `url` and open its response, as `open_stream` does.
+        Returns whether the response is open-ended: only the end of the connection marks its end, so
+        a response that was cut looks complete."""
+        await self.aclose()
+        opened = await self._transport.open_data_stream(url, token, body, timeout=timeout)
+        self._streams.append(opened)
+        return opened.is_open_ended
+
+    @_api_step
+    async def read_stream(self, timeout: float) -> bytes | None:
+        """Return the next bytes of the open stream: b"" at its end, and None after `timeout`
+        seconds without bytes (the stream is then lost).
+
+        HTTP marks the end; if the response is open-ended, the end of the connection does. Raises
+        PlatformTransportError if the connection breaks, PlatformProtocolError if the response has a
+        content coding that the request did not allow.
+        """
+        if not self._streams:
+            raise RuntimeError("no stream is open")
+        return await self._streams[0].read(timeout)
+
+    @_api_step
+    async def close_stream(self, *, complete: bool = False) -> None:
+        """Close the open stream, if any. `complete` says that the service has sent everything. The
+        stream then waits a moment for the end of the response, so that the connection can be used
+        again."""
+        if complete and self._streams:
+            await self._streams[0].drain()
+        await self.aclose()
+
+    @_api_step
+    async def call_data(
+        self,
+        name: RequestName,
+        url: str,
+        token: SecretStr,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool = False,
+    ) -> Any:
+        """Send a request to the data API at `url` whose response is one JSON document. Returns that
+        document, or a `DataRefusal` if the deployment itself answers with an error.
+
+        Errors call the request `name`. `timeout` is in seconds. With `repeatable`, the request may
+        reach the service twice. It is attempted once. Raises PlatformError for HTML, a redirect, a
+        refused token, a broken connection, or an error of a server in front of the deployment.
+        """
+        return await self._transport.call_data(
+            name, url, token, body, timeout=timeout, repeatable=repeatable
+        )
+
+    @_api_step
+    async def send_chat(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None = None,
+        agent_id: int | str | None = None,
+    ) -> None:
+        """Send a chat request whose response is not a stream (abort). `timeout` is in seconds; None
+        means the configuration's. `agent_id` names another agent than the connection's. Raises
+        PlatformError."""
+        await self._transport.send_chat(path, body, timeout=timeout, agent_id=agent_id)
+
+    @_api_step
+    async def sleep(self, seconds: float, *, spread: float = 0.0) -> None:
+        """Pause for `seconds`. With `spread` (0 to 1), the pause is at random up to that fraction
+        shorter or longer, so that waits which began together do not all poll at the same time."""
+        factor = random.uniform(1 - spread, 1 + spread)  # noqa: S311 - guards nothing
+        await asyncio.sleep(max(0.0, seconds * factor))
+
+    @_api_step
+    async def reload_credentials(self) -> bool:
+        """Read the credentials again from their source, and return whether they changed."""
+        return await self._transport.reload_credentials(self._config_used)
+
+    async def aclose(self) -> None:
+        """Close the open stream, if any."""
+        while self._streams:
+            await self._streams.pop().aclose()

@@ -81,7 +81,6 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.operation import DeploymentId, Operation
 from airflow_provider_platform.client.platform_client import (
-    Api,
     AsyncPlatformClient,
     Events,
     PlatformClient,
@@ -96,6 +95,7 @@ from airflow_provider_platform.client.rules import (
     read_json_string,
     refuse,
 )
+from airflow_provider_platform.client.wire import Api
 from airflow_provider_platform.hooks.form_drawing import (
     CONNECTION_TYPE,
     field_behaviour,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
-    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Api
 
 PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""

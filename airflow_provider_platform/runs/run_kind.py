@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.platform_client import Api
     from airflow_provider_platform.client.polling import PollLimits
     from airflow_provider_platform.client.redaction import KnownSecrets
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 
 # ruff: noqa: ARG002 - a run kind need not use all arguments

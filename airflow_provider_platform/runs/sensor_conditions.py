@@ -49,8 +49,7 @@ from airflow_provider_platform.runs import dbt_sync as dbt_run
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 T = TypeVar("T")
 

@@ -87,8 +87,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 FUTILE_RECONNECTS = 5
 """How many connections in a row may bring nothing new."""

@@ -61,8 +61,7 @@ from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.session_settings import SessionSettings
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 LIVE_SECONDS = 1.0
 """Seconds that the records of a streaming thread are read after its cutoff record: they may never

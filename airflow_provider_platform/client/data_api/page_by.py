@@ -47,8 +47,7 @@ from airflow_provider_platform.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 LEAST_PAGE = 2
 """The least rows of a page: the last row of the page before, and a new row."""

@@ -53,8 +53,7 @@ from airflow_provider_platform.client.resources import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 
 TOKEN_SECONDS = 3600

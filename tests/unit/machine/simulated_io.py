@@ -18,7 +18,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import PlatformClient, _api_step, run_here
+from airflow_provider_platform.client.platform_client import PlatformClient, run_here
+from airflow_provider_platform.client.wire import _api_step
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run

@@ -25,7 +25,7 @@ from airflow_provider_platform.runs.exports import (
 from tests.unit.client.wire.calls import GET, config_for
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Api
 
 OPERATIONS: dict[str, Any] = {
     "poll": get_dashboard_export(deployment_id=7, job_id="j"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import trustme
 
-    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Api
 
 
 __all__ = ["authority", "bundle"]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client import platform_client as client_api
-from airflow_provider_platform.client.platform_client import Api, yield_turn
+from airflow_provider_platform.client.platform_client import yield_turn
 from airflow_provider_platform.client.polling import PollLimits, first_pause, poll_pause
-from airflow_provider_platform.client.wire import Transport
+from airflow_provider_platform.client.wire import Api, Transport
 from airflow_provider_platform.runs.dbt_sync import wait as wait_for_sync
 from airflow_provider_platform.runs.exports import wait as wait_for_export
 from tests.unit.client.fakes.effects import API, Call, Sleep
@@ -35,7 +33,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(delay: float) -> None:
         seconds.append(delay)
 
-    monkeypatch.setattr(client_api, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     random.seed(7)
     return seconds
 

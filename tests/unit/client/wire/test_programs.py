@@ -36,7 +36,7 @@ from tests.unit.client.wire.http_server import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Api
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -39,7 +39,7 @@ from tests.unit.client.wire.http_server import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import Api
+    from airflow_provider_platform.client.wire import Api
 
 pytestmark = pytest.mark.one_case_in(2)
 
