@@ -199,11 +199,8 @@ def _types_of(columns: list[dict[str, str]], types: ColumnTypes) -> ColumnTypes:
 def _warn_of_unknown_names(
     queries: list[list[dict[str, str]]], types: ColumnTypes, warn: Callable[[str], None]
 ) -> None:
-    known = {
-        name for columns in queries for name in file_names([column["name"] for column in columns])
-    }
     for name in types.named:
-        if name not in known:
+        if not any(name in file_names([one["name"] for one in columns]) for columns in queries):
             warn(f"types contains the column {name!r}, which no query of the answer has.")
 
 

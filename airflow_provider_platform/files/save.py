@@ -116,14 +116,12 @@ def exists(path: Any, output: Output, writer: str) -> bool:
 def _facts(
     columns: Sequence[dict[str, str]], rows: TypedRows | Spool, typed: list[Column], max_rows: int
 ) -> SavedRows:
+    described = [column.described() for column in typed]
+    warnings = [column.warning for column in typed if column.warning is not None]
     names = [column.name for column in typed]
-    return SavedRows(
-        columns=[db_safe(column.described()) for column in typed],
-        row_count=rows.row_count,
-        first_rows=db_safe(rows.first_rows(typed, max_rows)),
-        warnings=db_safe([column.warning for column in typed if column.warning is not None]),
-        renaming=describe_renaming([column.get("name") for column in columns], names),
-    )
+    renaming = describe_renaming([column.get("name") for column in columns], names)
+    shown = db_safe([described, rows.first_rows(typed, max_rows), warnings])
+    return SavedRows(shown[0], rows.row_count, shown[1], warnings=shown[2], renaming=renaming)
 
 
 def _write(

@@ -45,7 +45,7 @@ def file_names(names: Sequence[str | None]) -> list[str]:
     is never the name of another column of the result. A column without a name is `column_3`, by
     its place. Characters that Airflow's database cannot store are replaced.
     """
-    whole: list[str] = [db_safe(name or "") for name in names]
+    whole: list[str] = db_safe([name or "" for name in names])
     reserved = {name.casefold() for name in whole}
     kept: set[str] = set()
     unique = []

@@ -451,10 +451,10 @@ class RemoteRunOperator(PlatformOperator):
         deadline is that of the run with these ids, or of a run that is submitted now."""
         followed_since = attempt.now if ids is None else _followed_since(ids)
         return RunEnvironment(
-            attempt.client.config,
-            attempt.client.clock,
-            attempt.client.secrets,
-            self.deadline(attempt, followed_since),
+            deadline=self.deadline(attempt, followed_since),
+            config=attempt.client.config,
+            clock=attempt.client.clock,
+            secrets=attempt.client.secrets,
             poll_interval=float(self.poll_interval),
             timeout=float(self.timeout),
             interrupted=lambda: self._kill.happened,
@@ -504,21 +504,21 @@ class RemoteRunOperator(PlatformOperator):
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
-                run_kind = self.run_kind()
-                key = (ids or {}).get("key") or run_kind.idempotency_key(hook.config)
+                config, run_kind = hook.config, self.run_kind()
+                key = (ids or {}).get("key") or run_kind.idempotency_key(config)
                 with closing(RecordKeeper(context, key)) as submission:
                     attempt = Attempt(
                         task=self,
                         context=context,
                         client=client,
-                        config=hook.config,
+                        config=config,
                         submission=submission,
                         kind=run_kind,
                         cancel_on_kill=self.cancel_on_kill,
                         log=self.log,
                     )
                     self._kill.attempt = attempt
-                    self.store_link(context, hook.config, **(ids or {}))
+                    self.store_link(context, config, **(ids or {}))
                     try:
                         with self.logged_link():
                             yield attempt

@@ -179,11 +179,12 @@ class ChatCall:
         """Return a question that has not been sent. Raises PlatformInputError for a bad
         argument."""
         config.require_chat_url(agent_id)
+        settings = config.resolve_session_settings(session_settings)
         request = ChatRequest.ask(
             prompt,
             message_id=message_id or new_message_id(),
             chat_id=chat_id,
-            session_settings=config.resolve_session_settings(session_settings),
+            session_settings=settings,
             active_branch_name=active_branch_name,
             is_default_branch=is_default_branch,
         )
