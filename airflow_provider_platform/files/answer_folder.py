@@ -14,9 +14,17 @@ from airflow_provider_platform.charts import ChartError, ChartLimits, ChartRende
 from airflow_provider_platform.client.choices import MAX_ROWS
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.files.options import PARQUET, Output
-from airflow_provider_platform.files.save import SavedRows, query_name, save_rows
+from airflow_provider_platform.files.save import (
+    SavedRows,
+    named_as,
+    query_name,
+    rectangular,
+    save_rows,
+    types_of,
+    warn_of_unknown_names,
+)
 from airflow_provider_platform.files.store import OutputFile, write_whole, writing
-from airflow_provider_platform.files.types import ColumnTypes, file_names
+from airflow_provider_platform.files.types import ColumnTypes
 from airflow_provider_platform.messages.markdown import to_markdown
 from airflow_provider_platform.messages.message import message_of
 
@@ -75,27 +83,6 @@ class _Written:
     chart_notes: list[str] = field(default_factory=list)
 
 
-def type_rows(
-    result: dict[str, Any], types: ColumnTypes, warn: Callable[[str], None]
-) -> dict[str, Any]:
-    """A chat's result whose rows have values of the types of their columns, as plain JSON. A column
-    that is text although it should not be has a `note`. Raises ResultValueError for a misfit in
-    strict mode."""
-    queries = []
-    for number, query in enumerate(_rectangular(result)["queries"], start=1):
-        if query["error"] is not None or not query["columns"]:
-            queries.append(query)
-            continue
-        columns, rows = query["columns"], query["rows"]
-        saved = save_rows(columns, [rows], types=_types_of(columns, types), max_rows=len(rows))
-        for warning in saved.warnings:
-            warn(f"Query {number}: {warning}")
-        typed = _named_as(columns, saved)
-        queries.append({**query, "columns": typed, "rows": saved.first_rows})
-    _warn_of_unknown_names([query["columns"] for query in queries], types, warn)
-    return {**result, "queries": queries}
-
-
 def write_answer(
     result: dict[str, Any], wanted: AnswerFiles, about: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -105,7 +92,7 @@ def write_answer(
     `about` begins the manifest: the question and the task. Raises ResultWriteError, ChartError
     where it is asked for, and what reading rows raises.
     """
-    result = _rectangular(result)
+    result = rectangular(result)
     left = _take_manifest_away(wanted.folder)
     queries, described = [], []
     with ChartRenderer(fonts=wanted.chart_fonts) as renderer:
@@ -113,7 +100,7 @@ def write_answer(
             written = _write_query(number, query, wanted, renderer)
             queries.append(_with_files(query, written, wanted))
             described.append(_described(number, query, written, wanted))
-    _warn_of_unknown_names([query["columns"] for query in queries], wanted.types, wanted.warn)
+    warn_of_unknown_names([query["columns"] for query in queries], wanted.types, wanted.warn)
     title = quote_service(about.get("question") or "Answer")
     message = message_of({**result, "queries": queries}, title=title)
     pictures = [_picture(query["charts"]) for query in described]
@@ -168,64 +155,27 @@ def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles) -> _Written:
     if wanted.run is None:
         options |= {
             "max_rows": len(query["rows"]),
-            "types": _types_of(query["columns"], wanted.types),
+            "types": types_of(query["columns"], wanted.types),
         }
         written.saved = save_rows(query["columns"], [query["rows"]], **options)
         written.chart_rows = written.saved.first_rows
-        written.chart_columns = _named_as(query["columns"], written.saved)
+        written.chart_columns = named_as(query["columns"], written.saved)
         return written
     drawn = ChartLimits().rows + 1 if wanted.charts and query["chart"] is not None else 0
     rows = wanted.run(query["sql"])
     try:
         options |= {
             "max_rows": max(wanted.max_rows, drawn),
-            "types": _types_of(rows.columns, wanted.types),
+            "types": types_of(rows.columns, wanted.types),
         }
         saved = save_rows(rows.columns, rows.pieces(), **options)
         written.why_truncated = rows.why_truncated
     finally:
         rows.close()
     written.saved, written.chart_rows = saved, saved.first_rows
-    written.chart_columns = _named_as(rows.columns, saved)
+    written.chart_columns = named_as(rows.columns, saved)
     saved.first_rows = saved.first_rows[: wanted.max_rows]
     return written
-
-
-def _types_of(columns: list[dict[str, str]], types: ColumnTypes) -> ColumnTypes:
-    """What is wanted of the columns that this query has: another query has others."""
-    return types.only(file_names([column["name"] for column in columns]))
-
-
-def _warn_of_unknown_names(
-    queries: list[list[dict[str, str]]], types: ColumnTypes, warn: Callable[[str], None]
-) -> None:
-    for name in types.named:
-        if not any(name in file_names([one["name"] for one in columns]) for columns in queries):
-            warn(f"types contains the column {name!r}, which no query of the answer has.")
-
-
-def _rectangular(result: dict[str, Any]) -> dict[str, Any]:
-    """The result with rows as long as its columns: a missing value is None, and a value that no
-    column has gets one without a name."""
-    queries = []
-    for query in result["queries"]:
-        columns, rows = query["columns"], query["rows"]
-        if columns and {*map(len, rows)} - {len(columns)}:
-            width = max(len(columns), *map(len, rows))
-            more = [{"name": "", "type": ""}] * (width - len(columns))
-            rows = [[*row, *[None] * (width - len(row))] for row in rows]
-            queries.append({**query, "columns": [*columns, *more], "rows": rows})
-        else:
-            queries.append(query)
-    return {**result, "queries": queries}
-
-
-def _named_as(columns: list[dict[str, str]], saved: SavedRows) -> list[dict[str, str]]:
-    """The columns by the service's names, with the types that their values have."""
-    return [
-        {**typed, "name": column["name"]}
-        for column, typed in zip(columns, saved.columns, strict=True)
-    ]
 
 
 def _draw(

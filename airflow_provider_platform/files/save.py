@@ -1,6 +1,7 @@
 """What a task keeps of a result: its rows in a file or only counted, and what goes to XCom.
 
-`save_rows` reads a result to its end. `writer_id`, `task_folder` and `query_name` name its files
+`save_rows` reads a result to its end, `type_rows` the queries of an answer of which no file is
+written. `writer_id`, `task_folder` and `query_name` name its files
 after the task that writes them and the number of the query. The names are safe in every storage and
 the same for every try, so that a retry overwrites its own files; two tasks never share one. Titles,
 which an agent makes up, are no part of them.
@@ -25,10 +26,10 @@ from airflow_provider_platform.client.errors import ResultEmptyError
 from airflow_provider_platform.client.json_text import db_safe
 from airflow_provider_platform.files.options import PARQUET, Output
 from airflow_provider_platform.files.store import is_there
-from airflow_provider_platform.files.types import TypedRows, describe_renaming
+from airflow_provider_platform.files.types import TypedRows, describe_renaming, file_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from airflow_provider_platform.client.choices import RowFormat
     from airflow_provider_platform.files.spool import Spool
@@ -136,6 +137,67 @@ def _write(
     else:
         file = write_file(path, columns, batches, output)
         saved.bytes, saved.sha256 = file.bytes, file.sha256
+
+
+# The rows of an answer
+
+
+def type_rows(
+    result: dict[str, Any], types: ColumnTypes, warn: Callable[[str], None]
+) -> dict[str, Any]:
+    """A chat's result whose rows have values of the types of their columns, as plain JSON. A column
+    that is text although it should not be has a `note`. Raises ResultValueError for a misfit in
+    strict mode."""
+    queries = []
+    for number, query in enumerate(rectangular(result)["queries"], start=1):
+        if query["error"] is not None or not query["columns"]:
+            queries.append(query)
+            continue
+        columns, rows = query["columns"], query["rows"]
+        saved = save_rows(columns, [rows], types=types_of(columns, types), max_rows=len(rows))
+        for warning in saved.warnings:
+            warn(f"Query {number}: {warning}")
+        typed = named_as(columns, saved)
+        queries.append({**query, "columns": typed, "rows": saved.first_rows})
+    warn_of_unknown_names([query["columns"] for query in queries], types, warn)
+    return {**result, "queries": queries}
+
+
+def types_of(columns: list[dict[str, str]], types: ColumnTypes) -> ColumnTypes:
+    """What is wanted of the columns that this query has: another query has others."""
+    return types.only(file_names([column["name"] for column in columns]))
+
+
+def warn_of_unknown_names(
+    queries: list[list[dict[str, str]]], types: ColumnTypes, warn: Callable[[str], None]
+) -> None:
+    for name in types.named:
+        if not any(name in file_names([one["name"] for one in columns]) for columns in queries):
+            warn(f"types contains the column {name!r}, which no query of the answer has.")
+
+
+def rectangular(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with rows as long as its columns: a missing value is None, and a value that no
+    column has gets one without a name."""
+    queries = []
+    for query in result["queries"]:
+        columns, rows = query["columns"], query["rows"]
+        if columns and {*map(len, rows)} - {len(columns)}:
+            width = max(len(columns), *map(len, rows))
+            more = [{"name": "", "type": ""}] * (width - len(columns))
+            rows = [[*row, *[None] * (width - len(row))] for row in rows]
+            queries.append({**query, "columns": [*columns, *more], "rows": rows})
+        else:
+            queries.append(query)
+    return {**result, "queries": queries}
+
+
+def named_as(columns: list[dict[str, str]], saved: SavedRows) -> list[dict[str, str]]:
+    """The columns by the service's names, with the types that their values have."""
+    return [
+        {**typed, "name": column["name"]}
+        for column, typed in zip(columns, saved.columns, strict=True)
+    ]
 
 
 # Names of files

@@ -17,7 +17,6 @@ from airflow_provider_platform.client.rules import (
     branch,
     by_rule,
     choice,
-    from_json,
     identifier,
     mapping,
     moment,
@@ -46,7 +45,6 @@ __all__ = [
     "branch",
     "by_rule",
     "choice",
-    "column_types",
     "described",
     "given",
     "identifier",
@@ -137,18 +135,3 @@ def message_id(name: str, value: Any) -> str:
     except ValueError as error:
         raise refuse(name, str(error), value) from None
     return given_id
-
-
-def column_types(name: str, value: Any) -> str | dict[str, str]:
-    """Return the types of the columns of a result: a mode, or a type for each named column, also
-    from a JSON string. Raises PlatformInputError."""
-    from airflow_provider_platform.files.types import ColumnTypes
-
-    is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")
-    parsed: Any = from_json(name, value, dict, "must be a dict") if is_object else value
-    try:
-        ColumnTypes.parse(parsed)
-    except ValueError as error:
-        raise refuse(name, str(error)) from None
-    types: str | dict[str, str] = parsed
-    return types

@@ -20,6 +20,7 @@ from airflow_provider_platform._airflow import loop_pass
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT, ChartFormat, RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
 from airflow_provider_platform.client.redaction import log_line, quote_service
+from airflow_provider_platform.client.rules import from_json
 from airflow_provider_platform.operators import _arguments as arguments
 
 if TYPE_CHECKING:
@@ -211,6 +212,21 @@ def optional_options(name: str, value: Any) -> dict[str, Any] | None:
     return options
 
 
+def column_types(name: str, value: Any) -> str | dict[str, str]:
+    """Return the types of the columns of a result: a mode, or a type for each named column, also
+    from a JSON string. Raises PlatformInputError."""
+    from airflow_provider_platform.files.types import ColumnTypes
+
+    is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")
+    parsed: Any = from_json(name, value, dict, "must be a dict") if is_object else value
+    try:
+        ColumnTypes.parse(parsed)
+    except ValueError as error:
+        raise arguments.refuse(name, str(error)) from None
+    types: str | dict[str, str] = parsed
+    return types
+
+
 def planned_output(
     path: Any, output_format: str | None, output_options: dict[str, Any] | None
 ) -> Output:
@@ -354,7 +370,7 @@ ANSWER_CHECKS: Checks = {
     "charts": _pictures,
     "chart_fonts": _fonts_folder,
     "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
-    "types": arguments.column_types,
+    "types": column_types,
 }
 ANSWER_RULES: tuple[Rule, ...] = (
     (("all_rows", "output_path"), _needs_folder),
@@ -413,7 +429,7 @@ class AnswerOutput:
     def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result, with values converted to the types of their columns (the chat sends
         strings). Raises ResultValueError for a value that does not fit in strict mode."""
-        from airflow_provider_platform.files.answer_folder import type_rows
+        from airflow_provider_platform.files.save import type_rows
         from airflow_provider_platform.files.types import ColumnTypes
 
         warn = self._warner(client)

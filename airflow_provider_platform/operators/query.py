@@ -22,6 +22,7 @@ from airflow_provider_platform.operators._base import (
     earliest_deadline,
 )
 from airflow_provider_platform.operators._files import (
+    column_types,
     file_fits_its_name,
     optional_format,
     optional_options,
@@ -152,7 +153,7 @@ class PlatformQueryOperator(DeploymentOperator):
         "output_options": optional_options,
         "max_rows": partial(arguments.whole_number, minimum=0),
         "max_xcom_bytes": partial(arguments.or_none(arguments.whole_number), minimum=0),
-        "types": arguments.column_types,
+        "types": column_types,
         "on_truncated": partial(arguments.choice, choices=get_args(OnTruncated)),
         "default_row_limit": arguments.optional_id,
         "max_row_limit": arguments.optional_id,
