@@ -60,35 +60,37 @@ PARTS = ("minute", "hour", "day_of_week", "day_of_month")
 SETTINGS = ("filters", "time_grains", "member_switchers")
 
 
-def _part(name: str, value: Any) -> int | None:
+@arguments.or_none
+def _part(name: str, value: Any) -> int:
     from airflow_provider_platform.client.schedules import RANGES
 
-    present = arguments.optional(value)
-    if present is None:
-        return None
     low, high = RANGES[name]
-    return arguments.whole_number(name, present, minimum=low, maximum=high)
+    return arguments.whole_number(name, value, minimum=low, maximum=high)
 
 
+@arguments.or_none
 def _custom_cron(name: str, value: Any) -> str | None:
     from airflow_provider_platform.client.schedules import check_cron
 
     return arguments.by_rule(check_cron, name, value)
 
 
+@arguments.or_none
 def _timezone(name: str, value: Any) -> str | None:
     from airflow_provider_platform.client.rules import check_timezone
 
     return arguments.by_rule(check_timezone, name, value)
 
 
-def _schedule_type(name: str, value: Any) -> str | None:
+@arguments.or_none
+def _schedule_type(name: str, value: Any) -> str:
     from airflow_provider_platform.client.schedules import SCHEDULE_TYPES
 
     wanted = value.strip().upper() if isinstance(value, str) else value
-    return arguments.optional_choice(name, wanted or None, SCHEDULE_TYPES)
+    return arguments.choice(name, wanted, SCHEDULE_TYPES)
 
 
+@arguments.or_none
 def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     """Return the checked settings of the dashboard. Each item is checked by its model as soon as it
     is known."""
@@ -107,9 +109,10 @@ def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     check_parts(schedule_type, parts)
 
 
-def _key(name: str, value: Any) -> str | None:
-    key = arguments.optional_text(name, value)
-    if key is not None and not re.fullmatch(r"[\w.-]{1,100}", key, re.ASCII):
+@arguments.or_none
+def _key(name: str, value: Any) -> str:
+    key = arguments.text(name, value)
+    if not re.fullmatch(r"[\w.-]{1,100}", key, re.ASCII):
         raise arguments.refuse(name, "must be 1 to 100 letters, digits, _, - or .")
     return key
 
