@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, cached_property, partial
 from typing import Annotated, Any, Generic, NoReturn, TypeVar, cast, get_args
+from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_snake
@@ -36,12 +37,10 @@ from airflow_provider_platform.client.models import InputModel, JsonObject
 from airflow_provider_platform.client.paths import (
     BUILD_API,
     DEPLOYMENT,
+    PARAMETER,
     ApiSide,
     api_of,
     check_path,
-    fill_path,
-    placeholders,
-    subject_of,
 )
 from airflow_provider_platform.client.rules import check_deployment_id, choice, is_absent, refuse
 from airflow_provider_platform.client.secret_names import hide_credentials, secrets_in
@@ -295,6 +294,45 @@ def check_described(name: str, schema: table.Schema, value: Any) -> None:
     )
 
 
+def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | None = None) -> str:
+    """Return the path with each parameter encoded as one segment. The parameter `leave` is not
+    filled in.
+
+    Raises PlatformInputError naming a parameter that is missing, unknown, empty or a relative
+    step.
+    """
+    names = PARAMETER.findall(template)
+    unknown = set(parameters) - set(names)
+    if unknown:
+        raise TypeError(f"{template} has no parameter {', '.join(sorted(unknown))}")
+
+    def segment(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name == leave:
+            return match.group(0)
+        text = str(parameters.get(name) if parameters.get(name) is not None else "").strip()
+        if not text or text in (".", ".."):
+            raise refuse(name, "must be given and must be the id of one resource")
+        try:
+            return quote(text, safe="")
+        except UnicodeEncodeError:
+            raise refuse(name, "contains characters that cannot be part of a URL") from None
+
+    return PARAMETER.sub(segment, template)
+
+
+def subject_of(parameters: Mapping[str, object]) -> str:
+    """Return the resources that the parameters name, for error messages."""
+    known = {name: value for name, value in parameters.items() if value is not None}
+    return ", ".join(f"{_spaced(name)} {value}" for name, value in known.items())
+
+
+def _spaced(name: str) -> str:
+    """`deploymentId` as `deployment`, `publicId` as `public`: a name for error messages."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return spaced.removesuffix(" id") or spaced
+
+
 @cache
 def _known(name: str) -> _KnownOperation:
     return _KnownOperation(described(name))
@@ -439,14 +477,14 @@ def takes_deployment(name: str) -> bool:
     Raises PlatformInputError for an unknown operation."""
     method, _, path = str(name).strip().partition(" ")
     if method.upper() in METHODS and path:
-        return DEPLOYMENT in placeholders(path)
+        return DEPLOYMENT in PARAMETER.findall(path)
     row = described(name)
     return DEPLOYMENT in (*row.ids, *table.resolved(row.body or {}).get("required", ()))
 
 
 def _with_ids(path: str, ids: Mapping[str, Any]) -> str:
     """Return the path with the ids in its placeholders; the deployment may stay open."""
-    names = {to_snake(name): name for name in placeholders(path)}
+    names = {to_snake(name): name for name in PARAMETER.findall(path)}
     for name, value in ids.items():
         if name not in names:
             raise refuse(name, f"is not in the path. Write {{{name}}} where it stands in the path")

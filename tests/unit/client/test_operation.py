@@ -14,8 +14,14 @@ from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import ResponseModel
-from airflow_provider_platform.client.operation import operation, prepared, raw_operation, typed
-from airflow_provider_platform.client.paths import check_path, fill_path
+from airflow_provider_platform.client.operation import (
+    fill_path,
+    operation,
+    prepared,
+    raw_operation,
+    typed,
+)
+from airflow_provider_platform.client.paths import check_path
 from airflow_provider_platform.client.table import operations, resolved
 
 if TYPE_CHECKING:
