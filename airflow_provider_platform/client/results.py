@@ -39,8 +39,7 @@ from airflow_provider_platform.client.redaction import shortened
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.platform_client import Api
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.wire import Api, Clock
 
 Reason = Literal["row count mismatch", "missing columns", "value mismatch", "unexpected rows"]
 

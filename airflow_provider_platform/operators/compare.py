@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.client.platform_client import Api
     from airflow_provider_platform.client.results import Result
     from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.client.wire import Api
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
 
