@@ -104,16 +104,17 @@ def read_plain_json(data: bytes) -> Any:
     return value
 
 
-def read_plain_lines(lines: list[tuple[bytes, int]]) -> list[Any]:
-    """The values of the lines of a stream (see `LineReader`), as `read_plain_json` gives them. None
-    for a line that is not plain, or longer than `LONG_LINE`."""
-    values = []
-    for line, _ in lines:
+def read_plain_lines(lines: list[tuple[bytes, int]]) -> list[tuple[bytes, int, Any]]:
+    """The lines of a stream (see `LineReader`), each with its value as `read_plain_json` gives it.
+    None for a line that is not plain, or longer than `LONG_LINE`."""
+    read = []
+    for line, number in lines:
         try:
-            values.append(None if len(line) > LONG_LINE else read_plain_json(line))
+            value = None if len(line) > LONG_LINE else read_plain_json(line)
         except ValueError:
-            values.append(None)
-    return values
+            value = None
+        read.append((line, number, value))
+    return read
 
 
 def read_unchecked_json(data: bytes) -> Any:

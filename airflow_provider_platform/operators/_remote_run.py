@@ -504,7 +504,7 @@ class RemoteRunOperator(PlatformOperator):
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
-                config, run_kind = hook.config, self.run_kind()
+                config, run_kind = client.config, self.run_kind()
                 key = (ids or {}).get("key") or run_kind.idempotency_key(config)
                 with closing(RecordKeeper(context, key)) as submission:
                     attempt = Attempt(

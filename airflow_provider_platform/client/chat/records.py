@@ -938,8 +938,7 @@ class ChatRun:
         self._progress.now = now
         connection = self.connection
         held = connection.parser.held
-        lines = connection.reader.feed(data)
-        for (line, number), plain in zip(lines, read_plain_lines(lines), strict=True):
+        for line, number, plain in read_plain_lines(connection.reader.feed(data)):
             if held or not self._take_plain(connection, plain):
                 self._take_line(connection, line, number)
         self._fold.count_bytes(len(data))
