@@ -21,6 +21,9 @@ IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 PYTEST := "$(ROOT)/.ci/pytest_again.py"
 # One more than there are cores, because tests also wait. Each further worker would collect all tests once more.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Tests on a running Airflow wait most of their time.
+WAITING_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
+NO_TESTS := 5
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=
@@ -72,7 +75,9 @@ test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=
 test-system: $(ENVIRONMENT) ## run the tests that need a complete running Airflow (REPEAT=3 runs them three times)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n auto $(ARGS) tests/system tests/supervisor || exit 1; \
+	  { $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WAITING_WORKERS) -m "not alone" $(ARGS) tests/system tests/supervisor; } || \
+	    [ $$? -eq $(NO_TESTS) ] || exit 1; \
+	  { $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n 0 -m alone $(ARGS) tests/system; } || [ $$? -eq $(NO_TESTS) ] || exit 1; \
 	done
 
 .PHONY: test-browser

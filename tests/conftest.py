@@ -143,8 +143,10 @@ def airflow_db(_platform_airflow_database: None) -> None:
 @pytest.fixture(autouse=True)
 def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the sandbox, which is in the same process, a shorter time than for the service:
-    before a request is sent again, and for records that may still come."""
-    if "platform_sandbox" in request.fixturenames and not left_out(request.path):
+    before a request is sent again, before the first poll of a trigger, and for records that may
+    still come."""
+    is_recipe = request.path.parent.name == "recipes"
+    if "platform_sandbox" in request.fixturenames and (is_recipe or not left_out(request.path)):
         client = "airflow_provider_platform.client"
         runs = "airflow_provider_platform.runs"
         monkeypatch.setattr(f"{client}.api_errors.FIRST_PAUSE", 0.01)
@@ -152,6 +154,11 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(f"{runs}.pre_aggregations.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.chat.program.LATE_MESSAGE_GRACE", 0.15)
         monkeypatch.setattr(f"{client}.chat.thread.LIVE_SECONDS", 0.3)
+        monkeypatch.setattr(f"{client}.polling.first_pause", _no_pause)
+
+
+async def _no_pause(*_: Any) -> None:
+    """Poll at once: nothing else waits."""
 
 
 @pytest.fixture

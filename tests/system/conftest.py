@@ -24,8 +24,16 @@ if TYPE_CHECKING:
     from tests.system.airflow_processes import AirflowProcesses
 
 _SHARED = "running_airflow"
+_ALONE = {"only_triggerer", "only_airflow"}
 _stack = ExitStack()
 _passed = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need the shared Airflow alone: `make test-system` runs them later."""
+    for item in items:
+        if _ALONE & set(getattr(item, "fixturenames", ())):
+            item.add_marker("alone")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -57,7 +65,7 @@ def airflow(request: pytest.FixtureRequest) -> Iterator[RunningAirflow]:
 @pytest.fixture(autouse=True)
 def _part_of_triggerer(airflow: RunningAirflow, request: pytest.FixtureRequest) -> Iterator[None]:
     """All workers' tests share the triggerer; who kills it needs it alone."""
-    alone = {"only_triggerer", "only_airflow"} & set(request.fixturenames)
+    alone = _ALONE & set(request.fixturenames)
     with (airflow.home / "triggerer.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
