@@ -152,6 +152,7 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(f"{client}.api_errors.FIRST_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.data_api.query.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{runs}.pre_aggregations.REPEAT_PAUSE", 0.01)
+        monkeypatch.setattr(f"{client}.chat.program.EARLY_END", 0.0)
         monkeypatch.setattr(f"{client}.chat.program.LATE_MESSAGE_GRACE", 0.15)
         monkeypatch.setattr(f"{client}.chat.thread.LIVE_SECONDS", 0.3)
         monkeypatch.setattr(f"{client}.polling.first_pause", _no_pause)

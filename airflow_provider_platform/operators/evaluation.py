@@ -327,12 +327,15 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         if status in ("red", "not_measured"):
             ti.xcom_push(key="return_value", value=result)
         if status == "red":
-            raise EvaluationFailedError(result["answer"])
+            raise EvaluationFailedError(f"The evaluation is red. {result['answer']}")
         if status == "not_measured" and by_service:
-            raise EvaluationRunFailedError(f"{result['answer']} A retry starts a new evaluation.")
+            raise EvaluationRunFailedError(
+                f"The evaluation measured too little. {result['answer']} A retry starts a new one."
+            )
         if status == "not_measured":
             raise EvaluationNotMeasuredError(
-                f"{result['answer']} A retry asks the questions again that were not measured."
+                f"The evaluation measured too little. {result['answer']} A retry asks the "
+                "questions again that were not measured."
             )
         return result
 
@@ -348,7 +351,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         passed, measured = counted["passed"], counted["measured"]
         low, high = wilson(passed, measured)
         since = float(outcome.get("submitted_at") or (attempt.ids or {}).get("submitted_at") or 0)
-        answer = f"Evaluation {status}: {passed} of {measured} measured questions passed"
+        answer = f"{passed} of {measured} measured questions passed"
         if measured:
             answer += f" ({low:.1%} to {high:.1%} with 95 % confidence)"
         questions = [one.to_json() for one in judged]
@@ -363,7 +366,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             "seconds": round(attempt.now - since, 1) if since else None,
             "questions": questions,
             "reports": None,
-            "answer": f"{answer}; {reason}.",
+            "answer": f"{answer}. {reason[:1].upper()}{reason[1:]}.",
             **_table(questions),
         }
         if self.output_path is not None:

@@ -279,7 +279,10 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             raise PlatformInterruptedError("The task was stopped, so it asks no further question.")
         say(api, f"Question {shortened(key.name, 100)} ({_where(key)})")
         try:
-            await self._chat(state, key).submit(api.hearing(hear), env, earlier, until_end=False)
+            kind = self._chat(state, key)
+            outcome = await kind.submit(api.hearing(hear), env, earlier, until_end=False)
+            if outcome is not None:
+                await self._grade(api, env, state, {str(key): _answer(outcome)})
         except ChatError as error:
             await self._stop_if_final(api, state, error)
             await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})

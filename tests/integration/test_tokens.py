@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
+from airflow_provider_platform.client.chat import program
 from airflow_provider_platform.operators._usage import total
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from tests.unit.operators.remote_tasks import PROMPT, stopped_until_followed
@@ -89,4 +90,17 @@ def test_used_up_quota_ends_the_task_without_a_retry(
     assert task.state == "failed"
     assert "no tokens are left" in str(task.error)
     assert "account's administrator" in str(task.error)
+    assert len(platform_sandbox.control.state().runs) == 1
+
+
+def test_deferrable_task_reports_the_error_of_a_run_that_fails_at_once(
+    platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only an open stream gets the error, so the worker does not leave the stream at once."""
+    monkeypatch.setattr(program, "EARLY_END", 0.5)
+    platform_sandbox.control.set(token_quota=0, pace=0.02)
+    with DAG(dag_id="tokens_at_once") as dag:
+        PlatformChatOperator(task_id="ask", prompt=PROMPT, deferrable=True, retries=3)
+    (task,) = run_dag(dag).tasks
+    assert "no tokens are left" in str(task.error)
     assert len(platform_sandbox.control.state().runs) == 1

@@ -99,6 +99,9 @@ CONFIRMING_READINGS = 5
 """The same, to confirm a final record that is still in process."""
 USAGE_WAIT = 5.0
 """Seconds that a stream is read on after its end, for the usage record."""
+EARLY_END = 0.5
+"""Seconds for which the stream of an accepted question is read on before it is left: only an open
+stream gets the error of a run that fails at once, such as a used-up quota, and its usage."""
 POLL_SECONDS = 15.0
 """Seconds that one poll for the final state may take."""
 STOP_SECONDS = 6.0
@@ -275,7 +278,8 @@ class ChatCall:
         self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
     ) -> bool:
         """Send the prompt. Returns True once the run is over. With `until_end` False it returns
-        False as soon as the service has accepted the message, so that `follow` can continue.
+        False once the service has accepted the message and the run does not end at once, so that
+        `follow` can continue.
 
         A message that its thread turns out not to hold is sent once more; `repeats` says that this
         has happened before. Notifies of `Waiting` and of the run's events. Raises PlatformError:
@@ -609,15 +613,20 @@ class ChatCall:
         connection = run.connection
         last_active = clock()
         ended: float | None = None
+        accepted: float | None = None
         clean = False
         try:
             while True:
                 now = clock()
                 until = last_active + limits.idle_timeout if ended is None else ended + USAGE_WAIT
+                leaves_at = None if accepted is None or ended else accepted + EARLY_END
+                if leaves_at is not None:
+                    until = min(until, leaves_at)
                 wait = min(until, limits.deadline) - now
-                if wait <= 0:
-                    break
-                data: bytes | None = await api.read_stream(wait)
+                data: bytes | None = await api.read_stream(wait) if wait > 0 else None
+                if data is None and leaves_at is not None:
+                    await api.close_stream()
+                    return None
                 if data is None:
                     break
                 if data == b"":
@@ -635,9 +644,8 @@ class ChatCall:
                     ended = now
                 if connection.complete:
                     break
-                if not until_end and run.is_confirmed and not connection.ended:
-                    await api.close_stream()
-                    return None
+                if not until_end and run.is_confirmed and accepted is None:
+                    accepted = now
         except PlatformTransportError:
             pass  # broken: the verdict says what that means
         except PlatformError:

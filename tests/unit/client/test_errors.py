@@ -57,6 +57,8 @@ RETRYABLE = {
     "PagesChangedError",
     "PlatformDeadlineError",
     "PlatformInterruptedError",
+    "EvaluationNotMeasuredError",
+    "EvaluationRunFailedError",
     "PlatformProtocolError",
     "PlatformRateLimitError",
     "PlatformServerError",
