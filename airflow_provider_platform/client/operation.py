@@ -165,7 +165,7 @@ class _KnownOperation:
         self.api, self.path = api_of(row.path.removeprefix("/api"))
         self.answer = _answer_of(row)
         self._query_schema = row.query_schema
-        self.paging = PAGING & self._query_schema["properties"].keys()
+        self.paging = PAGING.intersection(self._query_schema["properties"])
         self._required = table.resolved(row.body or {}).get("required", ())
         self._names = {to_snake(name): name for name in row.ids}
         if DEPLOYMENT in self._required:
