@@ -13,12 +13,13 @@ nights. So a question that passed before and fails now is asked again, at most `
     pass                           stable
     fail          one pass         flaky         (counts as passed)
     fail          all fail         regression
-    fail          not measured     (not measured: neither red nor green)
+    fail          not measured     (unclear: the night is not measured)
     fail          failed before    stable        (a known failure; not asked again)
     fail          never passed     new_failure   (not asked again)
 
 "Before" is the `Baseline`: of each question the answer of the last green run, which the task reads
-from its last DAG run. If a branch is evaluated, "before" is production's answer of the same task.
+from its last DAG run. If a branch is evaluated, "before" is production's answer of the same task,
+and production is asked again too if both are wrong.
 
 `cause_of` compares a failure with the answer before, and names the first difference:
 
@@ -36,10 +37,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import islice
 from typing import Any, Literal, Self, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.redaction import quote_service, shortened
 
 Side = Literal["production", "branch"]
 Verdict = Literal["pass", "fail", "review", "error"]
@@ -51,8 +53,11 @@ T = TypeVar("T")
 
 MAX_QUESTIONS = 200
 """A larger suite is refused: its state would not fit into Airflow's task state store."""
+MAX_SQL = 1000
+"""Characters of the SQL before that are kept."""
 NIGHTS = 14
 """First verdicts of a question that a baseline keeps: the older half is compared with the newer."""
+_ROUNDING = 1e-9
 _CONFIDENCE = 1.96
 """Standard deviations of a 95 % interval."""
 
@@ -105,7 +110,7 @@ def _question(item: Any, certified_queries: Mapping[str, str]) -> Question:
     if ("sql" in given) == ("certifiedQuery" in given):
         raise _refused(f"exactly one of sql and certifiedQuery in question {named}")
     sql = given.get("sql") or certified_queries.get(given["certifiedQuery"])
-    if sql is None:
+    if not isinstance(sql, str) or not sql.strip():
         raise _refused(
             f"known certified queries; question {named} names {given['certifiedQuery']!r}. The "
             "service has no operation that reads one, so give its SQL in certified_queries"
@@ -201,7 +206,7 @@ class Before:
         """Return what a later answer is compared with."""
         return cls(
             passed=asking.passed,
-            sql=asking.sql,
+            sql=_kept(asking.sql),
             build=build,
             expected_digest=asking.expected_digest,
             rollups=asking.rollups,
@@ -212,11 +217,9 @@ class Before:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The answers of the last green run by the names of questions; `is_known` is False before the
-    first run."""
+    """The answers of the last green run by the names of questions."""
 
     questions: Mapping[str, Before] = field(default_factory=dict)
-    is_known: bool = False
 
     @classmethod
     def from_json(cls, stored: Any) -> Self:
@@ -228,7 +231,7 @@ class Baseline:
             }
         except (TypeError, KeyError, AttributeError):
             return cls()
-        return cls(questions, is_known=True)
+        return cls(questions)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: `{"questions": {name: the fields of Before}}`."""
@@ -243,7 +246,7 @@ class Baseline:
         """Return the baseline for the next night. Answers change only if this night is not red and
         enough was measured; the first verdicts are kept always."""
         keeps = status in ("red", "not_measured")
-        questions: dict[str, Before] = {}
+        questions = dict(self.questions)  # a question may be left out for a night
         for one in judged:
             before = self.questions.get(one.name, Before())
             first = one.askings[0] if one.askings and one.askings[0].measured else None
@@ -252,7 +255,7 @@ class Baseline:
             kept = keeps or last is None or not last.measured
             known = before if kept else Before.of(last or Asking("error"), build)
             questions[one.name] = replace(known, firsts=firsts[-NIGHTS:])
-        return Baseline(questions, is_known=True)
+        return Baseline(dict(islice(reversed(questions.items()), MAX_QUESTIONS)))
 
 
 # What to ask next, and what it means.
@@ -267,7 +270,8 @@ def next_keys(
     confirm: int,
 ) -> list[Key]:
     """Return the questions to ask next, in order: first each question once (on a branch: also on
-    production), then those whose failure must be confirmed."""
+    production), then those whose failure must be confirmed. If branch and production are both
+    wrong, production may be wrong by chance, so production is asked again."""
     sides: tuple[Side, ...] = ("branch", "production") if on_branch else ("production",)
     firsts = [Key(one.name, side) for one in suite for side in sides]
     missing = [key for key in firsts if key not in askings]
@@ -276,9 +280,14 @@ def next_keys(
     again = []
     for one in suite:
         asked = _asked(one.name, sides[0], askings)
+        if not all(asking.failed for asking in asked):
+            continue
         before = before_of(one.name, askings, baseline, on_branch=on_branch)
-        if before.passed and all(one.failed for one in asked) and len(asked) <= confirm:
+        others = _asked(one.name, "production", askings) if on_branch else []
+        if before.passed and len(asked) <= confirm:
             again.append(Key(one.name, sides[0], len(asked) + 1))
+        elif others and all(asking.failed for asking in others) and len(others) <= confirm:
+            again.append(Key(one.name, "production", len(others) + 1))
     return again
 
 
@@ -286,8 +295,9 @@ def before_of(name: str, askings: Askings, baseline: Baseline, *, on_branch: boo
     """Return the answer before: of the baseline, or of production if a branch is evaluated."""
     if not on_branch:
         return baseline.questions.get(name, Before())
-    other = askings.get(Key(name))
-    return Before() if other is None or not other.measured else Before.of(other, None)
+    others = [one for one in _asked(name, "production", askings) if one.measured]
+    right = [one for one in others if one.passed]
+    return Before.of((right or others)[-1], None) if others else Before()
 
 
 def _asked(name: str, side: Side, askings: Askings) -> list[Asking]:
@@ -319,6 +329,12 @@ class Judged:
     @property
     def measured(self) -> bool:
         return self.stability is not None
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether the question failed, and it is not known whether it failed before or fails
+        again."""
+        return not self.measured and any(asking.failed for asking in self.askings)
 
     @property
     def passed(self) -> bool:
@@ -397,13 +413,17 @@ def cause_of(judged: Judged, build: str | None) -> Cause:
         return "unknown"
     if None not in (build, before.build) and build != before.build:
         return "model"
-    if _normal(final.sql) != _normal(before.sql):
+    if _normal(_kept(final.sql)) != _normal(before.sql):
         return "agent"
     if set(final.rollups) != set(before.rollups):
         return "rollup"
     if final.expected_digest != before.expected_digest:
         return "data"
     return "unknown"
+
+
+def _kept(sql: str | None) -> str | None:
+    return sql and shortened(sql, MAX_SQL)
 
 
 def _normal(sql: str | None) -> str:
@@ -423,23 +443,27 @@ class Gate:
     no_regression: bool = True
     min_measured: float = 0.8
 
-    def status(self, judged: Sequence[Judged], *, has_before: bool) -> tuple[Status, str]:
+    def status(self, judged: Sequence[Judged]) -> tuple[Status, str]:
         """Return the status of a night, and why in words."""
         measured = [one for one in judged if one.measured]
         counted = f"{len(measured)} of {len(judged)} questions were measured"
-        if not measured or len(measured) < self.min_measured * len(judged):
+        if not measured or len(measured) / len(judged) < self.min_measured - _ROUNDING:
             return "not_measured", f"{counted}, and min_measured is {self.min_measured:g}"
+        unclear = [one.name for one in judged if one.is_unclear]
         worse = [one.name for one in measured if one.stability == "regression"]
         if self.no_regression and worse:
             named = ", ".join(quote_service(name) for name in worse[:5])
             return "red", f"{len(worse)} passed before and fail now: {named}"
+        if self.no_regression and unclear:
+            named = ", ".join(quote_service(name) for name in unclear[:5])
+            return "not_measured", f"{len(unclear)} failed and were not confirmed: {named}"
         passed = sum(one.passed for one in measured)
-        if self.threshold is not None and passed < self.threshold * len(measured):
+        if self.threshold is not None and passed / len(measured) < self.threshold - _ROUNDING:
             return "red", f"{passed} of {len(measured)} passed, and threshold is {self.threshold:g}"
         if self.threshold is None and not self.no_regression:
             return "no_gate", "no gate is set (threshold, no_regression)"
-        if self.threshold is None and not has_before:
-            return "no_baseline", "no earlier run is known, so this run is the first baseline"
+        if self.threshold is None and all(one.before.passed is None for one in judged):
+            return "no_baseline", "no earlier answer is known, so this run is the first baseline"
         return "green", counted
 
 

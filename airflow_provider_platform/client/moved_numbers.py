@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NOISE = Decimal("1e-9")
 """A smaller relative difference is none: a sum of floats depends on the order of its rows."""
+MAX_WHOLE = Decimal(2**63)
 MAX_MOVED = 20
 SAID = 3
 """The most moved numbers of a query in the result, and in words."""
@@ -57,7 +58,10 @@ def compare_numbers(
             change = relative = None
             if isinstance(before, Decimal) and isinstance(after, Decimal):
                 change = after - before
-                if abs(change) <= NOISE * max(abs(before), abs(after)):
+                if not change or (
+                    not (_is_whole(before) and _is_whole(after))
+                    and abs(change) <= NOISE * max(abs(before), abs(after))
+                ):
                     continue
                 relative = change / abs(before) if before else None
             elif before == after:
@@ -126,10 +130,16 @@ def _by_key(columns: dict[str, list[Any]], keys: list[str], count: int) -> dict[
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for XCom."""
+    """Return a value for XCom, which holds whole numbers of 64 bits and no infinity."""
     if not isinstance(value, Decimal):
         return value
-    return int(value) if value == value.to_integral_value() else float(value)
+    if abs(value) >= MAX_WHOLE:
+        return str(value)
+    return int(value) if _is_whole(value) else float(value)
+
+
+def _is_whole(value: Decimal) -> bool:
+    return value == value.to_integral_value()
 
 
 def sentence(query: dict[str, Any]) -> str:

@@ -605,10 +605,10 @@ class RemoteRunOperator(PlatformOperator):
         once, unless nothing can stop the run."""
         attempt.ids, attempt.reattached = ids, True
         self.store_link(attempt.context, attempt.config, **ids)
-        can_stop = attempt.kind.can_stop
-        if not can_stop:
+        continues = attempt.kind.limits_each_try or not attempt.kind.can_stop
+        if continues:
             ids = {**ids, "followed_since": attempt.now}  # its deadline did not end it
-        if not can_stop or attempt.now < _followed_since(ids) + float(self.timeout):
+        if continues or attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
                 env, known = self._environment(attempt, ids), ids

@@ -12,6 +12,7 @@ from airflow_provider_platform.client.errors import (
     NumbersMovedError,
     PlatformError,
     PlatformInputError,
+    ResultEmptyError,
 )
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, Links
@@ -77,6 +78,16 @@ def _one_cube(*, measures: list[str] | None, by: list[str] | None) -> None:
         raise ValueError("with by, all measures and dimensions must be of one cube or view")
 
 
+def _other_branch(branch_name: str, base_branch_name: str | None) -> None:
+    """A rule: a branch is not compared with itself. Raises ValueError."""
+    if branch_name == base_branch_name:
+        raise ValueError("branch_name and base_branch_name are the same branch")
+
+
+def _has_rows(compared: dict[str, Any]) -> bool:
+    return any(compared[name] for name in ("compared", "rows_missing", "rows_more"))
+
+
 class PlatformCompareOperator(DeploymentOperator):
     """Run queries on a branch and in production, and report which numbers the branch changes.
 
@@ -135,6 +146,7 @@ class PlatformCompareOperator(DeploymentOperator):
     rules: ClassVar[Sequence[Rule]] = (
         (("queries", "measures", "workbook_id"), _one_source),
         (("measures", "by"), _one_cube),
+        (("branch_name", "base_branch_name"), _other_branch),
     )
 
     def __init__(
@@ -187,6 +199,11 @@ class PlatformCompareOperator(DeploymentOperator):
                     "queries": compared,
                 }
             )
+            if empty := [one["name"] for one in compared if not _has_rows(one)]:
+                raise ResultEmptyError(
+                    "Nothing was compared: no row on either side in the queries "
+                    f"{quote_service(', '.join(empty))}. Check their conditions."
+                )
             beyond = [sentence(one) for one in found["queries"] if one["verdict"] == "moved"]
             if beyond and self.on_difference == "fail":
                 raise NumbersMovedError(

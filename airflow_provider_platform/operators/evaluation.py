@@ -52,7 +52,7 @@ BASELINE_KEY = "baseline"
 """The XCom in which each run leaves the answers for the next one."""
 MAX_RESULT_BYTES = 256 * 1024
 """Of the questions in the result. In a larger result the texts of each question are shortened."""
-SHORTENED_TEXTS = (2000, 500, 100)
+SHORTENED_TEXTS = (2000, 500, 100, 10)
 SHOWN = 20
 """Questions that the log and a message show."""
 
@@ -72,13 +72,22 @@ def known_questions(questions: list[Any] | None, certified_queries: dict[str, st
 
 
 def questions_or_service(
-    questions: list[Any] | None, question_file: str | None, agent_id: str | None
+    questions: list[Any] | None,
+    question_file: str | None,
+    agent_id: str | None,
+    branch_name: str | None,
+    threshold: float | None,
 ) -> None:
     """A rule: each kind of evaluation has arguments of its own."""
     if questions is not None and question_file:
         raise ValueError(
             "question_file is for evaluations by the service, which asks the questions of the "
             "deployment. Leave it out, or leave out questions"
+        )
+    if questions is None and branch_name and threshold is None:
+        raise ValueError(
+            "an evaluation of a branch by the service has no earlier answers to be compared with: "
+            "set threshold, or give questions"
         )
     if questions is None and agent_id:
         raise ValueError("without questions the service asks an agent by its name: use agent")
@@ -129,7 +138,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     :param session_settings: the user of the chats; replaces the connection's settings as a whole
     :param branch_name: a branch to evaluate: each question is asked on the branch and on
         production, and only a question that passes on production and fails on the branch counts.
-        For the service's evaluations: the branch to evaluate (default: production)
+        For the service's evaluations: the branch to evaluate (default: production); needs
+        `threshold`
     :param question_file: for evaluations by the service: a file below `agents/`, such as
         `eval_questions/revenue.yml`; by default all questions
     :param confirm: how often a question that passed before and fails now is asked again
@@ -143,7 +153,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     :param reset_baseline: forget the earlier runs: this run becomes the first baseline. Use it
         after a change that you want, as `"{{ params.reset }}"`
     :param output_path: a folder for `questions.jsonl`, `junit.xml` and `evaluation.md`
-    :param timeout: seconds (or a timedelta) of wall time from submission
+    :param timeout: seconds (or a timedelta) of wall time of each try
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {
@@ -152,6 +162,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     }
     operator_extra_links = Links(AgentLink, BranchLink)
     asked: ClassVar[dict[str, str]] = {
+        "questions": "the platform for an evaluation of its own",
         "branch_name": "production alone",
         "agent": "the agent of the connection",
         "agent_id": "the agent of the connection",
@@ -176,7 +187,10 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("questions", "certified_queries"), known_questions),
-        (("questions", "question_file", "agent_id"), questions_or_service),
+        (
+            ("questions", "question_file", "agent_id", "branch_name", "threshold"),
+            questions_or_service,
+        ),
         (("agent", "agent_id"), arguments.at_most_one),
     )
 
@@ -258,7 +272,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         with airflow_errors():
             self.coerce_arguments()
             self._suite = tuple(self._read_questions())
-            if not self.reset_baseline:
+            # An evaluation of a branch by the service has nothing to be compared with.
+            if not self.reset_baseline and (self.questions is not None or not self.branch_name):
                 stored = ti.xcom_pull(
                     task_ids=ti.task_id,
                     key=BASELINE_KEY,
@@ -310,7 +325,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         confirm = 0 if by_service else int(self.confirm)
         judged = judge(suite, askings, self._baseline, builds, on_branch=on_branch, confirm=confirm)
         gate = Gate(self.threshold, bool(self.no_regression), float(self.min_measured))
-        status, reason = gate.status(judged, has_before=self._baseline.is_known or on_branch)
+        status, reason = gate.status(judged)
         if by_service and outcome["status"] == "failed":
             status, reason = "not_measured", "the service's evaluation failed"
         baseline = self._baseline.after(
@@ -322,7 +337,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             )
         result = self._result(judged, status, reason, outcome, attempt)
         ti: Any = attempt.context["ti"]
-        ti.xcom_push(key=BASELINE_KEY, value=baseline.to_json())
+        if self.branch_name is None:
+            ti.xcom_push(key=BASELINE_KEY, value=baseline.to_json())
         self._log_result(result)
         if status in ("red", "not_measured"):
             ti.xcom_push(key="return_value", value=result)
@@ -474,6 +490,11 @@ def _bounded(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return questions
 
 
+def _xml_text(text: str) -> str:
+    """Return a text without characters that XML does not allow."""
+    return "".join(one for one in text if one.isprintable() or one in "\n\t")
+
+
 def _junit(suite: str, questions: Sequence[Mapping[str, Any]]) -> str:
     """Return the result in the form that build servers read."""
     from xml.etree import ElementTree as ET
@@ -489,15 +510,12 @@ def _junit(suite: str, questions: Sequence[Mapping[str, Any]]) -> str:
     )
     for one in questions:
         case = ET.SubElement(
-            root, "testcase", classname=suite, name=one["name"], time=str(one["seconds"])
+            root, "testcase", classname=suite, name=_xml_text(one["name"]), time=str(one["seconds"])
         )
         if one["verdict"] != "pass":
             tag = "failure" if one["stability"] else "error"
             words = f"{one['reason']} ({one['cause']})"
             node = ET.SubElement(case, tag, message=words, type=str(one["stability"]))
-            node.text = "\n".join(
-                f"{name}: {one[name]}"
-                for name in ("difference", "sql", "expected_sql")
-                if one[name]
-            )
+            about = [name for name in ("difference", "sql", "expected_sql") if one[name]]
+            node.text = _xml_text("\n".join(f"{name}: {one[name]}" for name in about))
     return ET.tostring(root, encoding="unicode", xml_declaration=True)

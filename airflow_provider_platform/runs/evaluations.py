@@ -26,10 +26,9 @@ import uuid
 import zlib
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.agents import find_agent_id
-from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import SqlQuery
@@ -43,6 +42,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInterruptedError,
     PlatformOutcomeUnknownError,
+    PlatformProtocolError,
     ResultNotComparableError,
     from_payload,
 )
@@ -78,7 +78,9 @@ if TYPE_CHECKING:
 
 MAX_STATE_BYTES = 40_000
 """Of the compressed askings. If they are larger, the SQL of the agent is shortened."""
-SHORT_SQL = 200
+SHORTER_SQL = (200, 50, 0)
+DIGEST = 16
+"""Characters of the hash of the expected rows."""
 MAX_TEXT = 500
 """Characters of a reason or a difference that are kept."""
 
@@ -104,6 +106,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     name = "evaluation"
     followed_with = ("session_settings",)
     id_field = "evaluation_id"
+    limits_each_try = True
 
     suite: tuple[Question, ...] = ()
     baseline: Baseline = field(default_factory=Baseline)
@@ -154,12 +157,6 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         while state.active:
             await self._grade(api, env, state, await self._answers(api, env, state))
             await self._ask_next(api, env, state)
-        return state.outcome()
-
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
-        """Return what was measured. A retry after the deadline asks nothing more."""
-        state = _State(ids)
-        await self._grade(api, env, state, await self._answers(api, env, state))
         return state.outcome()
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
@@ -283,8 +280,9 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             outcome = await kind.submit(api.hearing(hear), env, earlier, until_end=False)
             if outcome is not None:
                 await self._grade(api, env, state, {str(key): _answer(outcome)})
-        except ChatError as error:
+        except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
             await self._stop_if_final(api, state, error)
+            await self._stop_quietly(api, state, state.active[key])
             await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})
 
     def _chat(self, state: _State, key: Key | None = None) -> ChatRunKind:
@@ -323,31 +321,33 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     async def _wait_for(
         self, api: Api, env: RunEnvironment, state: _State, key: Key
     ) -> tuple[str, dict[str, Any]]:
-        kind, chat = self._chat(state), state.active[key]
+        chat = state.active[key]
         try:
-            if env.now < env.deadline:
-                outcome = await kind.follow(api, replace(env, in_triggerer=True), chat)
-            else:
-                outcome = await kind.poll_once(api, env, chat) or _late()
-        except PlatformDeadlineError as error:
-            await kind.stop(api, chat)
-            return str(key), {"error": error.to_payload()}
-        except ChatError as error:
+            if not chat.get("accepted"):
+                raise PlatformDeadlineError("The question was not accepted before the deadline.")
+            env = replace(env, in_triggerer=True)
+            outcome = await self._chat(state).follow(api, env, chat)
+        except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
             await self._stop_if_final(api, state, error)
+            await self._stop_quietly(api, state, chat)
             return str(key), {"error": error.to_payload()}
         finally:
             await api.aclose()
         return str(key), _answer(outcome)
 
-    async def _stop_if_final(self, api: Api, state: _State, error: ChatError) -> None:
+    async def _stop_quietly(self, api: Api, state: _State, chat: Ids) -> None:
+        """Stop a question, if the service has accepted it."""
+        if chat.get("accepted"):
+            with suppress(PlatformError):  # the error that led here says more
+                await self._chat(state).stop(api, chat)
+
+    async def _stop_if_final(self, api: Api, state: _State, error: PlatformError) -> None:
         """Raise an error that every other question would meet too, such as a used-up quota, after
         the questions that run were stopped."""
         if error.retryable:
             return
         for chat in state.active.values():
-            if chat.get("accepted"):
-                with suppress(PlatformError):  # the error that led here says more
-                    await self._chat(state).stop(api, chat)
+            await self._stop_quietly(api, state, chat)
         raise error
 
     async def _grade(
@@ -364,6 +364,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             seconds = round(env.now - float(chat.get("submitted_at") or env.now), 1)
             asking = replace(
                 asking,
+                difference=asking.difference and env.secrets.redact_text(asking.difference),
                 tokens=(answer.get("usage") or {}).get("totalTokens"),
                 seconds=seconds,
                 chat_id=chat.get("chat_id"),
@@ -384,29 +385,29 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         if not queries:
             return Asking("review", reason="the agent ran no query")
         good = [query["sql"] for query in queries if query["error"] is None]
-        if not good:
-            said = queries[-1]["error"]
-            sql, measured = queries[-1]["sql"], branch_advice(said) is None
-            return replace(_error("query error", said, measured=measured), sql=sql)
         try:
             expected = await self._result(api, env, key, self._question(key).sql)
         except PlatformError as error:
             return _error("ground truth query failed", _said(error))
+        if not good:
+            sql, said = queries[-1]["sql"], queries[-1]["error"]
+            return replace(_error("query error", said, measured=True), sql=sql)
         asking = Asking(
             "pass",
             sql=good[-1],
-            expected_digest=digest(expected),
+            expected_digest=digest(expected)[:DIGEST],
         )
         try:
             actual = await self._result(api, env, key, good[-1])
-            compared = compare(expected, actual)
         except PlatformError as error:
-            wrong = isinstance(error, DataQueryError) and not isinstance(
-                error, DataQueryTimeoutError
-            )
-            said, measured = _said(error), wrong and branch_advice(error.message) is None
-            failed = _error("query error", said, measured=measured)
+            wrong = isinstance(error, DataQueryError | ResultNotComparableError)
+            measured = wrong and not isinstance(error, DataQueryTimeoutError)
+            failed = _error("query error", _said(error), measured=measured)
             return replace(failed, sql=asking.sql, expected_digest=asking.expected_digest)
+        try:
+            compared = compare(expected, actual)
+        except ResultNotComparableError as error:
+            return replace(_error("query error", error.message), sql=asking.sql)
         return replace(
             asking,
             verdict=compared.verdict,
@@ -469,10 +470,6 @@ def _said(error: PlatformError) -> str:
     if isinstance(error, PlatformInterruptedError) or not (error.retryable or about_query):
         raise error
     return error.message
-
-
-def _late() -> NoReturn:
-    raise PlatformDeadlineError("The question was not answered before the deadline.")
 
 
 def _answer(outcome: dict[str, Any]) -> dict[str, Any]:
@@ -541,11 +538,22 @@ class _State:
         }
 
     def _graded(self) -> str:
-        askings = {str(key): _without_empty(asdict(one)) for key, one in self.askings.items()}
+        """Return the askings, compressed. Of a question that was asked again, only the verdict
+        counts."""
+        askings = {
+            str(key): _without_empty(
+                {"verdict": one.verdict, "measured": one.measured, "tokens": one.tokens}
+                if replace(key, time=key.time + 1) in self.askings
+                else asdict(one)
+            )
+            for key, one in self.askings.items()
+        }
         packed = _packed(askings)
-        if len(packed) > MAX_STATE_BYTES:
+        for most in SHORTER_SQL:
+            if len(packed) <= MAX_STATE_BYTES:
+                break
             for asking in askings.values():
-                asking["sql"] = shortened(asking.get("sql") or "", SHORT_SQL)
+                asking["sql"] = shortened(asking.get("sql") or "", most)
             packed = _packed(askings)
         return packed
 

@@ -168,6 +168,10 @@ class RunKind(ABC, Generic[OutcomeT]):
     continues after a deadline too, and a retry continues to follow it instead of starting
     another."""
 
+    limits_each_try: ClassVar[bool] = False
+    """Whether `timeout` counts from the start of each try, because a try continues what is missing
+    of a run of many parts. For a run that cannot be stopped, it does too."""
+
     def followed_as(self, ids: Ids) -> RunKind[Any]:
         """Return the kind as which a trigger follows the run with these ids."""
         return self

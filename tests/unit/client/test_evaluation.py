@@ -57,8 +57,8 @@ def night(
     return judged, askings
 
 
-PASSED = Baseline({"q0": Before.of(PASS, "build")}, is_known=True)
-FAILED = Baseline({"q0": Before.of(FAIL, "build")}, is_known=True)
+PASSED = Baseline({"q0": Before.of(PASS, "build")})
+FAILED = Baseline({"q0": Before.of(FAIL, "build")})
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ FAILED = Baseline({"q0": Before.of(FAIL, "build")}, is_known=True)
         ([LOST], PASSED, None, 1),
         ([FAIL], FAILED, "stable", 1),
         ([PASS], FAILED, "stable", 1),
-        ([FAIL], Baseline({}, is_known=True), "new_failure", 1),
+        ([FAIL], Baseline({}), "new_failure", 1),
         ([FAIL], Baseline(), "new_failure", 1),
         ([PASS], Baseline(), "stable", 1),
     ],
@@ -102,6 +102,8 @@ def test_branch_is_compared_with_production_and_not_with_the_baseline() -> None:
     assert {key for key in askings if key.time > 1} == {
         Key("q0", "branch", 2),
         Key("q0", "branch", 3),
+        Key("q1", "production", 2),
+        Key("q1", "production", 3),
     }
 
 
@@ -151,8 +153,9 @@ def test_cause_of_what_was_not_measured_is_the_service() -> None:
 def test_gate_is_never_green_without_a_measurement(
     gate: Gate, answers: list[Asking], has_before: bool, status: str
 ) -> None:
-    judged, _ = night(suite(2), lambda key: answers[int(key.name[1:])], Baseline())
-    assert gate.status(judged, has_before=has_before)[0] == status
+    known = {"q0": Before.of(FAIL, None), "q1": Before.of(FAIL, None)} if has_before else {}
+    judged, _ = night(suite(2), lambda key: answers[int(key.name[1:])], Baseline(known))
+    assert gate.status(judged)[0] == status
 
 
 answers = st.sampled_from([PASS, FAIL, LOST])
@@ -174,7 +177,7 @@ def test_no_question_is_asked_more_often_than_it_may_be(
     judged, askings = night(
         suite(5),
         lambda key: planned.get((int(key.name[1:]), key.time), PASS),
-        Baseline(known, is_known=True),
+        Baseline(known),
         confirm=confirm,
         on_branch=on_branch,
     )
@@ -184,7 +187,7 @@ def test_no_question_is_asked_more_often_than_it_may_be(
         if one.stability == "regression":
             assert len(one.askings) == 1 + confirm
             assert all(asking.failed for asking in one.askings)
-    status, _ = Gate().status(judged, has_before=True)
+    status, _ = Gate().status(judged)
     assert (status == "red") <= any(one.stability == "regression" for one in judged)
     assert sum(key.time == 1 for key in askings) == (10 if on_branch else 5)
 
@@ -198,7 +201,9 @@ def test_year_of_nights_with_chance_failures_has_few_red_ones() -> None:
         judged, askings = night(
             questions, lambda _: FAIL if chance.random() < 0.05 else PASS, baseline
         )
-        status, _ = Gate().status(judged, has_before=baseline.is_known)
+        status, _ = Gate().status(
+            judged,
+        )
         red += status == "red"
         alone += any(not asking.passed for key, asking in askings.items() if key.time == 1)
         baseline = baseline.after(judged, "build", status)
@@ -227,7 +232,7 @@ def test_question_that_was_not_measured_keeps_its_answer_before() -> None:
 
 @pytest.mark.parametrize("stored", [None, 3, [], {}, {"questions": 1}, {"questions": {"q": 1}}])
 def test_anything_else_is_no_baseline(stored: Any) -> None:
-    assert not Baseline.from_json(stored).is_known
+    assert Baseline.from_json(stored) == Baseline()
 
 
 def test_question_that_passes_less_often_than_before_is_named() -> None:

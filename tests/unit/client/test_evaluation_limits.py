@@ -1,0 +1,124 @@
+"""Attacks on the rules of a night, and on the size of what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.evaluation import (
+    Asking,
+    Baseline,
+    Before,
+    Gate,
+    Judged,
+    Key,
+    read_suite,
+)
+from airflow_provider_platform.operators.evaluation import _bounded, _junit
+from airflow_provider_platform.runs.evaluations import _State
+
+STORE_BYTES = 65_535
+"""`[state_store] max_value_storage_bytes` of Airflow."""
+WORDS = ("revenue", "orders", "country", "month", "status", "category", "customer", "product")
+PASS = Asking("pass", sql="SELECT 1", expected_digest="d", tokens=100)
+FAIL = Asking("fail", reason="value mismatch", sql="SELECT 2", expected_digest="d")
+
+
+def judged(passed: int, total: int, unmeasured: int = 0) -> list[Judged]:
+    """Judged questions of which so many passed."""
+    kinds = [(PASS, "stable")] * passed + [(FAIL, "new_failure")] * (total - passed)
+    found: list[Any] = [
+        Judged(f"q{n}", "q", "s", (asking,), Before(), stability, None)  # type: ignore[arg-type]
+        for n, (asking, stability) in enumerate(kinds)
+    ]
+    return found + [
+        Judged(f"u{n}", "q", "s", (), Before(), None, "service") for n in range(unmeasured)
+    ]
+
+
+@given(percent=st.integers(1, 100), hundreds=st.integers(1, 2))
+def test_share_that_is_exactly_the_threshold_is_green(percent: int, hundreds: int) -> None:
+    night = judged(percent * hundreds, 100 * hundreds)
+    gate = Gate(threshold=percent / 100, no_regression=False)
+    assert gate.status(night)[0] == "green"
+
+
+@given(percent=st.integers(1, 100))
+def test_share_that_is_exactly_min_measured_is_measured(percent: int) -> None:
+    night = judged(percent, percent, unmeasured=100 - percent)
+    gate = Gate(min_measured=percent / 100)
+    assert gate.status(night)[0] != "not_measured"
+
+
+def test_certified_query_that_is_no_text_is_refused() -> None:
+    documents = [[{"name": "a", "question": "b", "certifiedQuery": "c"}]]
+    with pytest.raises(PlatformInputError, match="certified"):
+        read_suite(documents, {"c": 5})  # type: ignore[dict-item]
+
+
+def _sql(rnd: random.Random) -> str:
+    one, two, three = rnd.sample(WORDS, 3)
+    return (
+        f"SELECT {one}, SUM({two}) AS {two}, COUNT(DISTINCT {three}) AS n FROM orders "
+        f"WHERE created_at >= '2025-{rnd.randrange(1, 13):02}-01' GROUP BY 1 LIMIT 1000"
+    )
+
+
+@pytest.mark.parametrize(("confirm", "failing"), [(0, 0.0), (2, 0.5), (3, 1.0)])
+def test_record_of_a_whole_suite_on_a_branch_fits_into_the_store(
+    confirm: int, failing: float
+) -> None:
+    rnd = random.Random(1)
+    state = _State({"evaluation_id": uuid.uuid4().hex, "submitted_at": 1.0, "tokens": None})
+    for number in range(200):
+        digest = f"{rnd.getrandbits(256):064x}"
+        again = confirm if rnd.random() < failing else 0
+        name = f"{rnd.choice(WORDS)} by {rnd.choice(WORDS)} {number}"
+        keys = [Key(name), *(Key(name, "branch", time) for time in range(1, again + 2))]
+        for key in keys:
+            state.askings[key] = Asking(
+                "fail" if again else "pass",
+                reason="value mismatch" if again else None,
+                difference=f"revenue is {rnd.random()}, expected {rnd.random()}."
+                if again
+                else None,
+                sql=_sql(rnd),
+                expected_digest=digest,
+                rows=rnd.randrange(100),
+                tokens=rnd.randrange(100_000),
+                seconds=round(rnd.random() * 100, 1),
+                chat_id=str(uuid.UUID(int=rnd.getrandbits(128))),
+            )
+    state.askings = dict(sorted(state.askings.items(), key=lambda one: one[0].time))
+    assert len(json.dumps(state.ids())) < STORE_BYTES
+
+
+@pytest.mark.parametrize("character", ["x", "é", "😀"])
+def test_questions_in_xcom_are_bounded_in_every_language(character: str) -> None:
+    text = character * 5000
+    asking = Asking("fail", sql=text, difference=text[:500], reason="value mismatch")
+    one = Judged(text, text, text, (asking,), Before(True, sql=text), "regression", "agent")
+    assert len(json.dumps(_bounded([one.to_json()] * 200)).encode()) <= 256 * 1024
+
+
+def test_baseline_of_long_queries_is_bounded() -> None:
+    asking = replace(PASS, sql="SELECT " + "x" * 20_000)
+    night = [Judged(f"q{n}", "q", "s", (asking,), Before(), "stable", None) for n in range(200)]
+    stored = Baseline().after(night, "build", "green").to_json()
+    assert len(json.dumps(stored).encode()) <= 256 * 1024
+
+
+@pytest.mark.parametrize("text", ["a\x08", "a\x00", "a\ud800"])
+def test_report_for_build_servers_is_xml_whatever_the_texts_are(text: str) -> None:
+    asking = Asking("fail", sql=text, difference=text, reason="value mismatch")
+    one = Judged(text, "q", text, (asking,), Before(), "new_failure", "unknown")
+    ET.fromstring(_junit("suite", [one.to_json()]).encode("utf-8", "replace"))
