@@ -34,12 +34,12 @@ MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
     "branches": ("Branch", "Build", "MergedBuild"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
-    "compare": ("Data", "NumbersMoved", "ResultNotComparable"),
+    "compare": ("Data", "NumbersMoved", "ResultEmpty", "ResultNotComparable"),
     "dbt_sync": ("DbtSync", "AlreadyRunning", "Branch", "Build"),
     "deliveries": ("AlreadyRunning", "FeatureNotActivated", "ReportDelivery"),
     "evaluation": ("Evaluation", "FeatureNotActivated"),
     "exports": ("DashboardExport", "ResultWrite"),
-    "query": ("Data", "Result"),
+    "query": ("Data", "ResultEmpty", "ResultTruncated", "ResultValue", "ResultWrite"),
 }
 """What the names of the error classes of a resource begin with, by its module."""
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

@@ -456,7 +456,7 @@ class EvaluationFailedError(PlatformError):
 
 
 class EvaluationNotMeasuredError(PlatformError):
-    """Too few questions of an evaluation were measured. A retry asks those again that were not."""
+    """Too few questions of an evaluation were measured. A retry asks the others again."""
 
     retryable = True
 

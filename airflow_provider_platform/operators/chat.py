@@ -56,8 +56,8 @@ class PlatformChatOperator(StoppableRunOperator):
     `chart_error` if its chart was left out, because the chart's specification is no JSON object or
     is longer than 4 million characters.
 
-    The XCom `total_usage` has the tokens of all runs of the task, also of failed tries, and also if
-    the task fails. `usage` in the result has those of the run that answered.
+    The XCom `total_usage` has the tokens of all runs of the task, even if the task fails. `usage` in
+    the result has those of the run that answered.
 
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
@@ -84,10 +84,9 @@ class PlatformChatOperator(StoppableRunOperator):
     :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
     :param max_xcom_bytes: the largest size of the rows of all queries together in XCom, in bytes of
         JSON (default 262,144, and 16,384 with `output_path`)
-    :param max_tokens: how many tokens all runs of this task may use, retries too. If earlier runs
-        have used as many, a try asks nothing, and the task fails without a retry. A run is never
-        stopped, because its tokens are known only at its end. An answer that exceeds the limit is
-        returned, with a warning
+    :param max_tokens: how many tokens all runs of this task may use, including retries. If earlier
+        runs have used them, a try asks nothing, and the task fails without a retry. An answer that
+        exceeds the limit is returned, with a warning
     :param output_path: a folder to write to (needs the extra `files`). Each task of a run has a
         folder of its own in it, with a file for each query (all rows that the chat sends, whatever
         `max_rows` is), `answer.md` and `manifest.json`

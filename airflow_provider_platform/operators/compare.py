@@ -95,9 +95,9 @@ class PlatformCompareOperator(DeploymentOperator):
     tolerance, the task fails, and the branch is not merged.
 
     Each query runs in production and then on the branch. Their rows are joined by the columns that
-    are not numbers, or by `keys`. A row or column that only one side has is a difference, which no
-    tolerance allows. Null is equal only to null. The results must be complete (at most 50,000
-    rows), so aggregate in the query.
+    are not numbers, or by `keys`. A row or column that only one side has exceeds every tolerance.
+    Null is equal only to null. The results must be complete (at most 50,000 rows), so aggregate in
+    the query.
 
     Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
     "verdict", "compared": int, "moved_count": int, "moved": [{"key": {...}, "column", "production",
@@ -105,23 +105,23 @@ class PlatformCompareOperator(DeploymentOperator):
     "columns_more", "max_percent"}]}`. `verdict` is `same`, `within_tolerance` or `moved`. `moved`
     of a query has its 20 largest moves. `percent` is None if production has 0 or no number.
 
-    If a query fails on one side, the task fails: nothing counts as the same that was not compared.
+    If a query fails on one side, or has no rows on either side, the task fails.
 
     :param branch_name: the branch, which must be open and built
-    :param queries: the queries: a dict from names to SQL, or a list
-    :param measures: instead of `queries`: measures as `["orders.revenue", "orders.count"]`
-    :param by: with `measures`: dimensions of the same cube or view, as `["orders.status"]`
+    :param queries: the queries: a dict of names and SQL, or a list of SQL
+    :param measures: instead of `queries`: measures, such as `["orders.revenue", "orders.count"]`
+    :param by: with `measures`: dimensions of the same cube or view, such as `["orders.status"]`
     :param workbook_id: instead of `queries`: the queries of this workbook's reports. The task fails
-        if a report has no SQL, because its query is JSON
+        if the query of a report is JSON, not SQL
     :param keys: the columns that together identify a row (default: all columns that are not
         numbers), for example if a year is a number
-    :param tolerance: how far a number may move, relative to production: 0.01 is 1 %. Or a dict with
-        names of columns, of queries, or `"query.column"`; the most specific one applies, and 0 if
-        none does
+    :param tolerance: how far a number may move, relative to production: 0.01 is 1 %. Or a dict
+        whose keys are names of columns or queries, or `"query.column"`. The most specific key
+        applies. Without a key, no number may move
     :param on_difference: `fail` the task if a number moves beyond the tolerance, or `warn` in the
         log
-    :param base_branch_name: compare with this branch instead of production; its numbers are called
-        `production` in the result too
+    :param base_branch_name: compare with this branch instead of production. The result still calls
+        its numbers `production`
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
     :param timeout: seconds (or a timedelta) until the first row of each query (default 600)
     """

@@ -108,36 +108,37 @@ def share(name: str, value: Any) -> float | None:
 
 
 class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
-    """Ask the agent questions whose results are known, and fail if its answers became worse.
+    """Ask the agent questions whose results you know, and fail if its answers became worse.
 
     Use it to know when an agent, its data model or its data become worse. To compare numbers
     without an agent, use `PlatformCompareOperator`.
 
-    Each question is asked in a thread of its own. The agent's last SQL that worked and the expected
-    SQL run through the data API, one after the other, and their results are compared by the
-    service's rules. A question that passed in the last green run and fails now is asked again. The
-    page Trusting an agent has the table of verdicts, the costs and what to do.
+    Each question is asked in a thread of its own. The task runs the agent's last SQL that did not
+    fail and the expected SQL, and compares their results by the service's rules. A question that
+    passed before and fails now is asked again. The page Trusting an agent has the table of
+    verdicts, the costs and what to do.
 
     Without `questions`, the service's own evaluations API (preview) asks and grades the questions
     of the deployment's repository. It can neither ask one question again nor be stopped.
 
     Returns `{"status", "reason", "counts", "share", "interval", "branch_name", "tokens", "seconds",
-    "questions", "reports", "answer", "columns", "rows"}`. `status` is green, no_baseline (the first
-    run) or no_gate. The task fails if the status is red, and is retried if too little was measured
-    (not_measured); XCom has the result then too. A question has `name`, `verdict` (pass, fail,
+    "questions", "reports", "answer", "columns", "rows"}`. `status` is green, no_baseline (nothing
+    to compare with) or no_gate. If it is red, the task fails. If it is not_measured, the task fails
+    and is retried. XCom has the result in both cases. A question has `name`, `verdict` (pass, fail,
     review, error), `stability` (stable, flaky, regression, new_failure), `cause` (agent, model,
     data, rollup, service, unknown), `reason`, `difference`, `sql`, `expected_sql`, `sql_before`,
-    `rows`, `tokens` and `seconds`. `answer`, `columns` and `rows` are the same for a message.
+    `rows`, `tokens` and `seconds`. `answer`, `columns` and `rows` are the text and the table of a
+    message.
 
     :param questions: a list of questions `{"name", "question", "sql" or "certifiedQuery"}`, or
         paths of YAML files in the service's form (`eval_questions`)
     :param certified_queries: the SQL of certified queries by name; the API does not return them
     :param agent: another agent of the deployment to ask, by its name in the platform. For
-        evaluations by the service: its name in the data model; by default the auto agent
+        evaluations by the service: its name in the data model; by default the automatic agent
     :param agent_id: another agent of the account to ask, by its id
     :param session_settings: the user of the chats; replaces the connection's settings as a whole
     :param branch_name: a branch to evaluate: each question is asked on the branch and on
-        production, and only a question that passes on production and fails on the branch counts.
+        production. A question that passes on production and fails on the branch is a regression.
         For the service's evaluations: the branch to evaluate (default: production); needs
         `threshold`
     :param question_file: for evaluations by the service: a file below `agents/`, such as
@@ -146,9 +147,9 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     :param threshold: the least share of passed questions, from 0 to 1
     :param no_regression: fail if a question that passed before fails in all askings
     :param min_measured: the least share of questions that must be measured, from 0 to 1
-    :param max_tokens: the most tokens of all questions. If the last run shows that they will cost
-        more, nothing is sent. If they are used up, no further question is asked
-    :param max_seconds: after so many seconds no further question is asked
+    :param max_tokens: how many tokens all questions may use. If the estimate by an earlier run is
+        higher, nothing is sent. After this many tokens, no further question is asked
+    :param max_seconds: after this many seconds, no further question is asked
     :param parallel: how many questions run at the same time
     :param reset_baseline: forget the earlier runs: this run becomes the first baseline. Use it
         after a change that you want, as `"{{ params.reset }}"`
