@@ -1,8 +1,8 @@
-"""Golden questions: every night, ask the agent questions whose results are known.
+"""Golden questions: every night, ask the agent questions whose results you know.
 
-The task fails if a question that was right before is wrong now, also when it is asked again, or if
-fewer than nine of ten questions are right. The failed task sends a table with the reason of each
-question. The first run is the baseline of the next one.
+The task fails if a question that was right before is wrong each time it is asked, or if fewer than
+nine of ten questions are right. Its XCom and its files have the reason of each question. The first
+run is the baseline of the next one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUESTIONS = [
 
 with DAG(
     dag_id="golden_questions",
-    description="Questions whose results are known; fails if the agent's answers became worse",
+    description="Questions whose results you know; fails if the agent's answers became worse",
     doc_md=__doc__,
     schedule=None,  # "0 4 * * *" for every night at four
     catchup=False,
@@ -42,7 +42,7 @@ with DAG(
             type="string",
             minLength=1,
             title="Folder",
-            description="Where the reports go: a path, or a URL as s3://my_conn@bucket/evaluation",
+            description="Where the reports go: a path or a URL like s3://my_conn@bucket/evaluation",
         ),
         "reset_baseline": Param(
             False,

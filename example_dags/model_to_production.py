@@ -1,10 +1,10 @@
 """From model to production: sync, prove on the branch, merge, build, deliver, publish and export.
 
-Nothing reaches readers that was not proved. A dbt sync writes tonight's data model to a branch. The
-gate opens the branch, waits for its build, and proves it: no number may move too far from
-production, and the agent's answer must agree with SQL. Only then the gate merges the branch and
-waits until production is built from it. If a check fails, nothing is merged, and the gate keeps the
-branch, so that you can inspect it.
+Readers get only what was proved. A dbt sync writes tonight's data model to a branch. The gate opens
+the branch, waits for its build, and proves it: no number may move too far from production, and the
+agent's answer must agree with SQL. Only then does the gate merge the branch and wait until
+production is built from it. If a check fails, nothing is merged, and the gate keeps the branch, so
+that you can inspect it.
 
 After the merge, the DAG builds the pre-aggregations of the new model, so that the first reader of
 the day does not wait. It then delivers a report to its spreadsheet, publishes the workbook and

@@ -56,8 +56,8 @@ class PlatformChatOperator(StoppableRunOperator):
     `chart_error` if its chart was left out, because the chart's specification is no JSON object or
     is longer than 4 million characters.
 
-    The XCom `total_usage` has the tokens of all runs of the task, even if the task fails. `usage` in
-    the result has those of the run that answered.
+    The XCom `total_usage` has the tokens of all runs of the task, even if the task fails. `usage`
+    in the result has those of the run that answered.
 
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
