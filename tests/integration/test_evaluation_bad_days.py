@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
+pytestmark = pytest.mark.one_case_in(8)
+
 TOTAL = "SELECT SUM(amount) AS revenue FROM orders"
 ORDERS = "SELECT COUNT(*) AS orders FROM orders"
 WRONG = "SELECT SUM(quantity) AS revenue FROM orders"
