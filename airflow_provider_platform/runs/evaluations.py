@@ -160,12 +160,22 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         return state.outcome()
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+        """Stop all active questions at the same time. Raises the first error after all stops have
+        ended."""
         state = _State(ids)
-        stopped = [
-            await self._chat(state).stop(api, chat, seconds=seconds)
-            for chat in state.active.values()
-            if chat.get("accepted")
-        ]
+
+        async def stop_one(api: Api, chat: Ids) -> bool:
+            try:
+                return await self._chat(state).stop(api, chat, seconds=seconds)
+            finally:
+                await api.aclose()
+
+        accepted = [chat for chat in state.active.values() if chat.get("accepted")]
+        stops = [stop_one(api.beside(), chat) for chat in accepted]
+        stopped = await asyncio.gather(*stops, return_exceptions=True)
+        for outcome in stopped:
+            if isinstance(outcome, BaseException):
+                raise outcome
         return any(stopped)
 
     def is_submitting(self, ids: Ids) -> bool:

@@ -66,7 +66,7 @@ def asked(sandbox: Sandbox) -> dict[str, int]:
 
 
 def active(sandbox: Sandbox) -> list[str]:
-    return [run.text for run in sandbox.control.state().runs if run.status == "active"]
+    return [run.text for run in sandbox.control.state().runs if run.status == "streaming"]
 
 
 def error(run: FinishedRun) -> str:
@@ -289,6 +289,18 @@ def test_fault_of_one_question_repeats_no_other(
     others = {name: count for name, count in asked(platform_sandbox).items() if "3" not in name}
     assert set(others.values()) == {1}
     assert active(platform_sandbox) == []
+
+
+def test_stop_that_fails_for_one_question_stops_the_others(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    control = platform_sandbox.control
+    control.set(pace=0.5)
+    control.answer("question", sql=ORDERS, times=None)
+    control.fault("status", status=403, api="chat", text="question 3", has_input=True)
+    control.fault("status", status=500, path=r"/abort$", count=1)
+    assert night(questions=FIVE, parallel=5, timeout=60).state == "failed"
+    assert len(active(platform_sandbox)) == 1
 
 
 # After the deadline.
