@@ -290,7 +290,12 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             outcome = await kind.submit(api.hearing(hear), env, earlier, until_end=False)
             if outcome is not None:
                 await self._grade(api, env, state, {str(key): _answer(outcome)})
-        except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
+        except (
+            ChatError,
+            PlatformDeadlineError,
+            PlatformOutcomeUnknownError,
+            PlatformProtocolError,
+        ) as error:
             await self._stop_if_final(api, state, error)
             await self._stop_quietly(api, state, state.active[key])
             await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})
@@ -354,7 +359,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     async def _stop_if_final(self, api: Api, state: _State, error: PlatformError) -> None:
         """Raise an error that every other question would meet too, such as a used-up quota, after
         the questions that run were stopped."""
-        if error.retryable:
+        if error.retryable or isinstance(error, PlatformOutcomeUnknownError):
             return
         for chat in state.active.values():
             await self._stop_quietly(api, state, chat)

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    PlatformOutcomeUnknownError,
+)
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.compare import PlatformCompareOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
+from airflow_provider_platform.runs.chat import ChatRunKind
+from airflow_provider_platform.runs.run_kind import Intended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -288,6 +293,25 @@ def test_fault_of_one_question_repeats_no_other(
     night(questions=FIVE, parallel=2, retries=2, retry_delay=0, timeout=60)
     others = {name: count for name, count in asked(platform_sandbox).items() if "3" not in name}
     assert set(others.values()) == {1}
+    assert active(platform_sandbox) == []
+
+
+def test_question_that_may_have_been_lost_ends_no_other(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question was sent twice, and its thread does not contain it."""
+    platform_sandbox.control.answer("question", sql=ORDERS, times=None)
+    submit = ChatRunKind.submit
+
+    async def lose_one(self: Any, api: Any, env: Any, earlier: Any, *, until_end: bool) -> Any:
+        if "3" in self.prompt:
+            await api.notify(Intended({"submitted_at": env.now, "message_id": "3"}))
+            raise PlatformOutcomeUnknownError("The message was sent twice.")
+        return await submit(self, api, env, earlier, until_end=until_end)
+
+    monkeypatch.setattr(ChatRunKind, "submit", lose_one)
+    run = night(questions=FIVE, parallel=2, min_measured=0.5)
+    assert run.xcom("suite")["counts"]["passed"] == 4, error(run)
     assert active(platform_sandbox) == []
 
 
