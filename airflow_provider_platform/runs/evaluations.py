@@ -373,6 +373,10 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             chat = state.active.get(key)
             if chat is None:
                 continue
+            if key.name not in {question.name for question in self.suite}:
+                warn(api, f"{shortened(key.name, 100)} is no longer in questions: not graded.")
+                del state.active[key]  # the file is newer than the question
+                continue
             asking = await self._graded(api, env, key, answer)
             failure = from_payload(answer["error"]) if "error" in answer else None
             await api.notify(QuestionOver(chat, answer.get("usage"), failure))

@@ -13,10 +13,12 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformOutcomeUnknownError,
 )
+from airflow_provider_platform.operators import evaluation
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.compare import PlatformCompareOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
 from airflow_provider_platform.runs.chat import ChatRunKind
+from airflow_provider_platform.runs.evaluations import EvaluationRunKind
 from airflow_provider_platform.runs.run_kind import Intended
 
 if TYPE_CHECKING:
@@ -313,6 +315,27 @@ def test_question_that_may_have_been_lost_ends_no_other(
     run = night(questions=FIVE, parallel=2, min_measured=0.5)
     assert run.xcom("suite")["counts"]["passed"] == 4, error(run)
     assert active(platform_sandbox) == []
+
+
+@pytest.mark.parametrize("night", [True], ids=["deferred"], indirect=True)
+def test_question_that_left_its_file_while_it_was_asked_ends_no_other(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that continues after a wait reads the file again, and the file may be newer."""
+    platform_sandbox.control.answer("question", sql=ORDERS, times=None)
+    platform_sandbox.control.set(pace=0.3)  # so that no question is over before the task waits
+    versions = [FIVE]
+    monkeypatch.setattr(evaluation, "_read_yaml", lambda _: versions[-1])
+    wait = EvaluationRunKind.to_event
+
+    def deploy(self: Any, env: Any, outcome: Any) -> Any:
+        versions.append(FIVE[1:])
+        return wait(self, env, outcome)
+
+    monkeypatch.setattr(EvaluationRunKind, "to_event", deploy)
+    run = night(questions=["questions.yml"], parallel=2)
+    assert run.state == "success", error(run)
+    assert run.xcom("suite")["counts"]["passed"] == 4
 
 
 def test_stop_that_fails_for_one_question_stops_the_others(
