@@ -431,7 +431,7 @@ class RemoteRunOperator(PlatformOperator):
                 with self._opened(context, record.ids) as attempt:
                     self.log.error("The trigger did not report in time. Stopping the remote run.")
                     self._kill.stop_quietly(attempt, record.ids)
-                    if attempt.kind.can_stop:
+                    if attempt.kind.can_stop and not attempt.kind.limits_each_try:
                         attempt.submission.note("failed", record.ids)
         with ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)

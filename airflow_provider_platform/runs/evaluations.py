@@ -12,8 +12,7 @@ The ids of the run are its whole state, and a retry continues from them:
     graded    the askings that are graded, compressed: Airflow's task state store holds 64 KB
 
 A retry finds a question in phase `intent` as a chat does, follows those that run, and asks again
-only what could not be measured. Chats are asked by `ChatRunKind`, so a question is sent as safely
-here as by `PlatformChatOperator`.
+only what could not be measured. Chats are asked by `ChatRunKind`.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -431,7 +430,9 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             asking,
             verdict=compared.verdict,
             reason=compared.reason,
-            difference=None if compared.verdict == "pass" else shortened(str(compared), MAX_TEXT),
+            difference=None
+            if compared.verdict == "pass"
+            else shortened(env.secrets.redact_text(str(compared)), MAX_TEXT),
             rollups=tuple(sorted(actual.used_pre_aggregations)),
             rows=len(actual.rows),
         )

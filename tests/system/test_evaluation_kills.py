@@ -34,7 +34,7 @@ def finished_once(task: TaskRun, sandbox: PatientControl, try_number: int) -> No
     state = sandbox.state()
     assert state.asked == ONCE
     assert {message.outcome for message in state.messages} <= {"started", "resubscribed"}
-    assert not [run for run in state.runs if run.status == "active"]
+    assert not [run for run in state.runs if run.status == "streaming"]
     assert task.result["counts"]["passed"] == 6
 
 
@@ -68,7 +68,7 @@ def test_question_that_was_being_sent_is_stopped_if_the_task_is_ended(
         lambda state: [run.status for run in state.runs if run.text == "question 3"] == ["aborted"]
     )
     sandbox.release()
-    sandbox.wait_until(lambda state: all(run.status != "active" for run in state.runs))
+    sandbox.wait_until(lambda state: all(run.status != "streaming" for run in state.runs))
     assert "question 5" not in sandbox.state().asked
 
 

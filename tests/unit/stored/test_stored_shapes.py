@@ -152,7 +152,7 @@ def test_triggers_and_records_of_runs_have_the_stored_shape(
     tries = TaskTries()
     context = tries.context()
     task = operator(task_id="task", deferrable=True, **given)
-    chats = isinstance(task, PlatformChatOperator)
+    chats = isinstance(task, PlatformChatOperator) or name == "evaluation"
     with stopped_until_followed(platform_sandbox.control) if chats else nullcontext():
         deferred = deferral(task.execute, context)
         if "open_branch" in given:
