@@ -134,8 +134,11 @@ def test_task_waits_for_a_busy_thread(
 def test_an_answer_too_large_for_an_event_is_read_from_its_thread(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.set(pace=0.3)  # a run that ends at once needs no event
+    sandbox.set_breakpoint("mid_stream")  # a run that ends at once needs no event
     task = ask("sql: SELECT hex(zeroblob(2000)) AS wide FROM orders", deferrable=True)
+    task.wait("deferred")
+    task.wait_trigger()
+    sandbox.release()
     task.wait("success", try_number=1)
     rows = task.result["queries"][0]["rows"]
     assert {len(value) for [value] in rows} == {4000}
