@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(8)
 needs_store = pytest.mark.skipif(
     tuple(map(int, sdk_version.split(".")[:2])) < (1, 3),
     reason="Airflow before 3.3 has no task state store: a retry begins again",
@@ -85,6 +84,7 @@ def test_first_night_says_that_it_is_the_baseline(night: Any, platform_sandbox: 
     assert (result["tokens"], result["interval"]) == (2000, [0.3424, 1.0])
 
 
+@pytest.mark.exhaustive
 def test_second_night_with_the_same_answers_is_green(night: Any) -> None:
     night()
     run = night()
@@ -120,6 +120,7 @@ def test_question_that_fails_each_time_is_a_regression_and_red(
     assert night().state == "failed", "a red night does not become the baseline"
 
 
+@pytest.mark.exhaustive
 def test_regression_is_no_reason_for_red_without_the_gate(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -132,6 +133,7 @@ def test_regression_is_no_reason_for_red_without_the_gate(
     assert "1 of 2 passed, and threshold is 0.9" in str(run.task("suite").error)
 
 
+@pytest.mark.exhaustive
 def test_reset_baseline_accepts_the_answers_of_tonight(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -142,6 +144,7 @@ def test_reset_baseline_accepts_the_answers_of_tonight(
     assert (run.state, verdicts(run)["total"]) == ("success", ("fail", "stable", "unknown"))
 
 
+@pytest.mark.exhaustive
 def test_agent_that_runs_no_query_is_reviewed_and_counts_as_failed(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -152,6 +155,7 @@ def test_agent_that_runs_no_query_is_reviewed_and_counts_as_failed(
     assert verdicts(run)["total"] == ("review", "regression", "agent")
 
 
+@pytest.mark.exhaustive
 def test_sql_of_the_agent_that_fails_counts_as_failed(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -162,6 +166,7 @@ def test_sql_of_the_agent_that_fails_counts_as_failed(
     assert verdicts(run)["total"] == ("error", "regression", "agent")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "questions",
     [
@@ -185,6 +190,7 @@ def test_question_that_cannot_be_measured_is_never_red(
     assert verdicts(night())["total"] == ("pass", "stable", None)
 
 
+@pytest.mark.exhaustive
 @needs_store
 def test_retry_asks_only_what_was_not_measured(night: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.answer("total revenue", error="overloaded", times=1)
@@ -195,6 +201,7 @@ def test_retry_asks_only_what_was_not_measured(night: Any, platform_sandbox: San
     assert run.xcom("suite")["tokens"] >= 2000
 
 
+@pytest.mark.exhaustive
 def test_model_that_changed_is_the_cause(night: Any, platform_sandbox: Sandbox) -> None:
     night()
     merge_a_branch(platform_sandbox)
@@ -202,12 +209,14 @@ def test_model_that_changed_is_the_cause(night: Any, platform_sandbox: Sandbox) 
     assert verdicts(night())["total"] == ("fail", "regression", "model")
 
 
+@pytest.mark.exhaustive
 def test_expected_rows_that_changed_are_the_cause(night: Any) -> None:
     night()
     changed = [{**SUITE[0], "sql": f"{TOTAL} WHERE status <> 'delivered'"}, SUITE[1]]
     assert verdicts(night(questions=changed))["total"] == ("fail", "regression", "data")
 
 
+@pytest.mark.exhaustive
 def test_pre_aggregation_that_changed_is_the_cause(
     night: Any, run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -227,6 +236,7 @@ def test_pre_aggregation_that_changed_is_the_cause(
     assert verdicts(night(questions=expected))["monthly"] == ("fail", "regression", "rollup")
 
 
+@pytest.mark.exhaustive
 def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(pace=0.05, answer_tokens=30_000)
     night()
@@ -238,6 +248,7 @@ def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sa
     assert asked(platform_sandbox) == {"total revenue": 1, "number of orders": 1}
 
 
+@pytest.mark.exhaustive
 def test_used_up_tokens_end_the_asking(night: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(pace=0.05, answer_tokens=30_000)
     run = night(max_tokens=20_000, parallel=1, min_measured=0.5)
@@ -246,6 +257,7 @@ def test_used_up_tokens_end_the_asking(night: Any, platform_sandbox: Sandbox) ->
     assert run.xcom("suite")["questions"][1]["reason"] == "not asked"
 
 
+@pytest.mark.exhaustive
 def test_quota_that_is_used_up_ends_the_task(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +268,7 @@ def test_quota_that_is_used_up_ends_the_task(
     assert "token" in str(run.task("suite").error)
 
 
+@pytest.mark.exhaustive
 def test_reports_are_written_and_sent(
     night: Any, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -274,6 +287,7 @@ def test_reports_are_written_and_sent(
     assert "| total | fail | regression |" in (tmp_path / "report" / "evaluation.md").read_text()
 
 
+@pytest.mark.exhaustive
 def test_questions_come_from_a_file_in_the_form_of_the_service(night: Any, tmp_path: Path) -> None:
     path = tmp_path / "eval_questions.yml"
     path.write_text(
@@ -319,6 +333,7 @@ def test_branch_that_answers_worse_blocks_its_merge(
     assert gated().states["branch_gate.merge"] == "success"
 
 
+@pytest.mark.exhaustive
 def test_evaluation_by_the_service_reads_all_pages(night: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(evaluation_pace=0.1, page_size=1)
     platform_sandbox.control.clear_answers()
@@ -339,6 +354,7 @@ def test_tenant_without_evaluations_is_named(night: Any, platform_sandbox: Sandb
     assert asked(platform_sandbox) == {}
 
 
+@pytest.mark.exhaustive
 def test_lost_start_of_an_evaluation_by_the_service_is_not_repeated(
     night: Any, platform_sandbox: Sandbox
 ) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(8)
+pytestmark = pytest.mark.exhaustive
 needs_store = pytest.mark.skipif(
     tuple(map(int, sdk_version.split(".")[:2])) < (1, 3),
     reason="Airflow before 3.3 has no task state store: a retry begins again",
