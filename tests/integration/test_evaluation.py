@@ -77,7 +77,7 @@ def verdicts(run: FinishedRun) -> dict[str, tuple[Any, ...]]:
 
 
 def test_first_night_says_that_it_is_the_baseline(night: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(pace=0.05, answer_tokens=1000)
+    platform_sandbox.control.set(pace=0.15, answer_tokens=1000)
     result = night().xcom("suite")
     assert (result["status"], result["counts"]["passed"], result["share"]) == ("no_baseline", 2, 1)
     assert asked(platform_sandbox) == {"total revenue": 1, "number of orders": 1}
@@ -194,7 +194,7 @@ def test_question_that_cannot_be_measured_is_never_red(
 @needs_store
 def test_retry_asks_only_what_was_not_measured(night: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.answer("total revenue", error="overloaded", times=1)
-    platform_sandbox.control.set(pace=0.05, answer_tokens=1000)
+    platform_sandbox.control.set(pace=0.15, answer_tokens=1000)
     run = night(retries=1, retry_delay=0)
     assert run.state == "success"
     assert asked(platform_sandbox) == {"total revenue": 2, "number of orders": 1}
@@ -238,7 +238,7 @@ def test_pre_aggregation_that_changed_is_the_cause(
 
 @pytest.mark.exhaustive
 def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(pace=0.05, answer_tokens=30_000)
+    platform_sandbox.control.set(pace=0.15, answer_tokens=30_000)
     night()
     run = night(max_tokens=50_000)
     assert run.state == "failed"
@@ -250,7 +250,7 @@ def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sa
 
 @pytest.mark.exhaustive
 def test_used_up_tokens_end_the_asking(night: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(pace=0.05, answer_tokens=30_000)
+    platform_sandbox.control.set(pace=0.15, answer_tokens=30_000)
     run = night(max_tokens=20_000, parallel=1, min_measured=0.5)
     assert asked(platform_sandbox) == {"total revenue": 1}
     assert verdicts(run)["orders"] == ("error", None, "service")
