@@ -15,19 +15,6 @@ from airflow_provider_platform.client.errors import (
     EvaluationRunFailedError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.evaluation import (
-    Asking,
-    Baseline,
-    Gate,
-    Judged,
-    Key,
-    Question,
-    counts,
-    falling,
-    judge,
-    read_suite,
-    wilson,
-)
 from airflow_provider_platform.client.redaction import quote_service, shortened
 from airflow_provider_platform.links import AgentLink, BranchLink, Links
 from airflow_provider_platform.operators import _arguments as arguments
@@ -42,7 +29,14 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
-    from airflow_provider_platform.client.evaluation import Status
+    from airflow_provider_platform.client.evaluation import (
+        Asking,
+        Baseline,
+        Judged,
+        Key,
+        Question,
+        Status,
+    )
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
@@ -68,6 +62,8 @@ def questions_or_files(name: str, value: Any) -> list[Any] | None:
 def known_questions(questions: list[Any] | None, certified_queries: dict[str, str] | None) -> None:
     """A rule: a list of questions has the service's form. Files are read when the task runs."""
     if questions is not None and not all(isinstance(one, str) for one in questions):
+        from airflow_provider_platform.client.evaluation import read_suite
+
         read_suite([questions], certified_queries or {})
 
 
@@ -234,7 +230,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         self.parallel: Any = parallel
         self.reset_baseline = reset_baseline
         self.output_path: Any = output_path
-        self._baseline = Baseline()
+        self._baseline: Baseline | None = None
         self._suite: tuple[Question, ...] = ()
         self.validate_known_arguments()
 
@@ -250,11 +246,12 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
                 agent=self.agent,
                 question_file=self.question_file,
             )
+        from airflow_provider_platform.client.evaluation import Baseline
         from airflow_provider_platform.runs.evaluations import EvaluationRunKind
 
         return EvaluationRunKind(
             suite=self._suite,
-            baseline=self._baseline,
+            baseline=self._baseline or Baseline(),
             agent=self.agent,
             agent_id=self.agent_id,
             session_settings=self.session_settings,
@@ -281,6 +278,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
                     map_indexes=ti.map_index,
                     include_prior_dates=True,
                 )
+                from airflow_provider_platform.client.evaluation import Baseline
+
                 self._baseline = Baseline.from_json(stored)
         with super()._opened(context, ids) as attempt:
             yield attempt
@@ -292,6 +291,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             documents: list[Any] = [self.questions]
         else:
             documents = [_read_yaml(path) for path in self.questions]
+        from airflow_provider_platform.client.evaluation import read_suite
+
         with self.named_errors():
             return read_suite(documents, self.certified_queries or {})
 
@@ -312,7 +313,17 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> dict[str, Any]:
         """Judge the night: store the baseline for the next one, write the reports, and return the
         result. Raises EvaluationFailedError, EvaluationNotMeasuredError."""
+        from airflow_provider_platform.client.evaluation import (
+            Asking,
+            Baseline,
+            Gate,
+            Key,
+            falling,
+            judge,
+        )
+
         outcome = self.read(attempt, ids, outcome)
+        before = self._baseline or Baseline()
         by_service = self.questions is None
         on_branch = self.branch_name is not None and not by_service
         if by_service:
@@ -324,14 +335,12 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             }
         builds = outcome.get("builds") or {}
         confirm = 0 if by_service else int(self.confirm)
-        judged = judge(suite, askings, self._baseline, builds, on_branch=on_branch, confirm=confirm)
+        judged = judge(suite, askings, before, builds, on_branch=on_branch, confirm=confirm)
         gate = Gate(self.threshold, bool(self.no_regression), float(self.min_measured))
         status, reason = gate.status(judged)
         if by_service and outcome["status"] == "failed":
             status, reason = "not_measured", "the service's evaluation failed"
-        baseline = self._baseline.after(
-            judged, builds.get("branch" if on_branch else "production"), status
-        )
+        baseline = before.after(judged, builds.get("branch" if on_branch else "production"), status)
         for name in falling(judged, baseline):
             self.log.warning(
                 "Question %s passes less often than in earlier nights.", quote_service(name)
@@ -364,6 +373,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         outcome: Mapping[str, Any],
         attempt: Attempt,
     ) -> dict[str, Any]:
+        from airflow_provider_platform.client.evaluation import counts, wilson
+
         counted = counts(judged)
         passed, measured = counted["passed"], counted["measured"]
         low, high = wilson(passed, measured)
@@ -447,6 +458,8 @@ def _of_service(
 ) -> tuple[tuple[Question, ...], dict[Key, Asking]]:
     """Return the questions of the service's results, and their verdicts. A question is named by its
     text, because the service returns no name."""
+    from airflow_provider_platform.client.evaluation import Asking, Key, Question
+
     suite: dict[str, Question] = {}
     askings: dict[Key, Asking] = {}
     for number, item in enumerate(items, start=1):

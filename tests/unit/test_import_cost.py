@@ -49,7 +49,6 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "client.branch_names",
         "client.choices",
         "client.errors",
-        "client.evaluation",
         "client.redaction",
         "client.rules",
     )
