@@ -11,6 +11,7 @@ from airflow.sdk import DAG
 from airflow.sdk import __version__ as sdk_version
 
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
 from airflow_provider_platform.operators.pre_aggregations import (
@@ -362,6 +363,19 @@ def test_lost_start_of_an_evaluation_by_the_service_is_not_repeated(
     run = night(questions=None, retries=2, retry_delay=0)
     assert "a second one would be billed" in str(run.task("suite").error)
     assert len(platform_sandbox.control.state().changed("evaluations")) == 1
+
+
+@pytest.mark.exhaustive
+def test_notifier_sends_the_table_of_a_red_night(night: Any, platform_sandbox: Sandbox) -> None:
+    sent: list[str] = []
+    notifier = PlatformAnswerNotifier(
+        lambda answer: sent.append(answer["markdown"]), task_id="suite"
+    )
+    night()
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
+    assert night(on_failure_callback=notifier).state == "failed"
+    [markdown] = sent
+    assert "| total | fail | regression | agent |" in markdown
 
 
 def merge_a_branch(sandbox: Sandbox) -> None:

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
 from tests.unit.operators.remote_tasks import PROMPT, chat, stopped_until_followed
 from tests.unit.operators.task_context import TaskTries
 
@@ -99,3 +100,27 @@ def test_nothing_is_traced_unless_airflow_traces(
     monkeypatch.delenv("AIRFLOW__TRACES__OTEL_ON")
     chat().execute(TaskTries().context())
     assert ours(spans) == []
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_each_question_of_a_suite_has_one_span(
+    platform_sandbox: Sandbox, run_dag: RunDag, spans: InMemorySpanExporter, *, deferrable: bool
+) -> None:
+    sql = "SELECT COUNT(*) AS orders FROM orders"
+    platform_sandbox.control.answer("number", sql=sql, times=None)
+    platform_sandbox.control.answer("number 2", error="overloaded", times=1)
+    with DAG(dag_id=f"traced_suite_{deferrable}") as dag:
+        PlatformEvaluationOperator(
+            task_id="suite",
+            questions=[{"name": n, "question": f"number {n}", "sql": sql} for n in "123"],
+            min_measured=0.5,
+            poll_interval=0.05,
+            deferrable=deferrable,
+        )
+    assert run_dag(dag).state == "success"
+    found = {span.attributes["gen_ai.conversation.id"]: span for span in ours(spans)}
+    runs = platform_sandbox.control.state().runs
+    assert len(ours(spans)) == len(runs) == 3
+    assert {run.chat_id for run in runs} == found.keys()
+    [failed] = [span for span in found.values() if "error.type" in span.attributes]
+    assert failed.attributes["error.type"].startswith("Chat")
