@@ -340,15 +340,15 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         status, reason = gate.status(judged)
         if by_service and outcome["status"] == "failed":
             status, reason = "not_measured", "the service's evaluation failed"
-        baseline = before.after(judged, builds.get("branch" if on_branch else "production"), status)
-        for name in falling(judged, baseline):
-            self.log.warning(
-                "Question %s passes less often than in earlier nights.", quote_service(name)
-            )
         result = self._result(judged, status, reason, outcome, attempt)
         ti: Any = attempt.context["ti"]
-        if self.branch_name is None:
+        if self.branch_name is None:  # answers of a branch are no earlier answers of production
+            baseline = before.after(judged, builds.get("production"), status)
             ti.xcom_push(key=BASELINE_KEY, value=baseline.to_json())
+            for name in falling(judged, baseline):
+                self.log.warning(
+                    "Question %s passes less often than in earlier nights.", quote_service(name)
+                )
         self._log_result(result)
         if status in ("red", "not_measured"):
             ti.xcom_push(key="return_value", value=result)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk import __version__ as sdk_version
 
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
@@ -21,60 +20,18 @@ from airflow_provider_platform.operators.evaluation import PlatformEvaluationOpe
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.evaluations import EvaluationRunKind
 from airflow_provider_platform.runs.run_kind import Intended
+from tests.integration.nights import BRANCH, ORDERS, SUITE, TOTAL, WRONG, asked, verdicts
+from tests.integration.releases import needs_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
 pytestmark = pytest.mark.exhaustive
-needs_store = pytest.mark.skipif(
-    tuple(map(int, sdk_version.split(".")[:2])) < (1, 3),
-    reason="Airflow before 3.3 has no task state store: a retry begins again",
-)
 
-TOTAL = "SELECT SUM(amount) AS revenue FROM orders"
-ORDERS = "SELECT COUNT(*) AS orders FROM orders"
-WRONG = "SELECT SUM(quantity) AS revenue FROM orders"
 EVENTS = "SELECT id FROM events"
-BRANCH = "dbt-sync/main-1"
-
-SUITE = [
-    {"name": "total", "question": "total revenue", "sql": TOTAL},
-    {"name": "orders", "question": "number of orders", "sql": ORDERS},
-]
-
-
-@pytest.fixture(params=[False, True], ids=["worker", "deferred"])
-def night(
-    run_dag: RunDag, platform_sandbox: Sandbox, request: pytest.FixtureRequest
-) -> Callable[..., FinishedRun]:
-    """`night(**arguments)`: one DAG run of the suite; runs of a test share their baseline."""
-    platform_sandbox.control.answer("total revenue", sql=TOTAL, times=None)
-    platform_sandbox.control.answer("number of orders", sql=ORDERS, times=None)
-    dag_id = "".join(c if c.isalnum() else "-" for c in request.node.name)
-
-    def run(**arguments: Any) -> FinishedRun:
-        with DAG(dag_id=dag_id) as dag:
-            PlatformEvaluationOperator(
-                task_id="suite",
-                **{
-                    "questions": SUITE,
-                    "deferrable": request.param,
-                    "poll_interval": 0.1,
-                    "retries": 0,
-                    **arguments,
-                },
-            )
-        return run_dag(dag)
-
-    return run
-
-
-def asked(sandbox: Sandbox) -> dict[str, int]:
-    return dict(sandbox.control.state().asked)
 
 
 def active(sandbox: Sandbox) -> list[str]:
@@ -83,11 +40,6 @@ def active(sandbox: Sandbox) -> list[str]:
 
 def error(run: FinishedRun) -> str:
     return str(run.task("suite").error)
-
-
-def verdicts(run: FinishedRun) -> dict[str, tuple[Any, ...]]:
-    questions = run.xcom("suite")["questions"]
-    return {one["name"]: (one["verdict"], one["stability"], one["cause"]) for one in questions}
 
 
 # Green without a measurement.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk import __version__ as sdk_version
 
 from airflow_provider_platform.client.chat import program
 from airflow_provider_platform.operators._usage import total
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from tests.integration.releases import needs_store
 from tests.unit.operators.remote_tasks import PROMPT, stopped_until_followed
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from tests.conftest import RunDag
 
 pytestmark = pytest.mark.one_case_in(2)
-needs_store = pytest.mark.skipif(
-    tuple(map(int, sdk_version.split(".")[:2])) < (1, 3),
-    reason="Airflow before 3.3 has no task state store: a retry begins again",
-)
 
 
 def asked(sandbox: Sandbox, run_dag: RunDag, name: str, **arguments: Any) -> FinishedTask:
