@@ -24,7 +24,6 @@ from tests.integration.nights import BRANCH, ORDERS, SUITE, TOTAL, WRONG, asked,
 from tests.integration.releases import needs_store
 
 if TYPE_CHECKING:
-
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
