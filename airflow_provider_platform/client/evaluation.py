@@ -35,13 +35,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.redaction import quote_service, shortened
+from airflow_provider_platform.client.redaction import quote_service
 
 Side = Literal["production", "branch"]
 Verdict = Literal["pass", "fail", "review", "error"]
@@ -49,12 +51,8 @@ Stability = Literal["stable", "flaky", "regression", "new_failure"]
 Cause = Literal["agent", "model", "data", "rollup", "service", "unknown"]
 Status = Literal["green", "red", "not_measured", "no_baseline", "no_gate"]
 
-T = TypeVar("T")
-
 MAX_QUESTIONS = 200
 """A larger suite is refused: its state would not fit into Airflow's task state store."""
-MAX_SQL = 1000
-"""Characters of the SQL before that are kept."""
 NIGHTS = 14
 """First verdicts of a question that a baseline keeps: the older half is compared with the newer."""
 _ROUNDING = 1e-9
@@ -84,51 +82,51 @@ def read_suite(documents: Sequence[Any], certified_queries: Mapping[str, str]) -
     for document in documents:
         found = document.get("eval_questions") if isinstance(document, Mapping) else document
         if not isinstance(found, Sequence) or isinstance(found, str):
-            raise _refused("a list of questions, or an object with the list eval_questions")
+            raise _refused("must be a list, or an object with the list eval_questions")
         listed += found
     suite = [_question(item, certified_queries) for item in listed]
-    if not suite:
-        raise _refused("at least one question")
-    if len(suite) > MAX_QUESTIONS:
-        raise _refused(f"at most {MAX_QUESTIONS} questions, got {len(suite)}")
+    if not 1 <= len(suite) <= MAX_QUESTIONS:
+        raise _refused(f"must be 1 to {MAX_QUESTIONS}; these are {len(suite)}")
     twice = [name for name, times in Counter(one.name for one in suite).items() if times > 1]
     if twice:
-        raise _refused(f"questions with different names; used twice: {', '.join(twice)}")
+        raise _refused(f"must have different names; used twice: {', '.join(twice)}")
     return suite
 
 
 def _question(item: Any, certified_queries: Mapping[str, str]) -> Question:
-    if not isinstance(item, Mapping):
-        raise _refused("questions that are objects with name, question and sql or certifiedQuery")
-    texts = {name: item.get(name) for name in ("name", "question", "sql", "certifiedQuery")}
-    given = {name: text for name, text in texts.items() if text is not None}
+    names = ("name", "question", "sql", "certifiedQuery")
+    fields = item if isinstance(item, Mapping) else {}
+    given = {name: fields[name] for name in names if fields.get(name) is not None}
     named = quote_service(str(given.get("name") or given.get("question") or "without a name"))
-    if not all(isinstance(text, str) and text.strip() for text in given.values()):
-        raise _refused(f"non-empty strings in question {named}")
-    if not {"name", "question"} <= given.keys():
-        raise _refused(f"a name and a question; question {named} lacks one")
-    if ("sql" in given) == ("certifiedQuery" in given):
-        raise _refused(f"exactly one of sql and certifiedQuery in question {named}")
+    are_texts = all(isinstance(text, str) and text.strip() for text in given.values())
+    if not are_texts or len(given) != 3 or not {"name", "question"} <= given.keys():
+        raise _refused(
+            "must have name, question, and either sql or certifiedQuery, each a non-empty string; "
+            f"question {named} has not"
+        )
     sql = given.get("sql") or certified_queries.get(given["certifiedQuery"])
     if not isinstance(sql, str) or not sql.strip():
         raise _refused(
-            f"known certified queries; question {named} names {given['certifiedQuery']!r}. The "
-            "service has no operation that reads one, so give its SQL in certified_queries"
+            f"must name known certified queries; question {named} names "
+            f"{given['certifiedQuery']!r}. The service has no operation that reads one, so give "
+            "its SQL in certified_queries"
         )
     return Question(given["name"], given["question"], sql)
 
 
 def _refused(rule: str) -> PlatformInputError:
-    return PlatformInputError(f"Nothing was sent: questions must have {rule}.", field="questions")
+    return PlatformInputError(f"Nothing was sent: questions {rule}.", field="questions")
 
 
 # What was asked.
 
 
-@dataclass(frozen=True)
-class Asking:
+class Asking(BaseModel):
     """The outcome of asking one question once. `reason` is one of the service's reasons,
-    `difference` says it in words. `expected_digest` names the rows of the expected SQL."""
+    `difference` says it in words. `expected_digest` names the rows of the expected SQL, `build` the
+    commit from which the data model of this side was built."""
+
+    model_config = ConfigDict(frozen=True)
 
     verdict: Verdict
     measured: bool = True
@@ -137,6 +135,7 @@ class Asking:
     sql: str | None = None
     expected_digest: str | None = None
     rollups: tuple[str, ...] = ()
+    build: str | None = None
     rows: int | None = None
     tokens: int | None = None
     seconds: float | None = None
@@ -151,111 +150,65 @@ class Asking:
         """Whether the agent's result is known to be wrong or missing."""
         return self.measured and not self.passed
 
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the asking that `asdict` described; unknown fields are ignored."""
-        return _of_fields(cls, stored)
 
-
-def _of_fields(made: Callable[..., T], stored: Mapping[str, Any]) -> T:
-    """Return an `Asking` or a `Before` from plain JSON."""
-    names = {one.name for one in fields(made)}  # type: ignore[arg-type]
-    values: dict[str, Any] = {name: value for name, value in stored.items() if name in names}
-    return made(**{**values, "rollups": tuple(values.get("rollups") or ())})
-
-
-@dataclass(frozen=True)
-class Key:
-    """One asking of a question: on which side, and for which time (from 1)."""
+class Key(NamedTuple):
+    """A question on one side."""
 
     name: str
     side: Side = "production"
-    time: int = 1
 
     def __str__(self) -> str:
-        return f"{self.side}:{self.time}:{self.name}"
+        return f"{self.side}:{self.name}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the key that `str` wrote."""
-        side, time, name = text.split(":", 2)
-        return cls(name, "branch" if side == "branch" else "production", int(time))
+        side, name = text.split(":", 1)
+        return cls(name, "branch" if side == "branch" else "production")
 
 
-Askings = Mapping[Key, Asking]
+Askings = Mapping[Key, Sequence[Asking]]
+"""The askings of each question, in their order."""
 
 
 # The answers before.
 
 
-@dataclass(frozen=True)
-class Before:
-    """The answer before to one question. `passed` is None if it is not known. `firsts` are the
-    first verdicts of the last nights, the newest last: `P` or `F`."""
+class Baseline(BaseModel):
+    """What the next night is compared with: by the names of questions, the answers of the last
+    green night, and the first verdicts of the last nights, the newest last (`P` or `F`)."""
 
-    passed: bool | None = None
-    sql: str | None = None
-    build: str | None = None
-    expected_digest: str | None = None
-    rollups: tuple[str, ...] = ()
-    tokens: int | None = None
-    firsts: str = ""
-
-    @classmethod
-    def of(cls, asking: Asking, build: str | None, firsts: str = "") -> Self:
-        """Return what a later answer is compared with."""
-        return cls(
-            passed=asking.passed,
-            sql=_kept(asking.sql),
-            build=build,
-            expected_digest=asking.expected_digest,
-            rollups=asking.rollups,
-            tokens=asking.tokens,
-            firsts=firsts,
-        )
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """The answers of the last green run by the names of questions."""
-
-    questions: Mapping[str, Before] = field(default_factory=dict)
+    answers: dict[str, Asking] = {}
+    firsts: dict[str, str] = {}
 
     @classmethod
     def from_json(cls, stored: Any) -> Self:
         """Return the baseline that `to_json` wrote. Anything else is no baseline."""
         try:
-            questions = {
-                str(name): _of_fields(Before, before)
-                for name, before in stored["questions"].items()
-            }
-        except (TypeError, KeyError, AttributeError):
+            return cls.model_validate(stored)
+        except ValidationError:
             return cls()
-        return cls(questions)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON: `{"questions": {name: the fields of Before}}`."""
-        return {
-            "questions": {
-                name: {**asdict(before), "rollups": list(before.rollups)}
-                for name, before in self.questions.items()
-            }
-        }
+        """Return plain JSON."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
-    def after(self, judged: Sequence[Judged], build: str | None, status: Status) -> Baseline:
+    def after(self, judged: Sequence[Judged], status: Status) -> Baseline:
         """Return the baseline for the next night. Answers change only if this night is not red and
         enough was measured; the first verdicts are kept always."""
-        keeps = status in ("red", "not_measured")
-        questions = dict(self.questions)  # a question may be left out for a night
-        for one in judged:
-            before = self.questions.get(one.name, Before())
-            first = one.askings[0] if one.askings and one.askings[0].measured else None
-            firsts = before.firsts + ("" if first is None else "P" if first.passed else "F")
-            last = one.final
-            kept = keeps or last is None or not last.measured
-            known = before if kept else Before.of(last or Asking("error"), build)
-            questions[one.name] = replace(known, firsts=firsts[-NIGHTS:])
-        return Baseline(dict(islice(reversed(questions.items()), MAX_QUESTIONS)))
+        finals = {one.name: one.final for one in judged if one.final and one.final.measured}
+        if status in ("red", "not_measured"):
+            finals = {}
+        firsts = {
+            one.name: (self.firsts.get(one.name, "") + "FP"[one.askings[0].passed])[-NIGHTS:]
+            for one in judged
+            if one.askings and one.askings[0].measured
+        }
+        # A question may be left out for a night, so the others are kept too.
+        return Baseline(
+            answers=dict(islice({**finals, **self.answers, **finals}.items(), MAX_QUESTIONS)),
+            firsts=dict(islice({**firsts, **self.firsts, **firsts}.items(), MAX_QUESTIONS)),
+        )
 
 
 # What to ask next, and what it means.
@@ -274,51 +227,40 @@ def next_keys(
     wrong, production may be wrong by chance, so production is asked again."""
     sides: tuple[Side, ...] = ("branch", "production") if on_branch else ("production",)
     firsts = [Key(one.name, side) for one in suite for side in sides]
-    missing = [key for key in firsts if key not in askings]
+    missing = [key for key in firsts if not askings.get(key)]
     if missing:
         return missing
     again = []
     for one in suite:
-        asked = _asked(one.name, sides[0], askings)
-        if not all(asking.failed for asking in asked):
-            continue
+        key, other = Key(one.name, sides[0]), Key(one.name, sides[-1])
         before = before_of(one.name, askings, baseline, on_branch=on_branch)
-        others = _asked(one.name, "production", askings) if on_branch else []
-        if before.passed and len(asked) <= confirm:
-            again.append(Key(one.name, sides[0], len(asked) + 1))
-        elif others and all(asking.failed for asking in others) and len(others) <= confirm:
-            again.append(Key(one.name, "production", len(others) + 1))
+        wrong = {each for each in (key, other) if all(asked.failed for asked in askings[each])}
+        meant = key if before and before.passed else other if on_branch else None
+        if key in wrong and meant in wrong and len(askings[meant]) <= confirm:
+            again.append(meant)
     return again
 
 
-def before_of(name: str, askings: Askings, baseline: Baseline, *, on_branch: bool) -> Before:
+def before_of(name: str, askings: Askings, baseline: Baseline, *, on_branch: bool) -> Asking | None:
     """Return the answer before: of the baseline, or of production if a branch is evaluated."""
     if not on_branch:
-        return baseline.questions.get(name, Before())
-    others = [one for one in _asked(name, "production", askings) if one.measured]
-    right = [one for one in others if one.passed]
-    return Before.of((right or others)[-1], None) if others else Before()
-
-
-def _asked(name: str, side: Side, askings: Askings) -> list[Asking]:
-    times = range(1, len(askings) + 1)
-    found = (askings.get(Key(name, side, time)) for time in times)
-    return [asking for asking in found if asking is not None]
+        return baseline.answers.get(name)
+    others = [one for one in askings.get(Key(name), ()) if one.measured]
+    return next((one for one in others if one.passed), others[-1] if others else None)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What the askings of one question mean together."""
+    """What the askings of one question mean together. `stability` is None if the question was not
+    measured, `cause` (why it failed) is None if it passed."""
 
     name: str
     question: str
     expected_sql: str
     askings: tuple[Asking, ...]
-    before: Before
+    before: Asking | None
     stability: Stability | None
-    """None if the question was not measured."""
-    cause: Cause | None
-    """Why it failed; None if it passed."""
+    cause: Cause | None = None
 
     @property
     def final(self) -> Asking | None:
@@ -342,7 +284,7 @@ class Judged:
 
     def to_json(self) -> dict[str, Any]:
         """Return one question of the task's result, as plain JSON."""
-        final = self.final or Asking("error", measured=False, reason="not asked")
+        final = self.final or Asking(verdict="error", measured=False, reason="not asked")
         tokens = [one.tokens for one in self.askings if one.tokens is not None]
         return {
             "name": self.name,
@@ -354,7 +296,7 @@ class Judged:
             "difference": final.difference,
             "sql": final.sql,
             "expected_sql": self.expected_sql,
-            "sql_before": self.before.sql,
+            "sql_before": self.before and self.before.sql,
             "rows": final.rows,
             "expected_digest": final.expected_digest,
             "asked": len(self.askings),
@@ -368,62 +310,51 @@ def judge(
     suite: Sequence[Question],
     askings: Askings,
     baseline: Baseline,
-    builds: Mapping[str, str | None],
     *,
     on_branch: bool,
     confirm: int,
 ) -> list[Judged]:
-    """Return what the askings of each question mean; `builds` has the commit of each side."""
-    side: Side = "branch" if on_branch else "production"
+    """Return what the askings of each question mean."""
     judged = []
     for one in suite:
         before = before_of(one.name, askings, baseline, on_branch=on_branch)
-        if on_branch:
-            before = replace(before, build=builds.get("production"))
-        asked = tuple(_asked(one.name, side, askings))
+        asked = tuple(askings.get(Key(one.name, "branch" if on_branch else "production"), ()))
         stability = _stability(asked, before, confirm)
-        if on_branch and before.passed is None and stability == "new_failure":
+        if on_branch and before is None and stability == "new_failure":
             stability = None  # production was not measured
-        compared = Judged(one.name, one.question, one.sql, asked, before, stability, None)
-        cause = None if compared.passed else cause_of(compared, builds.get(side))
-        judged.append(replace(compared, cause=cause))
+        found = Judged(one.name, one.question, one.sql, asked, before, stability)
+        judged.append(found if found.passed else replace(found, cause=cause_of(found)))
     return judged
 
 
-def _stability(asked: Sequence[Asking], before: Before, confirm: int) -> Stability | None:
+def _stability(asked: Sequence[Asking], before: Asking | None, confirm: int) -> Stability | None:
     if not asked or not (any(one.passed for one in asked) or all(one.measured for one in asked)):
         return None
     if asked[0].passed:
         return "stable"
     if any(one.passed for one in asked):
         return "flaky"
-    if before.passed is None:
+    if before is None:
         return "new_failure"
     if not before.passed:
         return "stable"
     return "regression" if len(asked) > confirm else None  # a limit ended the asking
 
 
-def cause_of(judged: Judged, build: str | None) -> Cause:
+def cause_of(judged: Judged) -> Cause:
     """Return why a question failed: the first difference from the answer before."""
     final, before = judged.final, judged.before
     if final is None or not judged.measured:
         return "service"
-    if before.passed is None:
+    if before is None:
         return "unknown"
-    if None not in (build, before.build) and build != before.build:
+    if None not in (final.build, before.build) and final.build != before.build:
         return "model"
-    if _normal(_kept(final.sql)) != _normal(before.sql):
+    if _normal(final.sql) != _normal(before.sql):
         return "agent"
     if set(final.rollups) != set(before.rollups):
         return "rollup"
-    if final.expected_digest != before.expected_digest:
-        return "data"
-    return "unknown"
-
-
-def _kept(sql: str | None) -> str | None:
-    return sql and shortened(sql, MAX_SQL)
+    return "data" if final.expected_digest != before.expected_digest else "unknown"
 
 
 def _normal(sql: str | None) -> str:
@@ -462,7 +393,7 @@ class Gate:
             return "red", f"{passed} of {len(measured)} passed, and threshold is {self.threshold:g}"
         if self.threshold is None and not self.no_regression:
             return "no_gate", "no gate is set (threshold, no_regression)"
-        if self.threshold is None and all(one.before.passed is None for one in judged):
+        if self.threshold is None and all(one.before is None for one in judged):
             return "no_baseline", "no earlier answer is known, so this run is the first baseline"
         return "green", counted
 
@@ -482,7 +413,7 @@ def falling(judged: Iterable[Judged], baseline: Baseline) -> list[str]:
     the newer half lies below that of the older half. `baseline` is that of the next night."""
     names = []
     for one in judged:
-        firsts = baseline.questions.get(one.name, Before()).firsts
+        firsts = baseline.firsts.get(one.name, "")
         older, newer = firsts[: len(firsts) // 2], firsts[len(firsts) // 2 :]
         best = wilson(newer.count("P"), len(newer))[1]
         if older and best < wilson(older.count("P"), len(older))[0]:
@@ -493,11 +424,8 @@ def falling(judged: Iterable[Judged], baseline: Baseline) -> list[str]:
 def estimate(suite: Sequence[Question], baseline: Baseline, *, on_branch: bool) -> int | None:
     """Return how many tokens asking each question once may cost, by the last run; None if no cost
     is known. A new question costs as much as the others on average."""
-    known = [
-        before.tokens
-        for one in suite
-        if (before := baseline.questions.get(one.name)) and before.tokens is not None
-    ]
+    answers = [baseline.answers.get(one.name) for one in suite]
+    known = [answer.tokens for answer in answers if answer and answer.tokens is not None]
     if not known:
         return None
     return round(sum(known) / len(known) * len(suite) * (2 if on_branch else 1))

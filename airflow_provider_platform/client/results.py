@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
@@ -75,25 +75,10 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A value that differs: the name of its expected column, values that its row has in both
-    results, and its two values."""
-
-    column: str
-    row: dict[str, Any]
-    expected: Any
-    actual: Any
-
-    def __str__(self) -> str:
-        row = f" of {_named(self.row)}" if self.row else ""
-        return f"{self.column}{row} is {_shown(self.actual)}, expected {_shown(self.expected)}"
-
-
-@dataclass(frozen=True)
 class Comparison:
     """What a comparison found. A row that differs only in numbers counts as changed, not as missing
-    and unexpected. `cells` has the first values that differ in changed rows. `str` of it is a short
-    paragraph."""
+    and unexpected. `cells` names the first values that differ in changed rows, with both values.
+    `str` of it is a short paragraph."""
 
     verdict: Literal["pass", "fail"]
     expected_rows: int
@@ -102,21 +87,22 @@ class Comparison:
     rows_missing: int = 0
     rows_more: int = 0
     rows_changed: int = 0
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.verdict == "pass":
             return f"All {self.expected_rows} expected rows were found, and no others."
         said = []
         if self.columns_missing:
-            named = ", ".join(shortened(name, _SHOWN) for name in self.columns_missing)
-            said.append(f"These expected columns were not found: {named}.")
+            said.append(
+                f"These expected columns were not found: {', '.join(self.columns_missing)}."
+            )
         counts = {"missing": self.rows_missing, "different": self.rows_changed}
         counts["unexpected"] = self.rows_more
         if parts := [f", {count} {word}" for word, count in counts.items() if count]:
             said.append(f"Rows: {self.expected_rows} expected{''.join(parts)}.")
         if self.cells:
-            said.append("; ".join(map(str, self.cells)) + ".")
+            said.append("; ".join(self.cells) + ".")
         return " ".join(said)
 
 
@@ -139,18 +125,9 @@ def compare(expected: Result, actual: Result) -> Comparison:
 
 
 def digest(result: Result) -> str:
-    """Return a hash of the values of a result. Results with equally many columns that `compare`
-    calls equal have the same hash."""
-    columns = _columns(result)
-    # Columns with the same values have the same mark: in a row, their values count without order.
-    marks = [_hash(sorted(column)) for column in columns]
-    rows = zip(*columns, strict=True)
-    lines = sorted(_hash(sorted(zip(marks, row, strict=True))) for row in rows)
-    return _hash([len(result.rows), sorted(marks), lines])
-
-
-def _hash(value: Any) -> str:
-    return sha256(json.dumps(value).encode()).hexdigest()
+    """Return a hash of the values of a result, in any order of its rows."""
+    rows = sorted(zip(*_columns(result), strict=True))
+    return sha256(json.dumps([len(result.rows), rows]).encode()).hexdigest()
 
 
 def _columns(result: Result) -> list[Column]:
@@ -189,35 +166,30 @@ def _match(left: list[Column], right: list[Column], count: int) -> bool:
     """Return whether columns of `right` have the rows of `left`. Columns are chosen one after
     another, and the rows of the columns so far must agree. Rows are numbered, so that each step
     looks at one more column only."""
-    places = defaultdict(list)
-    for at, column in enumerate(right):
-        places[tuple(sorted(column))].append(at)
-    candidates = [places.get(tuple(sorted(column)), []) for column in left]
-    order = sorted(range(len(left)), key=lambda at: len(candidates[at]))
-    tries = max(100, 2_000_000 // max(1, count))
+    tries = iter(range(max(100, 2_000_000 // max(1, count))))
+    counts = {at: Counter(column) for at, column in enumerate(right)}
 
-    def choose(step: int, used: frozenset[int], here: list[int], there: list[int]) -> bool:
-        nonlocal tries
-        if step == len(order):
+    def choose(wanted: list[Column], free: list[int], here: list[int], there: list[int]) -> bool:
+        if not wanted:
             return True
-        tried: list[Column] = []
-        for at in candidates[order[step]]:
-            if at in used or right[at] in tried:
+        values, tried = Counter(wanted[0]), list[Column]()
+        for at in free:
+            if counts[at] != values or right[at] in tried:
                 continue
             tried.append(right[at])
-            tries -= 1
-            if tries < 0:
+            if next(tries, None) is None:
                 raise ResultNotComparableError(
                     "The results were not compared: too many of their columns have the same "
                     "values, so it is not clear which column is which. Select fewer columns."
                 )
             seen: dict[tuple[int, str], int] = {}
-            one, two = _numbered(here, left[order[step]], seen), _numbered(there, right[at], seen)
-            if Counter(one) == Counter(two) and choose(step + 1, used | {at}, one, two):
+            one, two = _numbered(here, wanted[0], seen), _numbered(there, right[at], seen)
+            others = [other for other in free if other != at]
+            if Counter(one) == Counter(two) and choose(wanted[1:], others, one, two):
                 return True
         return False
 
-    return choose(0, frozenset(), [0] * count, [0] * count)
+    return choose(left, [*counts], [0] * count, [0] * count)
 
 
 def _numbered(rows: list[int], column: Column, seen: dict[tuple[int, str], int]) -> list[int]:
@@ -229,28 +201,37 @@ def _difference(
 ) -> Comparison:
     """Describe how results differ that do not match."""
     names, others = (
-        [str(column.get("name") or "") for column in result.columns]
+        [shortened(str(column.get("name") or ""), _SHOWN) for column in result.columns]
         for result in (expected, actual)
     )
-    pairs = _likely_pairs(left, right, names, others)
-    mine = list(zip(*(left[i] for i in pairs), strict=True))
-    theirs = list(zip(*(right[j] for j in pairs.values()), strict=True))
+    places = _likely_places(left, right, names, others)
+    mine = list(zip(*(left[i] for i, _ in places), strict=True))
+    theirs = list(zip(*(right[j] for _, j in places), strict=True))
     missing, more = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
-    texts = [at for at, i in enumerate(pairs) if not any(v.startswith("#") for v in left[i])]
-    changed = _changed_rows(missing, more, texts)
-    absent = tuple(name for i, name in enumerate(names) if i not in pairs)
+    texts = [at for at, (i, _) in enumerate(places) if not any(v[:1] == "#" for v in left[i])]
+    waiting: defaultdict[tuple[str, ...], list[tuple[str, ...]]] = defaultdict(list)
+    for row in sorted(more.elements(), reverse=True):
+        waiting[tuple(row[at] for at in texts)].append(row)
+    changed = [
+        (row, same.pop())  # the texts of both rows are the same
+        for row in sorted(missing.elements())
+        if (same := waiting[tuple(row[at] for at in texts)])
+    ]
+    found = {i for i, _ in places}
+    absent = tuple(name for i, name in enumerate(names) if i not in found)
     reason: Reason = "value mismatch" if len(mine) == len(theirs) else "row count mismatch"
     if absent or not missing:
         reason = "missing columns" if absent else "unexpected rows"
-    cells, places = [], list(pairs.items())
+    cells = []
     for one, two in changed[:SHOWN_CELLS]:
         before, after = expected.rows[mine.index(one)], actual.rows[theirs.index(two)]
-        same = texts or [at for at in range(len(one)) if one[at] == two[at]]
-        row = {names[places[at][0]]: before[places[at][0]] for at in same[:3]}
+        same_values = [places[at][0] for at in range(len(one)) if one[at] == two[at]]
+        shown = ", ".join(f"{names[i]}={_shown(before[i])}" for i in same_values[:3])
         cells += [
-            Cell(names[i], row, before[i], after[j])
-            for at, (i, j) in enumerate(places)
-            if one[at] != two[at]
+            f"{names[i]}{' of ' if shown else ''}{shown} is {_shown(after[j])}, "
+            f"expected {_shown(before[i])}"
+            for (i, j), old, new in zip(places, one, two, strict=True)
+            if old != new
         ]
     return Comparison(
         "fail",
@@ -264,43 +245,22 @@ def _difference(
     )
 
 
-def _likely_pairs(
+def _likely_places(
     left: list[Column], right: list[Column], names: list[str], others: list[str]
-) -> dict[int, int]:
-    """Return the column of `right` that is probably meant by each column of `left`: one with the
-    same values, else the same name, else many values of it, else any of its kind."""
-    scores = []
+) -> list[tuple[int, int]]:
+    """Return the place of each column of `left` with that of the column of `right` that is probably
+    meant by it: one with the same values, else one of its kind with the same name, else any of its
+    kind. A column may have none."""
     mine, theirs = [*map(Counter, left)], [*map(Counter, right)]
-    for i, one in enumerate(mine):
-        for j, two in enumerate(theirs):
-            kinds = [{value[0] for value in column if value} for column in (one, two)]
-            if kinds[0] & kinds[1] or not all(kinds):
-                shared = len(one.keys() & two.keys())
-                scores.append((one == two, names[i] == others[j], shared, -i, -j))
+    kinds, other_kinds = ([{v[0] for v in one if v} for one in side] for side in (mine, theirs))
     pairs: dict[int, int] = {}
-    for *_, i, j in sorted(scores, reverse=True):
-        if -i not in pairs and -j not in pairs.values():
-            pairs[-i] = -j
-    return dict(sorted(pairs.items()))
-
-
-def _changed_rows(
-    missing: Counter[tuple[str, ...]], more: Counter[tuple[str, ...]], texts: list[int]
-) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return pairs of a missing and an unexpected row that have the same texts, dates and
-    booleans."""
-    waiting: defaultdict[tuple[str, ...], deque[tuple[str, ...]]] = defaultdict(deque)
-    for row in sorted(more.elements()):
-        waiting[tuple(row[at] for at in texts)].append(row)
-    return [
-        (row, same.popleft())
-        for row in sorted(missing.elements())
-        if (same := waiting[tuple(row[at] for at in texts)])
-    ]
-
-
-def _named(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{shortened(name, _SHOWN)}={_shown(value)}" for name, value in row.items())
+    for rule in ("values", "name", "kind"):
+        for i, j in product(range(len(left)), range(len(right))):
+            alike = bool(kinds[i] & other_kinds[j]) or not (kinds[i] and other_kinds[j])
+            fits = {"values": mine[i] == theirs[j], "name": alike and names[i] == others[j]}
+            if i not in pairs and j not in pairs.values() and fits.get(rule, alike):
+                pairs[i] = j
+    return sorted(pairs.items())
 
 
 def _shown(value: Any) -> str:

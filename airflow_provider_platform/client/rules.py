@@ -123,7 +123,12 @@ def or_none(
 
 
 def number(
-    name: str, value: Any, *, minimum: float | None = None, above: float | None = None
+    name: str,
+    value: Any,
+    *,
+    minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
 ) -> float:
     """Return a finite number, also from a string. Raises PlatformInputError."""
     try:
@@ -140,6 +145,8 @@ def number(
         raise refuse(name, f"must be at least {minimum:g}", value)
     if above is not None and parsed <= above:
         raise refuse(name, f"must be above {above:g}", value)
+    if maximum is not None and parsed > maximum:
+        raise refuse(name, f"must be at most {maximum:g}", value)
     return parsed
 
 

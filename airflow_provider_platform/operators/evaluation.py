@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         Judged,
         Key,
         Question,
-        Status,
     )
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
@@ -45,10 +44,10 @@ if TYPE_CHECKING:
 BASELINE_KEY = "baseline"
 """The XCom in which each run leaves the answers for the next one."""
 MAX_RESULT_BYTES = 256 * 1024
-"""Of the questions in the result. In a larger result the texts of each question are shortened."""
-SHORTENED_TEXTS = (2000, 500, 100, 10)
+"""Of the questions in the result: their texts are shortened to what fits."""
 SHOWN = 20
 """Questions that the log and a message show."""
+SHARE = partial(arguments.or_none(arguments.number), minimum=0, maximum=1)
 
 
 def questions_or_files(name: str, value: Any) -> list[Any] | None:
@@ -89,30 +88,12 @@ def questions_or_service(
         raise ValueError("without questions the service asks an agent by its name: use agent")
 
 
-def share(name: str, value: Any) -> float | None:
-    """Return a number from 0 to 1; None if there is none."""
-    number = arguments.optional(value)
-    if number is None:
-        return None
-    try:
-        parsed = float(number)
-    except (TypeError, ValueError):
-        parsed = -1.0
-    if isinstance(number, bool) or not 0 <= parsed <= 1:
-        raise arguments.refuse(name, "must be a number from 0 to 1", value)
-    return parsed
-
-
 class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     """Ask the agent questions whose results you know, and fail if its answers became worse.
 
     Use it to know when an agent, its data model or its data become worse. To compare numbers
-    without an agent, use `PlatformCompareOperator`.
-
-    Each question is asked in a thread of its own. The task runs the agent's last SQL that did not
-    fail and the expected SQL, and compares their results by the service's rules. A question that
-    passed before and fails now is asked again. The page Trusting an agent has the table of
-    verdicts, the costs and what to do.
+    without an agent, use `PlatformCompareOperator`. The page Trusting an agent has the rules, the
+    table of verdicts, the costs and what to do.
 
     Without `questions`, the service's own evaluations API (preview) asks and grades the questions
     of the deployment's repository. It can neither ask one question again nor be stopped.
@@ -133,10 +114,9 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         evaluations by the service: its name in the data model; by default the automatic agent
     :param agent_id: another agent of the account to ask, by its id
     :param session_settings: the user of the chats; replaces the connection's settings as a whole
-    :param branch_name: a branch to evaluate: each question is asked on the branch and on
-        production. A question that passes on production and fails on the branch is a regression.
-        For the service's evaluations: the branch to evaluate (default: production); needs
-        `threshold`
+    :param branch_name: a branch to evaluate beside production. A question that passes on production
+        and fails on the branch is a regression. For the service's evaluations: the branch to
+        evaluate (default: production); needs `threshold`
     :param question_file: for evaluations by the service: a file below `agents/`, such as
         `eval_questions/revenue.yml`; by default all questions
     :param confirm: how often a question that passed before and fails now is asked again
@@ -147,8 +127,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         higher, nothing is sent. After this many tokens, no further question is asked
     :param max_seconds: after this many seconds, no further question is asked
     :param parallel: how many questions run at the same time
-    :param reset_baseline: forget the earlier runs: this run becomes the first baseline. Use it
-        after a change that you want, as `"{{ params.reset }}"`
+    :param reset_baseline: forget the earlier runs: this run becomes the first baseline
     :param output_path: a folder for `questions.jsonl`, `junit.xml` and `evaluation.md`
     :param timeout: seconds (or a timedelta) of wall time of each try
     """
@@ -173,9 +152,9 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         "branch_name": arguments.optional_text,
         "question_file": arguments.optional_text,
         "confirm": partial(arguments.whole_number, minimum=0, maximum=10),
-        "threshold": share,
+        "threshold": SHARE,
         "no_regression": arguments.boolean,
-        "min_measured": share,
+        "min_measured": SHARE,
         "max_tokens": partial(arguments.or_none(arguments.whole_number), minimum=1),
         "max_seconds": arguments.or_none(arguments.seconds),
         "parallel": partial(arguments.whole_number, minimum=1, maximum=20),
@@ -266,35 +245,27 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
         """Read the earlier answers and the questions, which the kind of the run needs."""
+        from airflow_provider_platform.client.evaluation import Baseline, read_suite
+
         ti: Any = context["ti"]
-        with airflow_errors():
+        with airflow_errors(), self.named_errors():
             self.coerce_arguments()
-            self._suite = tuple(self._read_questions())
+            given = self.questions or []
+            if given:
+                in_files = all(isinstance(one, str) for one in given)
+                documents = [_read_yaml(path) for path in given] if in_files else [given]
+                self._suite = tuple(read_suite(documents, self.certified_queries or {}))
             # An evaluation of a branch by the service has nothing to be compared with.
-            if not self.reset_baseline and (self.questions is not None or not self.branch_name):
+            if not self.reset_baseline and (given or not self.branch_name):
                 stored = ti.xcom_pull(
                     task_ids=ti.task_id,
                     key=BASELINE_KEY,
                     map_indexes=ti.map_index,
                     include_prior_dates=True,
                 )
-                from airflow_provider_platform.client.evaluation import Baseline
-
                 self._baseline = Baseline.from_json(stored)
         with super()._opened(context, ids) as attempt:
             yield attempt
-
-    def _read_questions(self) -> list[Question]:
-        if self.questions is None:
-            return []
-        if not all(isinstance(one, str) for one in self.questions):
-            documents: list[Any] = [self.questions]
-        else:
-            documents = [_read_yaml(path) for path in self.questions]
-        from airflow_provider_platform.client.evaluation import read_suite
-
-        with self.named_errors():
-            return read_suite(documents, self.certified_queries or {})
 
     def _hear(self, attempt: Attempt, event: object) -> None:
         from airflow_provider_platform.runs.evaluations import QuestionOver
@@ -325,25 +296,37 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         outcome = self.read(attempt, ids, outcome)
         before = self._baseline or Baseline()
         by_service = self.questions is None
-        on_branch = self.branch_name is not None and not by_service
         if by_service:
             suite, askings = _of_service(outcome["items"])
         else:
             suite = self._suite
             askings = {
-                Key.parse(text): Asking.from_json(one) for text, one in outcome["askings"].items()
+                Key.parse(text): [Asking(**one) for one in asked]
+                for text, asked in outcome["askings"].items()
             }
-        builds = outcome.get("builds") or {}
-        confirm = 0 if by_service else int(self.confirm)
-        judged = judge(suite, askings, before, builds, on_branch=on_branch, confirm=confirm)
+        judged = judge(
+            suite,
+            askings,
+            before,
+            on_branch=self.branch_name is not None and not by_service,
+            confirm=0 if by_service else int(self.confirm),
+        )
         gate = Gate(self.threshold, bool(self.no_regression), float(self.min_measured))
         status, reason = gate.status(judged)
         if by_service and outcome["status"] == "failed":
             status, reason = "not_measured", "the service's evaluation failed"
-        result = self._result(judged, status, reason, outcome, attempt)
+        since = float(outcome.get("submitted_at") or ids["submitted_at"])
+        result = {
+            **self._result(judged, status, reason),
+            "tokens": outcome.get("tokens"),
+            "seconds": round(attempt.now - since, 1),
+        }
+        if self.output_path is not None:
+            result["reports"] = self._write_reports(result)
+        result["questions"] = _bounded(result["questions"])
         ti: Any = attempt.context["ti"]
         if self.branch_name is None:  # answers of a branch are no earlier answers of production
-            baseline = before.after(judged, builds.get("production"), status)
+            baseline = before.after(judged, status)
             ti.xcom_push(key=BASELINE_KEY, value=baseline.to_json())
             for name in falling(judged, baseline):
                 self.log.warning(
@@ -354,52 +337,36 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             ti.xcom_push(key="return_value", value=result)
         if status == "red":
             raise EvaluationFailedError(f"The evaluation is red. {result['answer']}")
-        if status == "not_measured" and by_service:
-            raise EvaluationRunFailedError(
-                f"The evaluation measured too little. {result['answer']} A retry starts a new one."
-            )
         if status == "not_measured":
-            raise EvaluationNotMeasuredError(
-                f"The evaluation measured too little. {result['answer']} A retry asks the "
-                "questions again that were not measured."
+            failure = EvaluationRunFailedError if by_service else EvaluationNotMeasuredError
+            again = "starts a new one" if by_service else "asks only what was not measured"
+            raise failure(
+                f"The evaluation measured too little. {result['answer']} A retry {again}."
             )
         return result
 
-    def _result(
-        self,
-        judged: list[Judged],
-        status: Status,
-        reason: str,
-        outcome: Mapping[str, Any],
-        attempt: Attempt,
-    ) -> dict[str, Any]:
+    def _result(self, judged: list[Judged], status: str, reason: str) -> dict[str, Any]:
         from airflow_provider_platform.client.evaluation import counts, wilson
 
         counted = counts(judged)
         passed, measured = counted["passed"], counted["measured"]
         low, high = wilson(passed, measured)
-        since = float(outcome.get("submitted_at") or (attempt.ids or {}).get("submitted_at") or 0)
         answer = f"{passed} of {measured} measured questions passed"
         if measured:
             answer += f" ({low:.1%} to {high:.1%} with 95 % confidence)"
         questions = [one.to_json() for one in judged]
-        result: dict[str, Any] = {
+        return {
             "status": status,
             "reason": reason,
             "counts": counted,
             "share": passed / measured if measured else None,
             "interval": [round(low, 4), round(high, 4)],
             "branch_name": self.branch_name,
-            "tokens": outcome.get("tokens"),
-            "seconds": round(attempt.now - since, 1) if since else None,
             "questions": questions,
             "reports": None,
             "answer": f"{answer}. {reason[:1].upper()}{reason[1:]}.",
             **_table(questions),
         }
-        if self.output_path is not None:
-            result["reports"] = self._write_reports(result)
-        return {**result, "questions": _bounded(questions)}
 
     def _write_reports(self, result: Mapping[str, Any]) -> list[str]:
         from airflow_provider_platform.files.store import write_whole
@@ -455,28 +422,23 @@ def _read_yaml(path: str) -> Any:
 
 def _of_service(
     items: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[Question, ...], dict[Key, Asking]]:
+) -> tuple[tuple[Question, ...], dict[Key, list[Asking]]]:
     """Return the questions of the service's results, and their verdicts. A question is named by its
     text, because the service returns no name."""
     from airflow_provider_platform.client.evaluation import Asking, Key, Question
 
     suite: dict[str, Question] = {}
-    askings: dict[Key, Asking] = {}
+    askings: dict[Key, list[Asking]] = {}
     for number, item in enumerate(items, start=1):
         name = str(item.get("questionTextSnapshot") or f"question {number}")
         if name in suite:
             name = f"{name} ({number})"
-        said = str(item.get("verdict") or "").strip().lower()
         suite[name] = Question(name, name, "")
-        asking = Asking("error", measured=False, reason="error" if said else "no verdict")
-        match said:
-            case "pass":
-                asking = Asking("pass")
-            case "fail":
-                asking = Asking("fail", reason="fail")
-            case "review":
-                asking = Asking("review", reason="review")
-        askings[Key(name)] = asking
+        said = str(item.get("verdict") or "no verdict").strip().lower()
+        measured = said in ("pass", "fail", "review")
+        verdict: Any = said if measured else "error"
+        reason = None if said == "pass" else said
+        askings[Key(name)] = [Asking(verdict=verdict, measured=measured, reason=reason)]
     return tuple(suite.values()), askings
 
 
@@ -491,9 +453,8 @@ def _table(questions: Sequence[Mapping[str, Any]], most: int | None = SHOWN) -> 
 
 def _bounded(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the questions with texts short enough for XCom."""
-    for most in SHORTENED_TEXTS:
-        if len(json.dumps(questions).encode()) <= MAX_RESULT_BYTES:
-            break
+    most = 2000
+    while len(json.dumps(questions).encode()) > MAX_RESULT_BYTES and most:
         questions = [
             {
                 name: shortened(value, most) if isinstance(value, str) else value
@@ -501,6 +462,7 @@ def _bounded(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
             }
             for one in questions
         ]
+        most //= 4
     return questions
 
 

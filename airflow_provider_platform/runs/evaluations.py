@@ -23,8 +23,10 @@ import base64
 import json
 import uuid
 import zlib
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.agents import find_agent_id
@@ -77,11 +79,12 @@ if TYPE_CHECKING:
 
 MAX_STATE_BYTES = 40_000
 """Of the compressed askings. If they are larger, the SQL of the agent is shortened."""
-SHORTER_SQL = (200, 50, 0)
+SHORT_SQL = 100
 DIGEST = 16
 """Characters of the hash of the expected rows."""
-MAX_TEXT = 500
-"""Characters of a reason or a difference that are kept."""
+MAX_SQL = 1000
+MAX_DIFFERENCE = 500
+"""Characters that are kept."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +100,9 @@ class QuestionOver:
 class EvaluationRunKind(RunKind[dict[str, Any]]):
     """A suite of questions, with the arguments of `PlatformEvaluationOperator`.
 
-    The outcome is `{"askings": {key: Asking}, "builds": {side: commit}, "tokens": int | None}`, as
-    plain JSON. A trigger waits for one group of questions: it knows neither suite nor baseline, and
-    its event has the answers of the group.
+    The outcome is `{"askings": {key: [Asking]}, "tokens": int | None, "submitted_at": Unix time}`,
+    as plain JSON. A trigger waits for one group of questions: it knows neither suite nor baseline,
+    and its event has the answers of the group.
     """
 
     name = "evaluation"
@@ -136,10 +139,11 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> dict[str, Any] | None:
         self._check_budget(api)
-        state = _State({"evaluation_id": uuid.uuid4().hex, "submitted_at": env.now, "tokens": None})
-        await api.notify(Intended(state.ids()))
-        state.agent_id = await find_agent_id(api, env.config, self.agent, self.agent_id)
-        state.builds = await self._builds(api, env)
+        ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": env.now, "tokens": None}
+        await api.notify(Intended(ids))
+        ids["agent_id"] = await find_agent_id(api, env.config, self.agent, self.agent_id)
+        ids["builds"] = await self._builds(api, env)
+        state = _State(ids)
         await state.save(api)
         await self._ask_next(api, env, state)
         return None if state.active else state.outcome()
@@ -193,7 +197,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         answers = event["answers"] or await self._answers(api, env, state)
         await self._grade(api, env, state, answers)
         await self._ask_next(api, env, state)
-        return (None if state.active else state.outcome()), state.ids()
+        return (None if state.active else state.outcome()), state.ids
 
     async def read(
         self, api: Api, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
@@ -204,7 +208,8 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         """Find or repeat the questions whose submission was interrupted, and ask those again that
         could not be measured."""
         state = _State(ids)
-        state.askings = {key: one for key, one in state.askings.items() if one.measured}
+        for key, asked in state.askings.items():
+            state.askings[key] = [one for one in asked if one.measured]
         for key, chat in list(state.active.items()):
             if chat["phase"] == "intent":
                 try:
@@ -219,7 +224,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         await state.save(api)
         if not state.active:
             await self._ask_next(api, env, state)
-        return state.ids()
+        return state.ids
 
     # Ask.
 
@@ -255,9 +260,10 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
 
     def _limit(self, env: RunEnvironment, state: _State) -> str | None:
         """Return the limit that ends the asking; None if none does."""
-        if self.max_tokens is not None and (state.tokens or 0) >= self.max_tokens:
-            return f"{state.tokens:,} tokens are used (max_tokens)"
-        elapsed = env.now - state.submitted_at
+        tokens = state.ids["tokens"] or 0
+        if self.max_tokens is not None and tokens >= self.max_tokens:
+            return f"{tokens:,} tokens are used (max_tokens)"
+        elapsed = env.now - state.ids["submitted_at"]
         if self.max_seconds is not None and elapsed >= self.max_seconds:
             return f"{elapsed:.0f} seconds have passed (max_seconds)"
         return "the deadline has passed (timeout)" if env.now >= env.deadline else None
@@ -283,7 +289,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
 
         if env.interrupted():
             raise PlatformInterruptedError("The task was stopped, so it asks no further question.")
-        say(api, f"Question {shortened(key.name, 100)} ({_where(key)})")
+        say(api, f"Question {state.named(key)}")
         try:
             kind = self._chat(state, key)
             outcome = await kind.submit(api.hearing(hear), env, earlier, until_end=False)
@@ -295,16 +301,15 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             PlatformOutcomeUnknownError,
             PlatformProtocolError,
         ) as error:
-            await self._stop_if_final(api, state, error)
-            await self._stop_quietly(api, state, state.active[key])
-            await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})
+            answer = await self._failed(api, state, state.active[key], error)
+            await self._grade(api, env, state, {str(key): answer})
 
     def _chat(self, state: _State, key: Key | None = None) -> ChatRunKind:
         """Return the kind of a question's chat: without a key only to follow or to stop it."""
         branch = self.branch_name if key is not None and key.side == "branch" else None
         return ChatRunKind(
             prompt=self._question(key).question if key is not None else None,
-            agent_id=state.agent_id,
+            agent_id=state.ids["agent_id"],
             session_settings=self.session_settings,
             active_branch_name=branch,
             is_default_branch=None if branch is None else False,
@@ -342,27 +347,24 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             env = replace(env, in_triggerer=True)
             outcome = await self._chat(state).follow(api, env, chat)
         except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
-            await self._stop_if_final(api, state, error)
-            await self._stop_quietly(api, state, chat)
-            return str(key), {"error": error.to_payload()}
+            return str(key), await self._failed(api, state, chat, error)
         finally:
             await api.aclose()
         return str(key), _answer(outcome)
 
-    async def _stop_quietly(self, api: Api, state: _State, chat: Ids) -> None:
-        """Stop a question, if the service has accepted it."""
-        if chat.get("accepted"):
-            with suppress(PlatformError):  # the error that led here says more
-                await self._chat(state).stop(api, chat)
-
-    async def _stop_if_final(self, api: Api, state: _State, error: PlatformError) -> None:
-        """Raise an error that every other question would meet too, such as a used-up quota, after
-        the questions that run were stopped."""
-        if error.retryable or isinstance(error, PlatformOutcomeUnknownError):
-            return
-        for chat in state.active.values():
-            await self._stop_quietly(api, state, chat)
-        raise error
+    async def _failed(
+        self, api: Api, state: _State, chat: Ids, error: PlatformError
+    ) -> dict[str, Any]:
+        """Stop a question that failed, and return its error as the answer. An error that every
+        other question would meet too, such as a used-up quota, is raised after all were stopped."""
+        is_final = not error.retryable and not isinstance(error, PlatformOutcomeUnknownError)
+        for one in list(state.active.values()) if is_final else [chat]:
+            if one.get("accepted"):
+                with suppress(PlatformError):  # the error that led here says more
+                    await self._chat(state).stop(api, one)
+        if is_final:
+            raise error
+        return {"error": error.to_payload()}
 
     async def _grade(
         self, api: Api, env: RunEnvironment, state: _State, answers: dict[str, dict[str, Any]]
@@ -373,25 +375,26 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             if chat is None:
                 continue
             if key.name not in {question.name for question in self.suite}:
-                warn(api, f"{shortened(key.name, 100)} is no longer in questions: not graded.")
+                warn(api, f"{state.named(key)} is no longer in questions: not graded.")
                 del state.active[key]  # the file is newer than the question
                 continue
             asking = await self._graded(api, env, key, answer)
             failure = from_payload(answer["error"]) if "error" in answer else None
             await api.notify(QuestionOver(chat, answer.get("usage"), failure))
-            seconds = round(env.now - float(chat.get("submitted_at") or env.now), 1)
-            asking = replace(
-                asking,
-                difference=asking.difference and env.secrets.redact_text(asking.difference),
-                tokens=(answer.get("usage") or {}).get("totalTokens"),
-                seconds=seconds,
-                chat_id=chat.get("chat_id"),
-            )
-            state.add(key, asking)
-            await state.save(api)
-            about = f": {asking.reason}. {asking.difference or ''}" if asking.reason else ""
+            difference = env.secrets.redact_text(asking.difference or "")
+            kept = {
+                "difference": shortened(difference, MAX_DIFFERENCE) or None,
+                "sql": asking.sql and shortened(asking.sql, MAX_SQL),
+                "build": state.ids["builds"].get(key.side),
+                "tokens": (answer.get("usage") or {}).get("totalTokens"),
+                "seconds": round(env.now - float(chat.get("submitted_at") or env.now), 1),
+                "chat_id": chat.get("chat_id"),
+            }
+            about = f": {asking.reason}. {kept['difference'] or ''}" if asking.reason else ""
             write = say if asking.passed else warn
-            write(api, f"{shortened(key.name, 100)} ({_where(key)}): {asking.verdict}{about}")
+            write(api, f"{state.named(key)}: {asking.verdict}{about}")
+            state.add(key, asking.model_copy(update=kept))
+            await state.save(api)
 
     async def _graded(
         self, api: Api, env: RunEnvironment, key: Key, answer: dict[str, Any]
@@ -401,40 +404,33 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             return _error("agent error", answer["error"]["message"])
         queries = answer["queries"]
         if not queries:
-            return Asking("review", reason="the agent ran no query")
-        good = [query["sql"] for query in queries if query["error"] is None]
+            return Asking(verdict="review", reason="the agent ran no query")
         try:
             expected = await self._result(api, env, key, self._question(key).sql)
         except PlatformError as error:
             return _error("ground truth query failed", _said(error))
+        good = [query["sql"] for query in queries if query["error"] is None]
+        known: dict[str, Any] = {"expected_digest": digest(expected)[:DIGEST]}
+        known["sql"] = good[-1] if good else queries[-1]["sql"]
         if not good:
-            sql, said = queries[-1]["sql"], queries[-1]["error"]
-            return replace(_error("query error", said, measured=True), sql=sql)
-        asking = Asking(
-            "pass",
-            sql=good[-1],
-            expected_digest=digest(expected)[:DIGEST],
-        )
+            return _error("query error", queries[-1]["error"], measured=True, **known)
         try:
             actual = await self._result(api, env, key, good[-1])
         except PlatformError as error:
             wrong = isinstance(error, DataQueryError | ResultNotComparableError)
             measured = wrong and not isinstance(error, DataQueryTimeoutError)
-            failed = _error("query error", _said(error), measured=measured)
-            return replace(failed, sql=asking.sql, expected_digest=asking.expected_digest)
+            return _error("query error", _said(error), measured=measured, **known)
         try:
             compared = compare(expected, actual)
         except ResultNotComparableError as error:
-            return replace(_error("query error", error.message), sql=asking.sql)
-        return replace(
-            asking,
+            return _error("query error", error.message, **known)
+        return Asking(
             verdict=compared.verdict,
             reason=compared.reason,
-            difference=None
-            if compared.verdict == "pass"
-            else shortened(env.secrets.redact_text(str(compared)), MAX_TEXT),
+            difference=None if compared.verdict == "pass" else str(compared),
             rollups=tuple(sorted(actual.used_pre_aggregations)),
             rows=len(actual.rows),
+            **known,
         )
 
     async def _result(self, api: Api, env: RunEnvironment, key: Key, sql: str) -> Any:
@@ -474,13 +470,8 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             return None
 
 
-def _where(key: Key) -> str:
-    again = "" if key.time == 1 else f", asked again ({key.time})"
-    return f"{key.side}{again}"
-
-
-def _error(reason: str, said: str, *, measured: bool = False) -> Asking:
-    return Asking("error", measured=measured, reason=reason, difference=shortened(said, MAX_TEXT))
+def _error(reason: str, said: str, *, measured: bool = False, **known: Any) -> Asking:
+    return Asking(verdict="error", measured=measured, reason=reason, difference=said, **known)
 
 
 def _said(error: PlatformError) -> str:
@@ -508,84 +499,69 @@ class _State:
     """The ids of a run while it is worked on."""
 
     def __init__(self, ids: Ids) -> None:
-        self._ids = ids
-        kept = ("active", "graded", "builds", "tokens", "agent_id")
-        self._others = {name: value for name, value in ids.items() if name not in kept}
+        self.ids = ids
         self.active = {Key.parse(text): chat for text, chat in ids.get("active", {}).items()}
-        self.askings = {
-            Key.parse(text): Asking.from_json(asking)
-            for text, asking in _unpacked(ids.get("graded")).items()
-        }
-        self.builds: dict[str, str | None] = ids.get("builds", {})
-        self.agent_id: int | str | None = ids.get("agent_id")
-        self.tokens: int | None = ids.get("tokens")
-        """The tokens of all questions, also of those that are asked again."""
+        self.askings = _unpacked(ids.get("graded"))
 
-    @property
-    def submitted_at(self) -> float:
-        return float(self._others["submitted_at"])
+    def named(self, key: Key) -> str:
+        """Return a question for the log: its name, its side, and for which time it is asked."""
+        times = len(self.askings[key]) + 1
+        again = "" if times == 1 else f", asked again ({times})"
+        return f"{shortened(key.name, 100)} ({key.side}{again})"
 
     def add(self, key: Key, asking: Asking) -> None:
-        """Add a graded asking."""
+        """Add a graded asking, and its tokens to those of all questions."""
         del self.active[key]
-        self.askings[key] = asking
+        self.askings[key].append(asking)
         if asking.tokens is not None:
-            self.tokens = (self.tokens or 0) + asking.tokens
-
-    def ids(self) -> Ids:
-        """Return the ids as plain JSON."""
-        return {
-            **self._others,
-            "active": {str(key): chat for key, chat in self.active.items()},
-            "graded": self._graded(),
-            "builds": self.builds,
-            "tokens": self.tokens,
-            **({} if self.agent_id is None else {"agent_id": self.agent_id}),
-        }
+            self.ids["tokens"] = (self.ids["tokens"] or 0) + asking.tokens
 
     async def save(self, api: Api) -> None:
         """Have the record written. The ids that the caller holds change too."""
-        self._ids.update(self.ids())
-        await api.notify(RunAccepted(self.ids()))
+        self.ids["active"] = {str(key): chat for key, chat in self.active.items()}
+        self.ids["graded"] = _packed(self.askings)
+        await api.notify(RunAccepted(dict(self.ids)))
 
     def outcome(self) -> dict[str, Any]:
-        askings = {str(key): asdict(asking) for key, asking in self.askings.items()}
         return {
-            "askings": askings,
-            "builds": self.builds,
-            "tokens": self.tokens,
-            "submitted_at": self.submitted_at,
+            "askings": {
+                str(key): [one.model_dump(mode="json") for one in asked]
+                for key, asked in self.askings.items()
+            },
+            "tokens": self.ids["tokens"],
+            "submitted_at": self.ids["submitted_at"],
         }
 
-    def _graded(self) -> str:
-        """Return the askings, compressed. Of a question that was asked again, only the verdict
-        counts."""
-        askings = {
-            str(key): _without_empty(
-                {"verdict": one.verdict, "measured": one.measured, "tokens": one.tokens}
-                if replace(key, time=key.time + 1) in self.askings
-                else asdict(one)
+
+def _packed(askings: dict[Key, list[Asking]]) -> str:
+    """Return the askings, compressed. Of a question that was asked again, only the verdict
+    counts."""
+    stored = {
+        str(key): [
+            one.model_dump(
+                mode="json",
+                exclude_defaults=True,
+                include=None if one is asked[-1] else {"verdict", "measured", "tokens"},
             )
-            for key, one in self.askings.items()
-        }
-        packed = _packed(askings)
-        for most in SHORTER_SQL:
-            if len(packed) <= MAX_STATE_BYTES:
-                break
-            for asking in askings.values():
-                asking["sql"] = shortened(asking.get("sql") or "", most)
-            packed = _packed(askings)
-        return packed
+            for one in asked
+        ]
+        for key, asked in askings.items()
+    }
+    packed = _compressed(stored)
+    if len(packed) > MAX_STATE_BYTES:
+        for one in chain.from_iterable(stored.values()):
+            one["sql"] = shortened(one.get("sql") or "", SHORT_SQL)
+        packed = _compressed(stored)
+    return packed
 
 
-def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, (), "")}
-
-
-def _packed(value: Any) -> str:
+def _compressed(value: Any) -> str:
     return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
 
 
-def _unpacked(text: str | None) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text))) if text else {}
-    return value
+def _unpacked(text: str | None) -> defaultdict[Key, list[Asking]]:
+    stored = json.loads(zlib.decompress(base64.b64decode(text))) if text else {}
+    askings: defaultdict[Key, list[Asking]] = defaultdict(list)
+    for key, asked in stored.items():
+        askings[Key.parse(key)] = [Asking(**one) for one in asked]
+    return askings

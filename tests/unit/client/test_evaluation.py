@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from typing import Any
+from collections import defaultdict
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,11 +14,11 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.evaluation import (
     Asking,
     Baseline,
-    Before,
     Cause,
     Gate,
     Key,
     Question,
+    Side,
     cause_of,
     counts,
     estimate,
@@ -29,13 +29,21 @@ from airflow_provider_platform.client.evaluation import (
     wilson,
 )
 
-PASS = Asking("pass", sql="SELECT 1", expected_digest="d", tokens=100)
-FAIL = Asking("fail", reason="value mismatch", sql="SELECT 2", expected_digest="d")
-LOST = Asking("error", measured=False, reason="agent error")
+PASS = Asking(verdict="pass", sql="SELECT 1", expected_digest="d", tokens=100, build="build")
+FAIL = Asking(verdict="fail", reason="value mismatch", sql="SELECT 2", expected_digest="d")
+LOST = Asking(verdict="error", measured=False, reason="agent error")
 
 
 def suite(size: int) -> list[Question]:
     return [Question(f"q{n}", f"question {n}", f"SELECT {n}") for n in range(size)]
+
+
+class Asked(NamedTuple):
+    """One asking of a question: on which side, and for which time."""
+
+    name: str
+    side: Side = "production"
+    time: int = 1
 
 
 def night(
@@ -45,20 +53,26 @@ def night(
     *,
     confirm: int = 2,
     on_branch: bool = False,
-    builds: dict[str, str | None] | None = None,
-) -> tuple[list[Any], dict[Key, Asking]]:
-    """Ask until nothing is left to ask; `answer(key)` is the outcome of an asking."""
-    askings: dict[Key, Asking] = {}
+) -> tuple[list[Any], dict[Asked, Asking]]:
+    """Ask until nothing is left to ask; `answer(asked)` is the outcome of an asking."""
+    askings: defaultdict[Key, list[Asking]] = defaultdict(list)
+    every: dict[Asked, Asking] = {}
     while keys := next_keys(questions, askings, baseline, on_branch=on_branch, confirm=confirm):
+        assert len(keys) == len(set(keys)), "no asking is repeated"
         for key in keys:
-            assert key not in askings, "no asking is repeated"
-            askings[key] = answer(key)
-    judged = judge(questions, askings, baseline, builds or {}, on_branch=on_branch, confirm=confirm)
-    return judged, askings
+            asked = Asked(key.name, key.side, len(askings[key]) + 1)
+            every[asked] = answer(asked)
+            askings[key].append(every[asked])
+    return judge(questions, askings, baseline, on_branch=on_branch, confirm=confirm), every
 
 
-PASSED = Baseline({"q0": Before.of(PASS, "build")})
-FAILED = Baseline({"q0": Before.of(FAIL, "build")})
+def before(**answers: Asking) -> Baseline:
+    """A baseline with these answers."""
+    return Baseline(answers=answers)
+
+
+PASSED = before(q0=PASS)
+FAILED = before(q0=FAIL)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +87,7 @@ FAILED = Baseline({"q0": Before.of(FAIL, "build")})
         ([LOST], PASSED, None, 1),
         ([FAIL], FAILED, "stable", 1),
         ([PASS], FAILED, "stable", 1),
-        ([FAIL], Baseline({}), "new_failure", 1),
+        ([FAIL], Baseline(answers={}), "new_failure", 1),
         ([FAIL], Baseline(), "new_failure", 1),
         ([PASS], Baseline(), "stable", 1),
     ],
@@ -87,12 +101,12 @@ def test_only_a_question_that_passed_before_is_asked_again(
 
 
 def test_branch_is_compared_with_production_and_not_with_the_baseline() -> None:
-    def answer(key: Key) -> Asking:
+    def answer(key: Asked) -> Asking:
         wrong_on = {"q0": "branch", "q1": "both", "q2": "production", "q3": "none"}[key.name]
         lost = key.name == "q4" and key.side == "production"
         return LOST if lost else FAIL if wrong_on in (key.side, "both") else PASS
 
-    def answer_all(key: Key) -> Asking:
+    def answer_all(key: Asked) -> Asking:
         if key.name == "q4":
             return LOST if key.side == "production" else FAIL
         return answer(key)
@@ -100,10 +114,10 @@ def test_branch_is_compared_with_production_and_not_with_the_baseline() -> None:
     judged, askings = night(suite(5), answer_all, Baseline(), on_branch=True)
     assert [one.stability for one in judged] == ["regression", "stable", "stable", "stable", None]
     assert {key for key in askings if key.time > 1} == {
-        Key("q0", "branch", 2),
-        Key("q0", "branch", 3),
-        Key("q1", "production", 2),
-        Key("q1", "production", 3),
+        Asked("q0", "branch", 2),
+        Asked("q0", "branch", 3),
+        Asked("q1", "production", 2),
+        Asked("q1", "production", 3),
     }
 
 
@@ -124,9 +138,9 @@ def test_branch_is_compared_with_production_and_not_with_the_baseline() -> None:
 def test_cause_is_the_first_difference_from_the_answer_before(
     change: dict[str, Any], build: str | None, cause: Cause
 ) -> None:
-    failed = replace(PASS, **{"verdict": "fail", **change})
-    [one], _ = night(suite(1), lambda _: failed, PASSED, builds={"production": build})
-    assert (one.cause, cause_of(one, build)) == (cause, cause)
+    failed = PASS.model_copy(update={"verdict": "fail", "build": build, **change})
+    [one], _ = night(suite(1), lambda _: failed, PASSED)
+    assert (one.cause, cause_of(one)) == (cause, cause)
 
 
 def test_cause_of_what_was_not_measured_is_the_service() -> None:
@@ -153,8 +167,8 @@ def test_cause_of_what_was_not_measured_is_the_service() -> None:
 def test_gate_is_never_green_without_a_measurement(
     gate: Gate, answers: list[Asking], has_before: bool, status: str
 ) -> None:
-    known = {"q0": Before.of(FAIL, None), "q1": Before.of(FAIL, None)} if has_before else {}
-    judged, _ = night(suite(2), lambda key: answers[int(key.name[1:])], Baseline(known))
+    known = before(q0=FAIL, q1=FAIL) if has_before else Baseline()
+    judged, _ = night(suite(2), lambda key: answers[int(key.name[1:])], known)
     assert gate.status(judged)[0] == status
 
 
@@ -169,15 +183,15 @@ answers = st.sampled_from([PASS, FAIL, LOST])
 )
 def test_no_question_is_asked_more_often_than_it_may_be(
     planned: dict[tuple[int, int], Asking],
-    before: list[Asking | None],
+    firsts: list[Asking | None],
     confirm: int,
     on_branch: bool,
 ) -> None:
-    known = {f"q{n}": Before.of(one, None) for n, one in enumerate(before) if one is not None}
+    known = {f"q{n}": one for n, one in enumerate(firsts) if one is not None}
     judged, askings = night(
         suite(5),
         lambda key: planned.get((int(key.name[1:]), key.time), PASS),
-        Baseline(known),
+        Baseline(answers=known),
         confirm=confirm,
         on_branch=on_branch,
     )
@@ -206,7 +220,7 @@ def test_year_of_nights_with_chance_failures_has_few_red_ones() -> None:
         )
         red += status == "red"
         alone += any(not asking.passed for key, asking in askings.items() if key.time == 1)
-        baseline = baseline.after(judged, "build", status)
+        baseline = baseline.after(judged, status)
     assert red <= 6
     assert alone > 280, "a gate that asks once would be red in most nights"
 
@@ -214,32 +228,30 @@ def test_year_of_nights_with_chance_failures_has_few_red_ones() -> None:
 def test_red_night_does_not_become_the_baseline() -> None:
     questions = suite(1)
     first, _ = night(questions, lambda _: PASS, Baseline())
-    baseline = Baseline().after(first, "build", "no_baseline")
+    baseline = Baseline().after(first, "no_baseline")
     for _ in range(3):
         worse, _ = night(questions, lambda _: FAIL, baseline)
         assert worse[0].stability == "regression"
-        baseline = baseline.after(worse, "other", "red")
-    assert baseline.questions["q0"].passed
-    assert baseline.questions["q0"].build == "build"
-    assert baseline.questions["q0"].firsts == "PFFF"
+        baseline = baseline.after(worse, "red")
+    assert baseline.answers["q0"] == PASS
+    assert baseline.firsts["q0"] == "PFFF"
     assert Baseline.from_json(baseline.to_json()) == baseline
 
 
 def test_question_that_was_not_measured_keeps_its_answer_before() -> None:
     lost, _ = night(suite(1), lambda _: LOST, PASSED)
-    assert PASSED.after(lost, "other", "green").questions["q0"] == PASSED.questions["q0"]
+    assert PASSED.after(lost, "green") == PASSED
 
 
-@pytest.mark.parametrize("stored", [None, 3, [], {}, {"questions": 1}, {"questions": {"q": 1}}])
+@pytest.mark.parametrize("stored", [None, 3, [], {}, {"answers": 1}, {"answers": {"q": 1}}])
 def test_anything_else_is_no_baseline(stored: Any) -> None:
     assert Baseline.from_json(stored) == Baseline()
 
 
 def test_question_that_passes_less_often_than_before_is_named() -> None:
     judged, _ = night(suite(2), lambda _: PASS, Baseline())
-    falls = Before(True, firsts="PPPPPPPFFPFFFF")
-    steady = Before(True, firsts="PPFPPPPPPPFPPP")
-    assert falling(judged, Baseline({"q0": falls, "q1": steady})) == ["q0"]
+    firsts = {"q0": "PPPPPPPFFPFFFF", "q1": "PPFPPPPPPPFPPP"}
+    assert falling(judged, Baseline(firsts=firsts)) == ["q0"]
 
 
 def test_interval_of_a_share_is_that_of_wilson() -> None:
@@ -286,19 +298,19 @@ def test_suite_has_the_form_of_the_service() -> None:
 @pytest.mark.parametrize(
     ("questions", "words"),
     [
-        ([], "at least one question"),
-        ([ONE, ONE], "different names; used twice: a"),
-        ([{**ONE, "certifiedQuery": "x"}], "exactly one of sql and certifiedQuery in question a"),
-        ([{"name": "a", "question": "b"}], "exactly one of sql and certifiedQuery in question a"),
+        ([], "must be 1 to 200; these are 0"),
+        ([ONE, ONE], "must have different names; used twice: a"),
+        ([{**ONE, "certifiedQuery": "x"}], "either sql or certifiedQuery"),
+        ([{"name": "a", "question": "b"}], "either sql or certifiedQuery"),
         ([{"name": "a", "question": "b", "certifiedQuery": "x"}], "known certified queries"),
-        ([{"question": "b", "sql": "c"}], "a name and a question; question b lacks one"),
-        ([{**ONE, "sql": " "}], "non-empty strings in question a"),
-        ([3], "questions that are objects"),
-        ("text", "a list of questions"),
-        ([{**ONE, "name": str(n)} for n in range(201)], "at most 200 questions, got 201"),
+        ([{"question": "b", "sql": "c"}], "must have name, question"),
+        ([{**ONE, "sql": " "}], "each a non-empty string; question a has not"),
+        ([3], "must have name, question"),
+        ("text", "must be a list"),
+        ([{**ONE, "name": str(n)} for n in range(201)], "must be 1 to 200; these are 201"),
     ],
 )
 def test_suite_of_another_form_is_refused(questions: Any, words: str) -> None:
-    with pytest.raises(PlatformInputError, match="Nothing was sent: questions must have") as raised:
+    with pytest.raises(PlatformInputError, match="Nothing was sent: questions must") as raised:
         read_suite([questions], {})
     assert words in raised.value.message

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -17,32 +16,29 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.evaluation import (
     Asking,
     Baseline,
-    Before,
     Gate,
     Judged,
     Key,
     read_suite,
 )
 from airflow_provider_platform.operators.evaluation import _bounded, _junit
-from airflow_provider_platform.runs.evaluations import _State
+from airflow_provider_platform.runs.evaluations import MAX_SQL, MAX_STATE_BYTES, _packed, _unpacked
 
 STORE_BYTES = 65_535
 """`[state_store] max_value_storage_bytes` of Airflow."""
 WORDS = ("revenue", "orders", "country", "month", "status", "category", "customer", "product")
-PASS = Asking("pass", sql="SELECT 1", expected_digest="d", tokens=100)
-FAIL = Asking("fail", reason="value mismatch", sql="SELECT 2", expected_digest="d")
+PASS = Asking(verdict="pass", sql="SELECT 1", expected_digest="d", tokens=100)
+FAIL = Asking(verdict="fail", reason="value mismatch", sql="SELECT 2", expected_digest="d")
 
 
 def judged(passed: int, total: int, unmeasured: int = 0) -> list[Judged]:
     """Judged questions of which so many passed."""
     kinds = [(PASS, "stable")] * passed + [(FAIL, "new_failure")] * (total - passed)
     found: list[Any] = [
-        Judged(f"q{n}", "q", "s", (asking,), Before(), stability, None)  # type: ignore[arg-type]
+        Judged(f"q{n}", "q", "s", (asking,), None, stability, None)  # type: ignore[arg-type]
         for n, (asking, stability) in enumerate(kinds)
     ]
-    return found + [
-        Judged(f"u{n}", "q", "s", (), Before(), None, "service") for n in range(unmeasured)
-    ]
+    return found + [Judged(f"u{n}", "q", "s", (), None, None, "service") for n in range(unmeasured)]
 
 
 @given(percent=st.integers(1, 100), hundreds=st.integers(1, 2))
@@ -78,47 +74,53 @@ def test_record_of_a_whole_suite_on_a_branch_fits_into_the_store(
     confirm: int, failing: float
 ) -> None:
     rnd = random.Random(1)
-    state = _State({"evaluation_id": uuid.uuid4().hex, "submitted_at": 1.0, "tokens": None})
+    askings: dict[Key, list[Asking]] = {}
     for number in range(200):
-        digest = f"{rnd.getrandbits(256):064x}"
+        digest = f"{rnd.getrandbits(64):016x}"
         again = confirm if rnd.random() < failing else 0
         name = f"{rnd.choice(WORDS)} by {rnd.choice(WORDS)} {number}"
-        keys = [Key(name), *(Key(name, "branch", time) for time in range(1, again + 2))]
-        for key in keys:
-            state.askings[key] = Asking(
-                "fail" if again else "pass",
-                reason="value mismatch" if again else None,
-                difference=f"revenue is {rnd.random()}, expected {rnd.random()}."
-                if again
-                else None,
-                sql=_sql(rnd),
-                expected_digest=digest,
-                rows=rnd.randrange(100),
-                tokens=rnd.randrange(100_000),
-                seconds=round(rnd.random() * 100, 1),
-                chat_id=str(uuid.UUID(int=rnd.getrandbits(128))),
-            )
-    state.askings = dict(sorted(state.askings.items(), key=lambda one: one[0].time))
-    assert len(json.dumps(state.ids())) < STORE_BYTES
+        for key, times in ((Key(name), 1), (Key(name, "branch"), 1 + again)):
+            askings[key] = [
+                Asking(
+                    verdict="fail" if again else "pass",
+                    reason="value mismatch" if again else None,
+                    difference=f"revenue is {rnd.random()}, expected {rnd.random()}."
+                    if again
+                    else None,
+                    sql=_sql(rnd),
+                    expected_digest=digest,
+                    build=f"{rnd.getrandbits(4):040x}",
+                    rows=rnd.randrange(100),
+                    tokens=rnd.randrange(100_000),
+                    seconds=round(rnd.random() * 100, 1),
+                    chat_id=str(uuid.UUID(int=rnd.getrandbits(128))),
+                )
+                for _ in range(times)
+            ]
+    packed = _packed(askings)
+    assert len(json.dumps(packed)) < MAX_STATE_BYTES + 10_000 < STORE_BYTES
+    assert {key: len(asked) for key, asked in _unpacked(packed).items()} == {
+        key: len(asked) for key, asked in askings.items()
+    }
 
 
 @pytest.mark.parametrize("character", ["x", "é", "😀"])
 def test_questions_in_xcom_are_bounded_in_every_language(character: str) -> None:
     text = character * 5000
-    asking = Asking("fail", sql=text, difference=text[:500], reason="value mismatch")
-    one = Judged(text, text, text, (asking,), Before(True, sql=text), "regression", "agent")
+    asking = Asking(verdict="fail", sql=text, difference=text[:500], reason="value mismatch")
+    one = Judged(text, text, text, (asking,), asking, "regression", "agent")
     assert len(json.dumps(_bounded([one.to_json()] * 200)).encode()) <= 256 * 1024
 
 
 def test_baseline_of_long_queries_is_bounded() -> None:
-    asking = replace(PASS, sql="SELECT " + "x" * 20_000)
-    night = [Judged(f"q{n}", "q", "s", (asking,), Before(), "stable", None) for n in range(200)]
-    stored = Baseline().after(night, "build", "green").to_json()
+    asking = PASS.model_copy(update={"sql": "SELECT " + "x" * (MAX_SQL - 7)})
+    night = [Judged(f"q{n}", "q", "s", (asking,), None, "stable", None) for n in range(200)]
+    stored = Baseline().after(night, "green").to_json()
     assert len(json.dumps(stored).encode()) <= 256 * 1024
 
 
 @pytest.mark.parametrize("text", ["a\x08", "a\x00", "a\ud800"])
 def test_report_for_build_servers_is_xml_whatever_the_texts_are(text: str) -> None:
-    asking = Asking("fail", sql=text, difference=text, reason="value mismatch")
-    one = Judged(text, "q", text, (asking,), Before(), "new_failure", "unknown")
+    asking = Asking(verdict="fail", sql=text, difference=text, reason="value mismatch")
+    one = Judged(text, "q", text, (asking,), None, "new_failure", "unknown")
     ET.fromstring(_junit("suite", [one.to_json()]).encode("utf-8", "replace"))

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client import results as module
@@ -24,6 +24,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
+    import random
     from decimal import Decimal
 
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -219,7 +220,14 @@ def test_order_of_rows_and_columns_and_names_do_not_count(data: st.DataObject) -
     one = data.draw(results())
     two = data.draw(rearranged(one))
     assert compare(one, two).verdict == compare(two, one).verdict == "pass"
-    assert digest(one) == digest(two)
+
+
+@settings(max_examples=examples(200))
+@given(results(), st.randoms())
+def test_order_of_rows_does_not_change_the_digest(one: Result, chance: random.Random) -> None:
+    shuffled = list(one.rows)
+    chance.shuffle(shuffled)
+    assert digest(Result(one.columns, shuffled)) == digest(one)
 
 
 @settings(max_examples=examples(200))
@@ -250,8 +258,9 @@ def test_changed_number_is_named(one: Result, data: st.DataObject) -> None:
     assert found.reason == "value mismatch"
     assert (found.rows_missing, found.rows_more, found.rows_changed) == (0, 0, 1)
     [cell] = found.cells
-    assert (cell.column, cell.expected, cell.actual) == ("revenue", rows[0][-1], changed[0][-1])
-    assert str(cell) in str(found)
+    assert cell.startswith("revenue of ")
+    assert cell.endswith(f" is {changed[0][-1]}, expected {rows[0][-1]}")
+    assert cell in str(found)
 
 
 @settings(max_examples=examples(200))
@@ -264,15 +273,6 @@ def test_counts_are_the_same_from_both_sides(data: st.DataObject) -> None:
     assert (forth.rows_missing, forth.rows_more) == (back.rows_more, back.rows_missing)
     assert forth.rows_changed == back.rows_changed
     assert forth.rows_missing - forth.rows_more == len(one.rows) - len(two.rows)
-
-
-@settings(max_examples=examples(200))
-@given(results(), results())
-def test_results_that_match_have_the_same_digest(one: Result, two: Result) -> None:
-    assume(len(one.columns) == len(two.columns))
-    if compare(one, two).verdict == "pass":
-        assert compare(two, one).verdict == "pass"
-        assert digest(one) == digest(two)
 
 
 @settings(max_examples=examples(200))
