@@ -23,8 +23,8 @@ from airflow_provider_platform.files.save import (
     types_of,
     warn_of_unknown_names,
 )
-from airflow_provider_platform.files.store import OutputFile, write_whole, writing
 from airflow_provider_platform.files.types import ColumnTypes
+from airflow_provider_platform.files.whole_files import OutputFile, write_whole, writing
 from airflow_provider_platform.messages.markdown import to_markdown
 from airflow_provider_platform.messages.message import message_of
 

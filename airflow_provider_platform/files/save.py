@@ -25,8 +25,8 @@ from airflow_provider_platform.client.choices import MAX_ROWS
 from airflow_provider_platform.client.errors import ResultEmptyError
 from airflow_provider_platform.client.json_text import db_safe
 from airflow_provider_platform.files.options import PARQUET, Output
-from airflow_provider_platform.files.store import is_there
 from airflow_provider_platform.files.types import TypedRows, describe_renaming, file_names
+from airflow_provider_platform.files.whole_files import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -109,7 +109,7 @@ def exists(path: Any, output: Output, writer: str) -> bool:
     if not output.is_folder:
         return is_there(path)
 
-    from airflow_provider_platform.files.write import is_data_of_others
+    from airflow_provider_platform.files.formats import is_data_of_others
 
     return is_data_of_others(path, writer)
 
@@ -128,7 +128,7 @@ def _facts(
 def _write(
     saved: SavedRows, columns: list[Column], spool: Spool, path: Any, output: Output, writer: str
 ) -> None:
-    from airflow_provider_platform.files.write import write_file, write_folder
+    from airflow_provider_platform.files.formats import write_file, write_folder
 
     batches = spool.batches(columns)
     if output.is_folder:

@@ -96,7 +96,7 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
             field=name,
         ) from error
     except Exception as error:
-        from airflow_provider_platform.files.store import storage_words
+        from airflow_provider_platform.files.whole_files import storage_words
 
         raise ResultWriteError(
             f"Nothing was sent: {name} cannot be written to: {storage_words(error)}.",
@@ -177,7 +177,7 @@ def output_target(name: str, value: Any, *, inside: str | None = None) -> Object
     """The path of a result in its storage, checked before anything is sent. The path is a file, or
     the folder of a file `inside`. Raises PlatformInputError for a path that cannot be written to,
     ResultWriteError for a storage that cannot be reached."""
-    from airflow_provider_platform.files.store import check_place
+    from airflow_provider_platform.files.whole_files import check_place
 
     path = storage_path(name, value)
     check_place(name, path if inside is None else path / inside)
@@ -408,7 +408,7 @@ class AnswerOutput:
         if self.output_path is None:
             return
         from airflow_provider_platform.files.options import check_engine
-        from airflow_provider_platform.files.store import check_place
+        from airflow_provider_platform.files.whole_files import check_place
 
         check_engine()
         if self.charts and find_spec("vl_convert") is None:

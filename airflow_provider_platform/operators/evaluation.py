@@ -277,7 +277,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
 
     def check_before(self, attempt: Attempt) -> None:
         if self.output_path is not None:
-            from airflow_provider_platform.files.store import check_place
+            from airflow_provider_platform.files.whole_files import check_place
 
             check_place("output_path", storage_path("output_path", self.output_path) / "junit.xml")
 
@@ -369,7 +369,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         }
 
     def _write_reports(self, result: Mapping[str, Any]) -> list[str]:
-        from airflow_provider_platform.files.store import write_whole
+        from airflow_provider_platform.files.whole_files import write_whole
         from airflow_provider_platform.messages.markdown import to_markdown
         from airflow_provider_platform.messages.message import message_of
 

@@ -142,7 +142,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
         """Download the file and write it. The record keeps what was written."""
-        from airflow_provider_platform.files.store import write_whole
+        from airflow_provider_platform.files.whole_files import write_whole
 
         if "written" not in ids:
             data: bytes = self.read(attempt, ids, outcome)

@@ -11,8 +11,8 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.files import write
-from airflow_provider_platform.files.store import PART_BYTES, whole_file, write_whole
+from airflow_provider_platform.files import formats
+from airflow_provider_platform.files.whole_files import PART_BYTES, whole_file, write_whole
 from airflow_provider_platform.operators._files import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
@@ -364,14 +364,14 @@ def test_partitions_that_fail_half_way_leave_no_half_object(
 ) -> None:
     by_country("first", "'France'")
     before = set(keys(s3))
-    real = write.write_file
+    real = formats.write_file
 
     def second_file_breaks(path: Any, *arguments: Any) -> Any:
         if "Germany" in str(path):
             breaking_proxy.breaks_after = 0
         return real(path, *arguments)
 
-    monkeypatch.setattr(write, "write_file", second_file_breaks)
+    monkeypatch.setattr(formats, "write_file", second_file_breaks)
     with pytest.raises(ResultWriteError, match="country=Germany"):
         by_country("second", "'France', 'Germany'", path=f"s3://s3_broken@{BUCKET}/orders/")
     assert breaking_proxy.broken > 0

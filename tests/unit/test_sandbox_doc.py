@@ -15,7 +15,7 @@ from airflow_provider_platform.sandbox import (
     faults,
     management,
 )
-from airflow_provider_platform.sandbox.management import call, store
+from airflow_provider_platform.sandbox.management import call, generic_store
 from airflow_provider_platform.sandbox.state.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
@@ -84,5 +84,5 @@ def test_page_lists_the_operations_that_are_not_simulated() -> None:
     assert set(re.findall(r"`(\w+)`", listed)) == {
         name
         for name, row in operations().items()
-        if name not in call._HANDLERS and not store._is_stored(row.path)
+        if name not in call._HANDLERS and not generic_store._is_stored(row.path)
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import CERTIFIED_QUERIES, Item
 from airflow_provider_platform.sandbox.state.branches import branches_of
@@ -68,7 +68,7 @@ def start_evaluation(call: Call) -> Any:
     agent, file, branch = body.get("agentName"), body.get("questionFile"), body["branchName"]
     if agent is not None and call.items.find("agents", agentConfigName=agent) is None:
         raise ApiError(400, [f"agentName: no agent {agent}"])
-    questions = store.of(call, "eval-questions")
+    questions = generic_store.of(call, "eval-questions")
     if file is not None:
         questions = [one for one in questions if one["file"] == file]
     if not questions:
@@ -102,7 +102,7 @@ def get_results(call: Call) -> Any:
     """The results, of which there are none before the end."""
     run = _meant(call)
     ended = run.status(call.server.clock.now()) == "completed"
-    return store.page(call, run.results if ended else [], everything=True)
+    return generic_store.page(call, run.results if ended else [], everything=True)
 
 
 def _result(call: Call, branch: str, question: Item) -> Item:

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.management import call, store
+from airflow_provider_platform.sandbox.management import call, generic_store
 
 _WITH_HANDLERS = (
     "data_model",
@@ -25,4 +25,4 @@ def routes() -> list[Route]:
     """Return the routes of all operations."""
     for name in _WITH_HANDLERS:
         import_module(f"{__name__}.{name}")
-    return call.routes(store.perform)
+    return call.routes(generic_store.perform)

@@ -1,7 +1,7 @@
 """One request of the management API: checked against the table of operations, then carried out.
 
 A handler is registered for an operation with behaviour of its own. All other operations are carried
-out by the generic store (``store.py``).
+out by the generic store (``generic_store.py``).
 """
 
 from __future__ import annotations

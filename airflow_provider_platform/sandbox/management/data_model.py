@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item
 from airflow_provider_platform.sandbox.state.branches import (
@@ -21,7 +21,7 @@ from airflow_provider_platform.sandbox.state.branches import (
 
 @handles("listBranches")
 def list_branches(call: Call) -> Any:
-    return store.page(call, [_shown(branch) for branch in _branches(call).all()])
+    return generic_store.page(call, [_shown(branch) for branch in _branches(call).all()])
 
 
 @handles("createBranch")

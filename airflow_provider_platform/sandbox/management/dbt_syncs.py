@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item
 from airflow_provider_platform.sandbox.state.branches import branches_of, written_model
@@ -182,7 +182,9 @@ def list_dbt_syncs(call: Call) -> Any:
     """The history, newest first. The API started every sync."""
     wanted = call.query.get("status")
     found = _known(call)[::-1] if call.query.get("trigger") in (None, "api") else []
-    return store.page(call, [_history_entry(one) for one in found if wanted in (None, one.outcome)])
+    return generic_store.page(
+        call, [_history_entry(one) for one in found if wanted in (None, one.outcome)]
+    )
 
 
 @handles("getDbtSyncStatus")
@@ -231,7 +233,7 @@ def get_dbt_sync_result(call: Call) -> Any:
 
 @handles("getDbtSyncLogs")
 def get_dbt_sync_logs(call: Call) -> Any:
-    return store.page(call, _meant(call).logs, everything=True)
+    return generic_store.page(call, _meant(call).logs, everything=True)
 
 
 def _file(model: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item
 
@@ -59,10 +59,10 @@ def _runs(call: Call, delivery_id: int) -> list[Run]:
 
 
 def _meant(call: Call) -> Item:
-    return store.item(call, "report-deliveries", call.path["id"])
+    return generic_store.item(call, "report-deliveries", call.path["id"])
 
 
-@store.view("report-deliveries")
+@generic_store.view("report-deliveries")
 def _with_status(call: Call, delivery: Item) -> Item:
     clock, now = call.server.clock, call.server.clock.now()
     runs = _runs(call, delivery["id"])
@@ -81,7 +81,7 @@ def pause_or_resume(call: Call) -> Any:
     found, paused = _meant(call), call.operation.id == "pauseReportDelivery"
     found["paused"] = paused
     call.record("paused" if paused else "resumed", "report-deliveries", found["id"])
-    return store.shown(call, "report-deliveries", found)
+    return generic_store.shown(call, "report-deliveries", found)
 
 
 @handles("runReportDelivery")
@@ -111,7 +111,7 @@ def run_delivery(call: Call) -> Any:
 def list_delivery_runs(call: Call) -> Any:
     """The runs, newest first."""
     runs = _runs(call, _meant(call)["id"])
-    return store.page(call, [{"id": run.run_id, **run.answer(call)} for run in runs[::-1]])
+    return generic_store.page(call, [{"id": run.run_id, **run.answer(call)} for run in runs[::-1]])
 
 
 @handles("getReportDeliveryRun")

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item
 from airflow_provider_platform.sandbox.state import credentials
@@ -17,7 +17,7 @@ _HOUR, _DAY = 3600, 86400
 _SIGNED = ("meta", "sql-runner")
 
 
-@store.view("deployments")
+@generic_store.view("deployments")
 def _with_url(call: Call, deployment: Item) -> Item:
     return {"deploymentUrl": f"{call.server.base_url}/deployments/{deployment['id']}"}
 
@@ -26,7 +26,9 @@ def _with_url(call: Call, deployment: Item) -> Item:
 def get_settings(call: Call) -> Any:
     settings = call.server.settings
     return {
-        **store.shown(call, "deployments", store.item(call, "deployments", call.deployment)),
+        **generic_store.shown(
+            call, "deployments", generic_store.item(call, "deployments", call.deployment)
+        ),
         "template": "simpleCluster",
         "cloudProvider": "aws",
         "releaseChannel": "latest",
@@ -131,7 +133,7 @@ def _environment(call: Call, kind: str, branch: Branch) -> Item:
 def get_environments(call: Call) -> Any:
     kind = call.query.get("type")
     found = [one for one in _environments(call) if kind in (None, one["type"])]
-    return store.page(call, found)
+    return generic_store.page(call, found)
 
 
 def _meant(call: Call) -> int:

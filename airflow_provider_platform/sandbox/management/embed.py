@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.call import Call, given, handles
+from airflow_provider_platform.sandbox.management.generic_store import shown
 from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS, Item
-from airflow_provider_platform.sandbox.management.store import shown
 from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import branches_of
 

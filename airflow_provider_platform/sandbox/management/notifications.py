@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, given, handles
 from airflow_provider_platform.sandbox.management.samples import Item, find_user
 from airflow_provider_platform.sandbox.management.workbooks import named_dashboard
@@ -35,8 +35,10 @@ _CONTEXT = ("groups", "securityContext", "userAttributes")
 @handles("getNotifications")
 def get_notifications(call: Call) -> Any:
     """Newest first."""
-    found = [one for one in store.of(call, "notifications") if _wanted(call, one)]
-    return store.page(call, [store.shown(call, "notifications", one) for one in found[::-1]])
+    found = [one for one in generic_store.of(call, "notifications") if _wanted(call, one)]
+    return generic_store.page(
+        call, [generic_store.shown(call, "notifications", one) for one in found[::-1]]
+    )
 
 
 def _wanted(call: Call, notification: Item) -> bool:
@@ -74,17 +76,19 @@ def create_notification(call: Call) -> Any:
     dashboard = named_dashboard(call, body)
     fields = {name: body.get(name, default) for name, default in _DEFAULTS.items()}
     more = {"dashboardId": dashboard["id"], "recipients": [], **schedule}
-    return store.shown(call, "notifications", store.create(call, fields, **more))
+    return generic_store.shown(call, "notifications", generic_store.create(call, fields, **more))
 
 
 @handles("updateNotification")
 def update_notification(call: Call) -> Any:
     """Change what is given. Recipients stay; a set of filters replaces the one before."""
-    notification, body = store.item(call), call.body
+    notification, body = generic_store.item(call), call.body
     changed = {name: body[name] for name in _PARTS if name in body}
     schedule = _schedule({**notification["parts"], **changed}) if changed else {}
     notification |= schedule
-    return store.shown(call, "notifications", store.update(call, notification, body))
+    return generic_store.shown(
+        call, "notifications", generic_store.update(call, notification, body)
+    )
 
 
 def _schedule(parts: Item) -> Item:
@@ -112,13 +116,13 @@ def _schedule(parts: Item) -> Item:
 
 
 def _recipients(call: Call) -> list[Item]:
-    found: list[Item] = store.item(call, "notifications", call.path["id"])["recipients"]
+    found: list[Item] = generic_store.item(call, "notifications", call.path["id"])["recipients"]
     return found
 
 
 @handles("getRecipients")
 def get_recipients(call: Call) -> Any:
-    return store.page(call, [_without_context(one) for one in _recipients(call)])
+    return generic_store.page(call, [_without_context(one) for one in _recipients(call)])
 
 
 @handles("addRecipients")

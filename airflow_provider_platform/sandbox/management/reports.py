@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item, owner
 
@@ -22,7 +22,7 @@ _ACTIONS = {
 def place(call: Call) -> Any:
     """Record a placement, or its end, or that its rows were written again. The same spot again
     updates its placement, and a spot without one is no error. The report itself is not changed."""
-    report, spot = store.item(call, "reports", call.path["reportId"]), call.body
+    report, spot = generic_store.item(call, "reports", call.path["reportId"]), call.body
     placements: list[Item] = report["externalWorkbookPlacements"]
     known = next((one for one in placements if _is_at(one, spot)), None)
     if _ACTIONS[call.operation.id] == "unplaced":
@@ -48,7 +48,7 @@ def place(call: Call) -> Any:
         "endResultCell": last.get("endResultCell"),
     }
     call.record(_ACTIONS[call.operation.id], "reports", report["id"])
-    return store.shown(call, "reports", report)
+    return generic_store.shown(call, "reports", report)
 
 
 def _is_at(placement: Item, spot: Item) -> bool:
@@ -64,7 +64,7 @@ def _is_at(placement: Item, spot: Item) -> bool:
 def list_placements(call: Call) -> Any:
     """Everything that is placed in one spreadsheet, over all deployments."""
     names = ("resultLocation", "placedAt", "refreshedAt", *_SPOT[:-1])
-    return store.page(
+    return generic_store.page(
         call,
         [
             {

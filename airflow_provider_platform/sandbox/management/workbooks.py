@@ -6,16 +6,16 @@ import copy
 from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
-from airflow_provider_platform.sandbox.management import store
+from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item
 
 
 def _meant(call: Call) -> Item:
-    return store.item(call, "workbooks", call.path["workbookId"])
+    return generic_store.item(call, "workbooks", call.path["workbookId"])
 
 
-@store.view("workbooks")
+@generic_store.view("workbooks")
 def _with_dashboard(call: Call, workbook: Item) -> Item:
     dashboard = _dashboard_of(call, workbook)
     published = None if dashboard is None else dashboard["config"]
@@ -33,7 +33,7 @@ def update_workbook(call: Call) -> None:
         if not call.body.get("slugTakeover"):
             raise ApiError(409, f"The slug {slug} belongs to another workbook")
         holder["slug"] = None
-    store.update(call, workbook, call.document)
+    generic_store.update(call, workbook, call.document)
 
 
 @handles("duplicateWorkbook")
@@ -48,8 +48,8 @@ def duplicate_workbook(call: Call) -> Any:
         draft = dashboard["config"]
     copied = {name: original[name] for name in ("folderId", "meta")}
     copied |= {"name": f"Copy of {original['name']}", "dashboardDraft": draft}
-    made = store.create(call, copy.deepcopy(copied), "workbooks")
-    return store.shown(call, "workbooks", made)
+    made = generic_store.create(call, copy.deepcopy(copied), "workbooks")
+    return generic_store.shown(call, "workbooks", made)
 
 
 # -- dashboards ------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def save_draft(call: Call) -> Any:
     if "dashboardDraft" in call.document:
         workbook |= {"dashboardDraft": draft, "updatedAt": call.now}
     call.record("updated", "dashboard-drafts", workbook["id"])
-    return store.shown(call, "workbooks", workbook)
+    return generic_store.shown(call, "workbooks", workbook)
 
 
 @handles("publishDashboard")
@@ -100,7 +100,7 @@ def publish_dashboard(call: Call) -> Any:
         raise ApiError(400, ["config is required: the workbook has no saved draft"])
     if dashboard is None:
         made = {"title": workbook["name"], "workbookId": workbook["id"]}
-        dashboard = store.create(call, made, "dashboards")
+        dashboard = generic_store.create(call, made, "dashboards")
     dashboard["versionNumber"] += 1
     dashboard["versionId"] = dashboard["id"] * 1000 + dashboard["versionNumber"]
     dashboard["config"] = copy.deepcopy(config)

@@ -20,14 +20,14 @@ from airflow_provider_platform.client.errors import (
     ResultValueError,
     ResultWriteError,
 )
-from airflow_provider_platform.files import write
+from airflow_provider_platform.files import formats
 from airflow_provider_platform.files.options import (
     Output,
     output_options,
     plan_output,
 )
 from airflow_provider_platform.files.save import SavedRows, save_rows
-from airflow_provider_platform.files.store import files_below
+from airflow_provider_platform.files.whole_files import files_below
 from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def test_files_are_split_by_rows(tmp_path: Path) -> None:
 def test_result_that_cannot_be_partitioned_keeps_the_old_files(
     options: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write, "MAX_PARTITIONS", 2)
+    monkeypatch.setattr(formats, "MAX_PARTITIONS", 2)
     save(tmp_path, rows_of("DE"), partition_by=["country"])
     before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
     with pytest.raises(ResultValueError, match=said):
@@ -308,7 +308,7 @@ def test_storage_that_fails_half_way_leaves_no_half_file(
 ) -> None:
     """The files that were whole before stay, and the old ones too: a retry replaces them."""
     save(tmp_path, rows_of("DE"), partition_by=["country"])
-    real = write.whole_file
+    real = formats.whole_file
 
     @contextmanager
     def failing(path: Any) -> Iterator[Any]:
@@ -318,7 +318,7 @@ def test_storage_that_fails_half_way_leaves_no_half_file(
                 raise ResultWriteError("refused")
 
     with monkeypatch.context() as patch:
-        patch.setattr(write, "whole_file", failing)
+        patch.setattr(formats, "whole_file", failing)
         with pytest.raises(ResultWriteError, match="refused"):
             save(tmp_path, rows_of("DE", "FR"), writer=SUNDAY, partition_by=["country"])
     assert names(tmp_path) == [

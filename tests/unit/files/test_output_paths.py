@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
-from airflow_provider_platform.files import store
-from airflow_provider_platform.files.store import (
+from airflow_provider_platform.files import whole_files
+from airflow_provider_platform.files.whole_files import (
     check_place,
     storage_words,
     whole_file,
@@ -41,7 +41,7 @@ def test_file_with_a_long_name_is_written_and_its_remains_are_removed(
     path = tmp_path / ("n" * (length - 4) + ".csv")
     check_place("output_path", place(path))
 
-    target = store._LocalPart(path)
+    target = whole_files._LocalPart(path)
     target.file.write(b"half")
     target.file.close()
     assert len(list(tmp_path.iterdir())) == 1

@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformRateLimitError,
     PlatformTransportError,
 )
-from airflow_provider_platform.files.store import write_whole
+from airflow_provider_platform.files.whole_files import write_whole
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._files import storage_path
 from airflow_provider_platform.operators._record import STORE_KEY

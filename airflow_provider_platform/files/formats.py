@@ -23,15 +23,15 @@ import pyarrow.parquet
 from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.files.options import Output
 from airflow_provider_platform.files.spool import arrow_schema
-from airflow_provider_platform.files.store import files_below, remove, whole_file, writing
 from airflow_provider_platform.files.types import plain_double
+from airflow_provider_platform.files.whole_files import files_below, remove, whole_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from airflow_provider_platform.files.options import Output
-    from airflow_provider_platform.files.store import OutputFile
     from airflow_provider_platform.files.types import Column
+    from airflow_provider_platform.files.whole_files import OutputFile
 
 
 ROW_GROUP = 100_000
