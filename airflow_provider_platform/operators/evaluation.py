@@ -60,7 +60,7 @@ def questions_or_files(name: str, value: Any) -> list[Any] | None:
 
 def known_questions(questions: list[Any] | None, certified_queries: dict[str, str] | None) -> None:
     """A rule: a list of questions has the service's form. Files are read when the task runs."""
-    if questions is not None and not all(isinstance(one, str) for one in questions):
+    if questions is not None and not _are_paths(questions):
         from airflow_provider_platform.client.evaluation import read_suite
 
         read_suite([questions], certified_queries or {})
@@ -248,15 +248,15 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         from airflow_provider_platform.client.evaluation import Baseline, read_suite
 
         ti: Any = context["ti"]
-        with airflow_errors(), self.named_errors():
+        with airflow_errors():
             self.coerce_arguments()
-            given = self.questions or []
-            if given:
-                in_files = all(isinstance(one, str) for one in given)
-                documents = [_read_yaml(path) for path in given] if in_files else [given]
-                self._suite = tuple(read_suite(documents, self.certified_queries or {}))
+            given = self.questions
+            if given is not None:
+                with self.named_errors():
+                    documents = [*map(_read_yaml, given)] if _are_paths(given) else [given]
+                    self._suite = tuple(read_suite(documents, self.certified_queries or {}))
             # An evaluation of a branch by the service has nothing to be compared with.
-            if not self.reset_baseline and (given or not self.branch_name):
+            if not self.reset_baseline and (given is not None or not self.branch_name):
                 stored = ti.xcom_pull(
                     task_ids=ti.task_id,
                     key=BASELINE_KEY,
@@ -404,6 +404,10 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
                 "This task has no gate: it succeeds whatever the agent answers. Set threshold or "
                 "no_regression."
             )
+
+
+def _are_paths(questions: list[Any]) -> bool:
+    return bool(questions) and all(isinstance(one, str) for one in questions)
 
 
 def _read_yaml(path: str) -> Any:

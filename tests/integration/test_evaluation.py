@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from airflow.sdk import DAG
 
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators.branches import branch_gate
@@ -248,6 +249,20 @@ def test_questions_come_from_a_file_in_the_form_of_the_service(night: Any, tmp_p
     )
     run = night(questions=str(path), certified_queries={"orders": ORDERS})
     assert run.xcom("suite")["counts"]["passed"] == 2
+
+
+@pytest.mark.parametrize("questions", [[], [{"name": "a", "question": "b"}], "[]"])
+def test_suite_that_is_none_is_refused_when_the_dag_is_parsed(questions: Any) -> None:
+    with pytest.raises(PlatformInputError, match="Nothing was sent: questions must"):
+        PlatformEvaluationOperator(task_id="suite", questions=questions)
+
+
+@pytest.mark.exhaustive
+def test_rendered_suite_that_is_none_is_refused_before_anything_is_sent(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    assert night(questions="{{ [] }}").state == "failed"
+    assert not asked(platform_sandbox)
 
 
 def test_branch_that_answers_worse_blocks_its_merge(
