@@ -3,15 +3,14 @@ made again has another id."""
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.rules import at_most_one, refuse
+from airflow_provider_platform.client.rules import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,52 +37,28 @@ async def find_agent_id(
     agent_id: int | str | None = None,
 ) -> int | str | None:
     """Return the id of the agent that a call or its connection names; None for the agent of the
-    chat address. A name of digits is an id. Raises PlatformInputError if no agent, or more than
-    one, has the name."""
-    try:
-        at_most_one(agent=agent, agent_id=agent_id)
-    except ValueError as error:
-        raise refuse("agent", f"is given twice: {error}") from None
+    chat address. A name of digits is an id. Raises PlatformInputError, PlatformConfigError."""
+    if agent is not None and agent_id is not None:
+        raise refuse("agent", "is given twice: give only one of agent and agent_id")
     name = config.agent_name(agent, agent_id)
     if name is None or name.isdecimal():
         return agent_id if name is None else name
-    if config.management_url is None or config.deployment_id is None:
-        raise PlatformConfigError(
-            f"The agent {quote_service(name)!r} cannot be found by its name, because "
-            "Management API address (host), Management token (password) or Deployment id "
-            f"(deployment_id) is missing in {config.place}. Set them, or give the agent's id.",
-            field="deployment_id",
-        )
-    listing = list_agents(deployment_id=config.deployment_id)
-    return choose_agent(name, (await collect(api.call, listing)).items, config.deployment_id)
+    listing = list_agents(deployment_id=config.resolve_deployment_id(None))
+    return choose_agent(name, (await collect(api.call, listing)).items)
 
 
-def choose_agent(name: str, agents: Sequence[Agent], deployment_id: int) -> int:
-    """Return the id of the agent with this name. The shown name counts before the name in the data
-    model, and an equal name before one that differs in upper and lower case. Raises
-    PlatformInputError."""
-    where = f"deployment {deployment_id}"
-    asked = quote_service(name)
-    for wanted, fold in ((name, str), (name.casefold(), str.casefold)):
-        for field in ("name", "agent_config_name"):
-            ids = [agent.id for agent in agents if fold(getattr(agent, field) or "") == wanted]
-            if len(ids) == 1:
-                return ids[0]
-            if ids:
-                raise PlatformInputError(
-                    f"Nothing was sent: {len(ids)} agents have the name {asked!r}. Give the id of "
-                    f"one of them as agent_id: {', '.join(map(str, ids))}.",
-                    where=where,
-                    field="agent",
-                )
-    known = sorted({agent.name or agent.agent_config_name or str(agent.id) for agent in agents})
-    near = get_close_matches(name, known, n=len(known) or 1)
-    names = ", ".join(repr(quote_service(one)) for one in dict.fromkeys([*near, *known]))
+def choose_agent(name: str, agents: Sequence[Agent]) -> int:
+    """Return the id of the only agent with this name, in any case. Raises PlatformInputError."""
+    named = {one.id: (one.name or "", one.agent_config_name or "") for one in agents}
+    ids = [key for key, names in named.items() if name.casefold() in map(str.casefold, names)]
+    if len(ids) == 1:
+        return ids[0]
+    found = f"{len(ids)} agents have" if ids else "no agent has"
+    known = [f"{quote_service(names[0] or names[1])!r} ({key})" for key, names in named.items()]
     raise PlatformInputError(
-        f"Nothing was sent: no agent has the name {asked!r}. "
-        + (f"The agents are {names}." if agents else "The deployment lists no agents.")
-        + " The automatic agent of a deployment is not in the list: to ask it, leave agent out, "
-        "and use the deployment's chat address with a service token.",
-        where=where,
+        f"Nothing was sent: {found} the name {quote_service(name)!r}. The deployment's agents and "
+        f"their ids: {', '.join(known) or 'none'}. To name an agent by its id, use agent_id. The "
+        "automatic agent is not in the list: to ask it, leave agent out, and use the deployment's "
+        "chat address with a service token.",
         field="agent",
     )

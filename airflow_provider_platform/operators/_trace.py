@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.runs.run_kind import Ids
 
-PROVIDER = "platform"
-OPERATION = "invoke_agent"
+_INPUT = ("inputTokens", "cacheWriteTokens", "cacheReadTokens")
+"""By the conventions, cached tokens are part of the input."""
 
 
 def add_span(
-    attempt: Attempt,
-    ids: Ids,
-    usage: dict[str, Any] | None,
-    error: PlatformError | None = None,
+    attempt: Attempt, ids: Ids, usage: dict[str, Any] | None, error: PlatformError | None = None
 ) -> None:
     """Add the span of a question that is over, below the current span. `error` is why it has no
     answer."""
@@ -33,41 +30,32 @@ def add_span(
     from opentelemetry import trace
 
     from airflow_provider_platform.client.addresses import agent_in
+    from airflow_provider_platform.operators._usage import total
 
     kind: Any = attempt.kind
-    agent_id = ids.get("agent_id") or agent_in(attempt.config.chat_url)
+    agent_id = ids.get("agent_id") or agent_in(attempt.config.chat_url) or ""
     name = attempt.config.agent_name(kind.agent, kind.agent_id)
+    counts = total([usage or {}])
+    models = counts.get("models", ())
     attributes = {
-        "gen_ai.operation.name": OPERATION,
-        "gen_ai.provider.name": PROVIDER,
-        "gen_ai.agent.id": agent_id and str(agent_id),
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "platform",
+        "gen_ai.agent.id": str(agent_id),
         "gen_ai.agent.name": name,
         "gen_ai.conversation.id": ids.get("chat_id"),
+        "gen_ai.response.model": models[0] if len(models) == 1 else None,
+        "gen_ai.usage.input_tokens": sum(counts.get(part, 0) for part in _INPUT),
+        "gen_ai.usage.output_tokens": counts.get("outputTokens"),
+        "gen_ai.usage.cache_creation.input_tokens": counts.get("cacheWriteTokens"),
+        "gen_ai.usage.cache_read.input_tokens": counts.get("cacheReadTokens"),
         "error.type": error and type(error).__name__,
-        **_counts(usage or {}),
     }
     span = trace.get_tracer("airflow_provider_platform").start_span(
-        " ".join(filter(None, [OPERATION, name or attributes["gen_ai.agent.id"]])),
+        f"invoke_agent {name or agent_id}".strip(),
         kind=trace.SpanKind.CLIENT,
         start_time=int(ids["submitted_at"] * 1e9),
-        attributes={name: value for name, value in attributes.items() if value is not None},
+        attributes={name: value for name, value in attributes.items() if value},
     )
     if error is not None:
         span.set_status(trace.StatusCode.ERROR)
     span.end(int(attempt.now * 1e9))
-
-
-def _counts(usage: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a usage. By the conventions, cached tokens are part of the input."""
-    count = {name: value for name, value in usage.items() if type(value) is int}
-    models = usage.get("models")
-    model = str(models[0]) if isinstance(models, list) and len(models) == 1 else None
-    written, read = count.get("cacheWriteTokens"), count.get("cacheReadTokens")
-    sent = count.get("inputTokens")
-    return {
-        "gen_ai.usage.input_tokens": None if sent is None else sent + (written or 0) + (read or 0),
-        "gen_ai.usage.output_tokens": count.get("outputTokens"),
-        "gen_ai.usage.cache_creation.input_tokens": written,
-        "gen_ai.usage.cache_read.input_tokens": read,
-        "gen_ai.response.model": model,
-    }

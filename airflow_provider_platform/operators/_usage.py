@@ -20,33 +20,25 @@ if TYPE_CHECKING:
     from airflow_provider_platform.runs.run_kind import Ids
 
 STORE_KEY = "platform_usage"
-XCOM_KEY = "total_usage"
 
 Usage = dict[str, Any]
 """The service's counts of a run: numbers by name, and `models`, a list of names."""
 
 
-def read_runs(context: Context) -> dict[str, Usage]:
-    """Return the stored usage of each run since the task was last cleared."""
+def add_usage(context: Context, ids: Ids, usage: Usage | None) -> Usage:
+    """Store the usage of the run with these ids, None if it is unknown. Return the sum of all runs
+    since the task was last cleared."""
     store: Any = context.get("task_state_store")
+    counters = TryCounters.of(context)
     stored = store.get(STORE_KEY) if store is not None else None
-    if stored is None or not TryCounters.of(context).is_retry_of(TryCounters(**stored["counters"])):
-        return {}
-    runs: dict[str, Usage] = stored["runs"]
-    return runs
-
-
-def add_run(context: Context, ids: Ids, usage: Usage | None) -> dict[str, Usage]:
-    """Store the usage of the run with these ids, None if it is unknown. Return the usage of each
-    run."""
-    runs = read_runs(context)
+    runs: dict[str, Usage] = {}
+    if stored is not None and counters.is_retry_of(TryCounters(**stored["counters"])):
+        runs = stored["runs"]
     if usage:
         runs = {**runs, f"{ids['message_id']} {ids['submitted_at']}": usage}
-        store: Any = context.get("task_state_store")
         if store is not None:
-            counters = asdict(TryCounters.of(context))
-            store.set(STORE_KEY, {"counters": counters, "runs": runs})
-    return runs
+            store.set(STORE_KEY, {"counters": asdict(counters), "runs": runs})
+    return total(runs.values())
 
 
 def total(usages: Iterable[Usage]) -> Usage:
@@ -59,8 +51,3 @@ def total(usages: Iterable[Usage]) -> Usage:
             elif name == "models" and isinstance(value, list):
                 summed[name] = list(dict.fromkeys([*summed.get(name, []), *map(str, value)]))
     return summed
-
-
-def tokens(usage: Usage) -> int:
-    """Return the number of tokens in a sum. The service's total has cached tokens too."""
-    return int(usage.get("totalTokens", 0))

@@ -245,16 +245,16 @@ class PlatformChatOperator(StoppableRunOperator):
     def _count_usage(self, attempt: Attempt, ids: Ids, usage: dict[str, Any] | None) -> int:
         """Store the usage of a run, and push the sum of all runs. Return the number of tokens in
         the sum. If this fails, the task continues its work."""
-        from airflow_provider_platform.operators import _usage
+        from airflow_provider_platform.operators._usage import add_usage
 
         try:
-            summed = _usage.total(_usage.add_run(attempt.context, ids, usage).values())
+            summed = add_usage(attempt.context, ids, usage)
             if summed:
-                attempt.context["ti"].xcom_push(key=_usage.XCOM_KEY, value=summed)
+                attempt.context["ti"].xcom_push(key="total_usage", value=summed)
         except Exception:
             self.log.warning("The tokens of the task could not be counted.", exc_info=True)
             return 0
-        return _usage.tokens(summed)
+        return int(summed.get("totalTokens", 0))
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""

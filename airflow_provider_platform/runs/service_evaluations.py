@@ -1,10 +1,10 @@
 """An evaluation by the service's own API (preview): started once, followed, and all results read.
 
 The service asks the questions that are in the deployment's repository (`agents/eval_questions.yml`
-and `agents/eval_questions/*.yml`) and grades them itself. The operations are read off the vendor's
-command-line client: no document describes them. There is no list of evaluations and no operation
-that stops one. So a start whose response was lost cannot be found again, and is not repeated: each
-start is billed.
+and `agents/eval_questions/*.yml`) and grades them itself. No document describes the operations: the
+vendor's command-line client shows them. There is no list of evaluations and no operation that stops
+one. So a start whose response was lost cannot be found again, and is not repeated: each start is
+billed.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -13,17 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.api_errors import is_transient, may_have_been_processed
+from airflow_provider_platform.client.api_errors import may_have_been_processed
 from airflow_provider_platform.client.branches import all_rows
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
-    EvaluationRunFailedError,
     FeatureNotActivatedError,
     PlatformDeadlineError,
     PlatformError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.client.missing_operations import check_tenant, may_be_missing
+from airflow_provider_platform.client.missing_operations import may_be_missing
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
@@ -42,43 +41,37 @@ from airflow_provider_platform.runs.run_kind import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api
 
-_ENDS = frozenset({"completed", "failed"})
-
 
 class Evaluation(ResponseModel):
-    """An evaluation; any status but `completed` and `failed` means that it runs."""
+    """An evaluation. It runs until its status is `completed` or `failed`."""
 
     id: int
-    status: str | None = None
-
-    @property
-    def word(self) -> str:
-        """The status in lower case; empty if the service reports none."""
-        return (self.words("status") or "").strip().lower()
-
-
-class EvaluationItem(ResponseModel):
-    """The result of one question. `verdict` can be null."""
-
-    verdict: str | None = None
-    question_text_snapshot: str | None = None
+    status: str = ""
 
 
 start_evaluation = typed("startEvaluation", Evaluation)
 get_evaluation = typed("getEvaluation", Evaluation)
-get_evaluation_results = typed("getEvaluationResults", Page[EvaluationItem])
+get_evaluation_results = typed("getEvaluationResults", Page[ResponseModel])
 
 
 @dataclass(frozen=True)
-class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
+class EvaluationEnd:
+    """The last status of an evaluation: `completed` or `failed`."""
+
+    status: str
+
+
+@dataclass(frozen=True)
+class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
     """An evaluation of a deployment's questions on a branch.
 
-    The outcome is `{"status": str, "items": [...]}`, the items as the service sends them.
+    Its part of the result is `{"status": str, "items": [...]}`, the items as the service sends
+    them.
     """
 
     name = "service_evaluation"
-    followed_with = ("deployment_id",)
     id_field = "evaluation_id"
+    outcome_class = EvaluationEnd
     can_stop = False
 
     deployment_id: int | str | None = None
@@ -98,14 +91,14 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> dict[str, Any] | None:
+    ) -> EvaluationEnd | None:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        submitted_at = env.now
-        await api.notify(Intended({"submitted_at": submitted_at}))
         branch_name = self.branch_name
         if branch_name is None:
             settings = await api.call(get_deployment_settings(deployment_id=deployment_id))
             branch_name = settings.deploy_branch_name
+        ids: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        await api.notify(Intended(ids))
         body = {
             "branchName": branch_name,
             "agentName": self.agent,
@@ -115,89 +108,63 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
         try:
             started = await api.call(start_evaluation(deployment_id=deployment_id, body=body))
         except PlatformError as error:
-            if may_be_missing(error) and not is_transient(error):
-                raise await self._missing(api, deployment_id, error) from error
+            if may_be_missing(error):
+                raise FeatureNotActivatedError(
+                    f"Nothing was started: {error.reason} If the deployment and the branch exist, "
+                    "this tenant has no API for evaluations. It is a preview that the vendor's "
+                    "support activates for an account. Without it, give the questions themselves "
+                    "(questions): then this task asks the agent and compares the results itself.",
+                    where=error.where,
+                ) from error
             if may_have_been_processed(error):
-                raise _lost(self._where(deployment_id)) from error
+                raise _lost() from error
             raise
-        ids = {"evaluation_id": started.id, "submitted_at": submitted_at}
-        await api.notify(RunAccepted(ids))
+        await api.notify(RunAccepted({**ids, "evaluation_id": started.id}))
         say(api, f"Started evaluation {started.id} of deployment {deployment_id}")
         return None
 
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
-        raise _lost(self._where(env.config.resolve_deployment_id(self.deployment_id)))
+        raise _lost()
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        names: dict[str, Any] = {
-            "deployment_id": deployment_id,
-            "evaluation_id": ids["evaluation_id"],
-        }
-        last = ""
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> EvaluationEnd:
+        last = "unknown"
 
-        async def read_once(api: Api) -> Evaluation | None:
+        async def read_once(api: Api) -> EvaluationEnd | None:
             nonlocal last
-            seen = await api.call(get_evaluation(**names), once=True)
-            if seen.word != last:
-                last = seen.word
-                said = quote_service(last or "unknown")
-                say(api, f"Evaluation status: {said} (evaluation {seen.id})")
-            return seen if seen.word in _ENDS else None
+            seen = await api.call(get_evaluation(**_path(ids)), once=True)
+            status = seen.status.lower() or "unknown"
+            if status != last:
+                last = status
+                say(api, f"Evaluation status: {quote_service(status)} (evaluation {seen.id})")
+            return EvaluationEnd(status) if status in ("completed", "failed") else None
 
-        ended = await poll_until_over(api, read_once, env.poll_limits, env.clock, grace=True)
-        where = f"evaluation {ids['evaluation_id']}, {self._where(deployment_id)}"
-        if ended is None:
+        end: EvaluationEnd | None = await poll_until_over(
+            api, read_once, env.poll_limits, env.clock, grace=True
+        )
+        if end is None:
             raise PlatformDeadlineError(
-                f"The evaluation did not end before its deadline. Its last status was "
-                f"{quote_service(last or 'unknown')}. The service has no operation that stops it, "
+                "The evaluation did not end before its deadline. Its last status was "
+                f"{quote_service(last)}. The service has no operation that stops it, "
                 "so it continues, and a retry follows it.",
-                where=where,
+                where=f"evaluation {ids['evaluation_id']}, deployment {ids['deployment_id']}",
             )
-        items = await all_rows(api, get_evaluation_results(**names), None)
-        outcome = {"status": ended.word, "items": [item.to_json() for item in items]}
-        return env.secrets.redact_data(outcome)
-
-    def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
-        """Return nothing of the outcome: the worker reads the results, which may be many."""
-        return {}
-
-    async def read_event(
-        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> tuple[dict[str, Any] | None, Ids]:
-        return await self.follow(api, env, ids), ids
+        return end
 
     async def read(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
+        self, api: Api, env: RunEnvironment, ids: Ids, outcome: EvaluationEnd
     ) -> dict[str, Any]:
-        """Return the outcome. Raises EvaluationRunFailedError if the service has no result."""
-        if not outcome["items"]:
-            raise EvaluationRunFailedError(
-                f"The evaluation ended as {quote_service(outcome['status'])} without a result. "
-                "Look at it in the platform.",
-                where=f"evaluation {ids['evaluation_id']}",
-            )
-        return outcome
-
-    def _where(self, deployment_id: int) -> str:
-        branch = quote_service(self.branch_name) if self.branch_name else "production"
-        return f"branch {branch}, deployment {deployment_id}"
-
-    async def _missing(self, api: Api, deployment_id: int, error: PlatformError) -> PlatformError:
-        missing = FeatureNotActivatedError(
-            "Nothing was started: this tenant has no API for evaluations. It is a preview that the "
-            "vendor's support activates for an account. Without it, give the questions themselves "
-            "(questions): then this task asks the agent and compares the results itself.",
-            where=self._where(deployment_id),
-        )
-        await check_tenant(api, deployment_id, error, None)
-        return missing
+        items = await all_rows(api, get_evaluation_results(**_path(ids)), None)
+        result = {"status": outcome.status, "items": [item.to_json() for item in items]}
+        return env.secrets.redact_data(result)
 
 
-def _lost(where: str) -> PlatformOutcomeUnknownError:
+def _path(ids: Ids) -> dict[str, Any]:
+    return {"deployment_id": ids["deployment_id"], "evaluation_id": ids["evaluation_id"]}
+
+
+def _lost() -> PlatformOutcomeUnknownError:
     return PlatformOutcomeUnknownError(
         "The connection broke before the service confirmed the start of the evaluation, so it may "
         "be running. The service has no list of evaluations, and a second one would be billed. "
-        "Look at the evaluations in the platform, then clear the task to start one.",
-        where=where,
+        "Look at the evaluations in the platform, then clear the task to start one."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -67,25 +68,23 @@ def test_numbers_that_move_within_the_tolerance_pass(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     lack_december(platform_sandbox)
-    found = result(compared(run_dag, queries=[TOTAL], tolerance={"orders": 0.2, "query 1": 0.5}))
+    found = result(compared(run_dag, queries=[TOTAL], tolerance=0.5))
     assert (found["verdict"], found["compared"], found["moved"]) == ("within_tolerance", 2, 2)
     [query] = found["queries"]
     [orders] = [move for move in query["moved"] if move["column"] == "orders"]
     assert orders == {
         "key": {},
         "column": "orders",
-        "production": 480,
-        "branch": 426,
-        "change": -54,
+        "production": "480",
+        "branch": "426",
         "percent": -11.25,
     }
-    assert query["max_percent"] == max(abs(move["percent"]) for move in query["moved"])
 
 
 def test_missing_row_is_beyond_every_tolerance(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     lack_december(platform_sandbox)
     run = compared(run_dag, queries={"months": BY_MONTH}, tolerance=9)
-    assert "months: 1 row is missing." in str(run.task("compare").error)
+    assert "months: missing rows: 1." in str(run.task("compare").error)
 
 
 def test_difference_is_only_a_warning_if_the_task_asks_for_that(
@@ -94,7 +93,7 @@ def test_difference_is_only_a_warning_if_the_task_asks_for_that(
     lack_december(platform_sandbox)
     found = result(compared(run_dag, queries={"months": BY_MONTH}, on_difference="warn"))
     assert (found["verdict"], found["queries"][0]["rows_missing"]) == ("moved", 1)
-    assert "months: 1 row is missing." in capsys.readouterr().out
+    assert "months: missing rows: 1." in capsys.readouterr().out
 
 
 def test_measures_are_compared_by_their_dimensions(
@@ -124,7 +123,7 @@ def test_report_without_sql_is_refused(run_dag: RunDag, platform_sandbox: Sandbo
     with PlatformHook() as hook:
         hook.call("updateReport", deployment_id=1, report_id=101, body={"sqlQuery": None})
     error = str(compared(run_dag, workbook_id=301).task("compare").error)
-    assert "workbook 301 has reports without SQL: 101. Only SQL can be compared" in error
+    assert re.search(r"workbook 301 has 2 reports, without SQL: .* \(101\)\. Give the", error)
     assert not any(
         one.path.endswith("/cubesql") for one in platform_sandbox.control.state().requests
     )
@@ -141,13 +140,12 @@ def test_arguments_are_templates_and_queries_may_be_files(
             task_id="compare",
             branch_name="{{ params.branch }}",
             queries={"total": "total.sql"},
-            base_branch_name="dev",
         )
     run = run_dag(dag)
     [query] = result(run)["queries"]
     assert query["sql"] == "SELECT COUNT(*) AS n FROM orders -- nightly"
     paths = [one.path for one in platform_sandbox.control.state().requests]
-    assert [path.split("/")[-4] for path in paths if path.endswith("/cubesql")] == ["dev", BRANCH]
+    assert [BRANCH in path for path in paths if path.endswith("/cubesql")] == [False, True]
 
 
 def test_query_that_fails_on_the_branch_only_fails_the_task(
@@ -156,7 +154,7 @@ def test_query_that_fails_on_the_branch_only_fails_the_task(
     platform_sandbox.control.add_branch("closed")
     run = compared(run_dag, branch_name="closed", queries={"total": TOTAL}, on_difference="warn")
     assert "Branch is not active" in str(run.task("compare").error)
-    assert "Query total could not be compared." in capsys.readouterr().out
+    assert f"A query could not be compared: total: {TOTAL}" in capsys.readouterr().out
 
 
 def test_result_that_may_be_cut_is_never_the_same(

@@ -181,13 +181,6 @@ def test_branch_whose_production_could_not_be_asked_is_not_merged(
     assert run.states["gate.merge"] == "upstream_failed"
 
 
-def test_branch_is_not_compared_with_itself() -> None:
-    with pytest.raises(PlatformInputError, match="are the same branch"):
-        PlatformCompareOperator(
-            task_id="suite", branch_name="nightly", base_branch_name="nightly", queries=[TOTAL]
-        )
-
-
 def test_queries_without_a_row_on_both_sides_are_not_the_same(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:

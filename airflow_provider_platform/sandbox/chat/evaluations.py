@@ -1,14 +1,13 @@
 """Evaluations of agents: a run asks the sandbox's agent each question and compares rows.
 
-A run asks all questions when it starts; the clock decides its status. Each start is another run.
-The command line of the service shows the paths and the fields; values of fields are inferred.
+A run asks all questions when it starts; the clock decides its status. The command line of the
+service shows the paths and the fields; values of fields are inferred.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations
 from typing import Any
 
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
@@ -30,17 +29,11 @@ Rows = list[list[Any]]
 class Evaluation:
     """One run over the questions of the agent."""
 
-    id: int
     deployment: int
     branch: str
     agent: str
     started_at: float
-    pace: float
     results: list[Item]
-
-    def status(self, now: float) -> str:
-        passed = (now - self.started_at) / self.pace if self.pace else len(_STAGES)
-        return _STAGES[int(passed)] if passed < len(_STAGES) else "completed"
 
 
 class Evaluations(dict[int, Evaluation]):
@@ -53,12 +46,15 @@ def _runs(call: Call) -> Evaluations:
     return call.store(Evaluations)
 
 
-def _meant(call: Call) -> Evaluation:
+def _named(call: Call) -> tuple[Evaluation, str]:
+    """Return the run that the path names, and its status now."""
     wanted = call.path["evaluationId"]
     run = _runs(call).get(wanted)
     if run is None or run.deployment != call.deployment:
         raise ApiError(404, f"Evaluation {wanted} not found in deployment {call.deployment}")
-    return run
+    pace, seconds = call.server.settings.evaluation_pace, call.server.clock.now() - run.started_at
+    stages = [stage for at, stage in enumerate(_STAGES, start=1) if seconds < at * pace]
+    return run, stages[0] if stages else "completed"
 
 
 @handles("startEvaluation")
@@ -68,41 +64,33 @@ def start_evaluation(call: Call) -> Any:
     agent, file, branch = body.get("agentName"), body.get("questionFile"), body["branchName"]
     if agent is not None and call.items.find("agents", agentConfigName=agent) is None:
         raise ApiError(400, [f"agentName: no agent {agent}"])
-    questions = generic_store.of(call, "eval-questions")
-    if file is not None:
-        questions = [one for one in questions if one["file"] == file]
+    questions = [
+        one for one in generic_store.of(call, "eval-questions") if file in (None, one["file"])
+    ]
     if not questions:
         raise ApiError(400, [f"no questions in {file or 'agents/'}"])
     answer = branches_of(server, call.deployment).ask(branch, server)
     if answer.kind not in ("serving", "asleep"):
         raise ApiError(404 if answer.kind == "bad" else 400, answer.words)
-    run = Evaluation(
-        id=len(runs) + 1,
-        deployment=call.deployment,
-        branch=branch,
-        agent=agent or "auto",
-        started_at=server.clock.now(),
-        pace=server.settings.evaluation_pace,
-        results=[_result(call, branch, one) for one in questions],
-    )
-    runs[run.id] = run
-    call.record("created", "evaluations", run.id)
-    return {"id": run.id}
+    results = [_result(call, branch, one) for one in questions]
+    number, now = len(runs) + 1, server.clock.now()
+    runs[number] = Evaluation(call.deployment, branch, agent or "auto", now, results)
+    call.record("created", "evaluations", number)
+    return {"id": number}
 
 
 @handles("getEvaluation")
 def get_evaluation(call: Call) -> Any:
-    run = _meant(call)
-    status = run.status(call.server.clock.now())
-    return {"id": run.id, "status": status, "branchName": run.branch, "agentName": run.agent}
+    run, status = _named(call)
+    number = call.path["evaluationId"]
+    return {"id": number, "status": status, "branchName": run.branch, "agentName": run.agent}
 
 
 @handles("getEvaluationResults")
 def get_results(call: Call) -> Any:
     """The results, of which there are none before the end."""
-    run = _meant(call)
-    ended = run.status(call.server.clock.now()) == "completed"
-    return generic_store.page(call, run.results if ended else [], everything=True)
+    run, status = _named(call)
+    return generic_store.page(call, run.results if status == "completed" else [], everything=True)
 
 
 def _result(call: Call, branch: str, question: Item) -> Item:
@@ -135,11 +123,11 @@ def agree(expected: Rows, actual: Rows) -> bool:
     if len(expected) != len(actual):
         return False
     wanted, present = _columns(expected), _columns(actual)
-    choices = [[one for one in present if Counter(one) == Counter(column)] for column in wanted]
-    rows = Counter(zip(*wanted, strict=True))
-    return any(Counter(zip(*choice, strict=True)) == rows for choice in product(*choices))
+    rows = sorted(zip(*wanted, strict=True))
+    choices = permutations(present, len(wanted))
+    return any(sorted(zip(*choice, strict=True)) == rows for choice in choices)
 
 
-def _columns(rows: Rows) -> list[tuple[Any, ...]]:
-    rounded = [[f"{v:.4g}" if isinstance(v, int | float) else v for v in row] for row in rows]
+def _columns(rows: Rows) -> list[tuple[str, ...]]:
+    rounded = [[f"{v:.4g}" if isinstance(v, int | float) else str(v) for v in row] for row in rows]
     return list(zip(*rounded, strict=True))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class PlannedAnswer:
     """The answer to questions that contain ``question``, in any case.
 
     The agent runs ``sql`` (several queries in order, or None) and answers with ``text`` (default: a
     sentence about the rows, or an apology without ``sql``). With ``error``, it runs nothing, and
-    the stream ends with this error. ``branch`` None means each branch, ``times`` None each asking.
+    the stream ends with this error. ``branch`` None means each branch. ``times`` counts the askings
+    that are left; None means each asking.
     """
 
     question: str
@@ -31,30 +32,16 @@ class PlannedAnswer:
     def queries(self) -> list[str]:
         return [self.sql] if isinstance(self.sql, str) else self.sql or []
 
-    def fits(self, question: str, branch: str) -> bool:
-        return self.question.lower() in question.lower() and self.branch in (None, branch)
 
-
-@dataclass
-class PlannedAnswers:
-    """The planned answers, oldest first, each with the number of askings that are left."""
-
-    _plans: list[tuple[PlannedAnswer, int | None]] = field(default_factory=list)
-
-    def add(self, plan: PlannedAnswer) -> None:
-        self._plans.append((plan, plan.times))
-
-    def clear(self) -> None:
-        self._plans.clear()
+class PlannedAnswers(list[PlannedAnswer]):
+    """The planned answers, oldest first."""
 
     def take(self, question: str, branch: str) -> PlannedAnswer | None:
-        """Return the answer to a question, and count the asking. Answers for some askings come
-        first, in their order; then comes the newest answer for each asking."""
-        fitting = [one for one in self._plans if one[0].fits(question, branch)]
-        for entry in fitting:
-            plan, left = entry
-            if left is not None:
-                self._plans[self._plans.index(entry)] = (plan, left - 1)
-                self._plans = [one for one in self._plans if one[1] != 0]
+        """Return the newest answer to a question that has askings left, and count this one."""
+        for plan in reversed(self):
+            fits = plan.question.lower() in question.lower() and plan.branch in (None, branch)
+            if fits and plan.times != 0:
+                if plan.times is not None:
+                    plan.times -= 1
                 return plan
-        return fitting[-1][0] if fitting else None
+        return None

@@ -161,7 +161,7 @@ class _Control:
         return {"released": self._server.breakpoints.release(None if name == "all" else name)}
 
     async def answer(self, **plan: Any) -> Answer:
-        self._server.store(PlannedAnswers).add(PlannedAnswer(**plan))
+        self._server.store(PlannedAnswers).append(PlannedAnswer(**plan))
         return None
 
     async def clear_answers(self) -> Answer:

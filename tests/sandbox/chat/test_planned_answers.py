@@ -29,15 +29,13 @@ def test_agent_runs_the_planned_sql_once_and_then_follows_its_rules(platform: Pl
     assert platform.control.state().asked == {QUESTION: 3}
 
 
-def test_planned_answers_for_some_askings_come_in_order_before_those_for_each(
-    platform: Platform,
-) -> None:
+def test_newest_planned_answer_applies_until_its_askings_are_used_up(platform: Platform) -> None:
     usual = sql_of(platform)
     platform.control.answer(QUESTION, sql=TWO, times=None)
     platform.control.answer(QUESTION, sql=ONE)
     platform.control.answer(QUESTION, sql=[ONE, TWO], times=2)
     asked = [sql_of(platform) for _ in range(5)]
-    assert asked == [[ONE], [ONE, TWO], [ONE, TWO], [TWO], [TWO]]
+    assert asked == [[ONE, TWO], [ONE, TWO], [ONE], [TWO], [TWO]]
     platform.control.answer(QUESTION, sql=ONE, times=None)
     assert sql_of(platform) == [ONE]
     platform.control.clear_answers()
@@ -61,8 +59,8 @@ def test_planned_answer_is_for_its_branch_only(platform: Platform) -> None:
 
 
 def test_planned_answer_without_sql_is_an_apology_or_the_given_text(platform: Platform) -> None:
-    platform.control.answer(QUESTION, sql=None)
     platform.control.answer(QUESTION, text="It grew.")
+    platform.control.answer(QUESTION, sql=None)
     apology, text = platform.ask(QUESTION), platform.ask(QUESTION)
     assert not results(apology)
     assert not results(text)
