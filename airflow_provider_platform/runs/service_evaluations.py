@@ -10,7 +10,7 @@ billed.
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.api_errors import may_have_been_processed
@@ -80,14 +80,8 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
     question_file: str | None = None
 
     def idempotency_key(self, config: PlatformConfig) -> str:
-        return fingerprint(
-            "service evaluation",
-            config.management_url,
-            config.resolve_deployment_id(self.deployment_id),
-            self.branch_name,
-            self.agent,
-            self.question_file,
-        )
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint(self.name, config.management_url, deployment_id, asdict(self))
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
@@ -99,12 +93,9 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
             branch_name = settings.deploy_branch_name
         ids: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
         await api.notify(Intended(ids))
-        body = {
-            "branchName": branch_name,
-            "agentName": self.agent,
-            "questionFile": self.question_file,
-        }
-        body = {name: value for name, value in body.items() if value is not None}
+        asked = {"agentName": self.agent, "questionFile": self.question_file}
+        given = {name: value for name, value in asked.items() if value is not None}
+        body = {"branchName": branch_name, **given}
         try:
             started = await api.call(start_evaluation(deployment_id=deployment_id, body=body))
         except PlatformError as error:
