@@ -1,10 +1,8 @@
 """An evaluation by the service's own API (preview): started once, followed, and all results read.
 
-The service asks the questions that are in the deployment's repository (`agents/eval_questions.yml`
-and `agents/eval_questions/*.yml`) and grades them itself. No document describes the operations: the
-vendor's command-line client shows them. There is no list of evaluations and no operation that stops
-one. So a start whose response was lost cannot be found again, and is not repeated: each start is
-billed.
+No document describes the operations: the vendor's command-line client shows them. There is no list
+of evaluations and no operation that stops one. So a start whose response was lost cannot be found
+again, and is not repeated: each start is billed.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
