@@ -505,7 +505,7 @@ class _State:
 
     def named(self, key: Key) -> str:
         """Return a question for the log: its name, its side, and for which time it is asked."""
-        times = len(self.askings[key]) + 1
+        times = len(self.askings.get(key, ())) + 1
         again = "" if times == 1 else f", asked again ({times})"
         return f"{shortened(key.name, 100)} ({key.side}{again})"
 
