@@ -48,7 +48,7 @@ from airflow_provider_platform.runs.run_kind import (
     EventLog,
     LogLine,
     RunEnvironment,
-    kind_named,
+    kind_class,
     log_changes,
     stops_run,
 )
@@ -161,7 +161,7 @@ class PlatformRunTrigger(OneEventTrigger):
 
     def run_kind(self) -> RunKind[Any]:
         """Return the kind of the run, for following and stopping it."""
-        return kind_named(self.kind, self.arguments)
+        return kind_class(self.kind)(**self.arguments)
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         run_kind = self.run_kind()

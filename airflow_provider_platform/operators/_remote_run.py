@@ -21,7 +21,7 @@ import sys
 import time
 from abc import abstractmethod
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -67,6 +67,7 @@ from airflow_provider_platform.runs.run_kind import (
     RunEnvironment,
     RunKind,
     Traced,
+    kind_class,
     run_within,
     stops_run,
 )
@@ -358,10 +359,26 @@ class RemoteRunOperator(PlatformOperator):
         self.timeout: Any = timeout
         self._kill = RunKill()
 
+    @property
     @abstractmethod
+    def kind_name(self) -> str:
+        """The kind of the run, a name in `runs.run_kind.KINDS`."""
+
+    def derived_arguments(self) -> dict[str, Any]:
+        """Return the arguments of the run that differ from the task's arguments of these names."""
+        return {}
+
     def run_kind(self) -> RunKind[Any]:
-        """Return the kind of the run, made from the rendered arguments. Raises
-        PlatformInputError."""
+        """Return the kind of the run. Its fields, and those of its request's body, are the task's
+        rendered arguments of the same names. Raises PlatformInputError."""
+        kind = kind_class(self.kind_name)
+        values = self.derived_arguments()
+        if (body := kind.body_class) is not None:
+            with self.named_errors():
+                given = {name: getattr(self, name) for name in body.model_fields}
+                values["body"] = body.build(**given)
+        names = {field.name for field in fields(kind)} - values.keys()
+        return kind(**{name: getattr(self, name) for name in names}, **values)
 
     def check_before(self, attempt: Attempt) -> None:
         """Before the run is submitted, check what the task needs after the run, such as its output

@@ -110,7 +110,7 @@ class StartDbtSyncInput(InputModel):
     ref: str | None = Field(default=None, min_length=1)
     source: SyncSource | None = None
     manifest: dict[str, Any] | None = None
-    output: SyncOutput | None = None
+    output_mode: SyncOutput | None = Field(default=None, alias="output")
 
     @model_validator(mode="after")
     def _manifest_belongs_to_its_source(self) -> Self:
@@ -847,6 +847,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     name = "dbt_sync"
     id_field = "sync_job_id"
     outcome_class = DbtSyncOutcome
+    body_class = StartDbtSyncInput
 
     body: StartDbtSyncInput | None = None
     wait_for_completion: bool | str = "if_supported"
@@ -1016,7 +1017,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if ids["waits"]:
             await self._refuse_dropped_files(api, env, ids, outcome)
             say(api, f"dbt sync {outcome.sync_job_id} is complete")
-        elif self._body().output == "files":
+        elif self._body().output_mode == "files":
             warn(
                 api,
                 "This task does not wait for the end of the sync, so it cannot check whether the "
@@ -1141,7 +1142,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         newer = [f"ref={body.ref!r}"] if body.ref is not None else []
         newer += [
             f"{name}={value!r}"
-            for name, value in (("source", body.source), ("output_mode", body.output))
+            for name, value in (("source", body.source), ("output_mode", body.output_mode))
             if value in ("manifest", "files")
         ]
         compares = self.if_running != "start"
@@ -1184,7 +1185,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     ) -> None:
         """Raise DbtSyncInputDroppedError if a sync should have kept files but wrote a branch. The
         service keeps files for an hour, so the task does not check a sync that may be older."""
-        if self._body().output == "files" and env.now < ids["submitted_at"] + FILES_ARE_KEPT:
+        if self._body().output_mode == "files" and env.now < ids["submitted_at"] + FILES_ARE_KEPT:
             await refuse_dropped_files(api, ids["deployment_id"], outcome.sync_job_id)
 
 

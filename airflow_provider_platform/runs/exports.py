@@ -225,17 +225,20 @@ class ExportRunKind(RunKind[ExportOutcome]):
     name = "export"
     id_field = "job_id"
     outcome_class = ExportOutcome
+    body_class = StartDashboardExportInput
     lifetime = EXPORT_LIFETIME
 
     body: StartDashboardExportInput | None = None
-    output_path: str = ""
+    output_path: Any = ""
     format: str = "pdf"
     deployment_id: int | None = None
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         body = self._body().to_json()
-        return fingerprint("export", config.management_url, deployment_id, body, self.output_path)
+        return fingerprint(
+            "export", config.management_url, deployment_id, body, str(self.output_path)
+        )
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool

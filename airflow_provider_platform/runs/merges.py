@@ -556,7 +556,7 @@ class MergeRunKind(RunKind[Build]):
     into: str = "default"
     message: str = ""
     delete_branch: bool = False
-    checked_hash: str | None = None
+    hash: str | None = None
     wait_for_build: bool = True
     deployment_id: int | None = None
 
@@ -677,7 +677,7 @@ class MergeRunKind(RunKind[Build]):
         self, api: Api, env: RunEnvironment, deployment_id: int, made: Merge | None
     ) -> Merge:
         """Return the merge to make now; `made` is a merge of an earlier try."""
-        if made is not None and made.source_hash and made.source_hash == self.checked_hash:
+        if made is not None and made.source_hash and made.source_hash == self.hash:
             return made  # whatever is on the branch now
         try:
             merge = await plan_merge(
@@ -685,7 +685,7 @@ class MergeRunKind(RunKind[Build]):
                 deployment_id,
                 self.branch_name,
                 self.into,
-                checked_hash=self.checked_hash,
+                checked_hash=self.hash,
                 deadline=env.deadline,
             )
         except BranchNotFoundError:

@@ -659,16 +659,17 @@ RECORDED_TOKENS = 1500
 class PreAggregationsRunKind(RunKind[BuildOutcome]):
     """Builds, with the arguments of `PlatformBuildPreAggregationsOperator`.
 
-    A trigger follows them without their input: `selector` is then None.
+    A trigger follows them without their input: `body` is then None.
     """
 
     name = "pre_aggregations"
     followed_with = ("missing_grace", "verify_sql")
     id_field = "build_id"
     outcome_class = BuildOutcome
+    body_class = BuildSelector
     can_stop = False
 
-    selector: BuildSelector | None = None
+    body: BuildSelector | None = None
     wait_for_completion: bool = True
     verify_sql: str | None = None
     missing_grace: float = MISSING_GRACE
@@ -679,7 +680,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         config.require_management_url()
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         addresses = (config.management_url, config.data_api_url)
-        selector = self._selector().to_json()
+        selector = self._body().to_json()
         return fingerprint("pre-aggregations", *addresses, deployment_id, selector)
 
     async def submit(
@@ -697,7 +698,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         tokens = await start_builds(
             api,
             access,
-            self._selector(),
+            self._body(),
             env.config,
             env.clock,
             deadline=env.deadline,
@@ -779,10 +780,10 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         }
         return env.secrets.redact_data(result)
 
-    def _selector(self) -> BuildSelector:
-        if self.selector is None:
+    def _body(self) -> BuildSelector:
+        if self.body is None:
             raise RuntimeError("builds cannot be started without their selector")
-        return self.selector
+        return self.body
 
     def _progress(self, ids: Ids) -> BuildProgress:
         return BuildProgress(tuple(ids["tokens"]), float(ids["submitted_at"]), self.missing_grace)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.models import InputModel
     from airflow_provider_platform.client.polling import PollLimits
     from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.client.wire import Api, Clock
@@ -145,6 +146,7 @@ def warn(api: Api, text: str) -> None:
     api.report(LogLine(text, is_warning=True))
 
 
+@dataclass(frozen=True)
 class RunKind(ABC, Generic[OutcomeT]):
     """One kind of run, with the arguments of one task.
 
@@ -161,6 +163,8 @@ class RunKind(ABC, Generic[OutcomeT]):
     """The id that distinguishes one run from another."""
     outcome_class: ClassVar[type[Any]]
     """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
+    body_class: ClassVar[type[InputModel] | None] = None
+    """The body of the request that starts the run; the field `body` has it."""
     lifetime: ClassVar[float | None] = None
     """Seconds from the submission after which the service drops a run; None if it does not."""
     can_stop: ClassVar[bool] = True
@@ -257,10 +261,10 @@ KINDS = {
 """Where each kind of run is, by the name that triggers store."""
 
 
-def kind_named(name: str, arguments: dict[str, Any]) -> RunKind[Any]:
-    """Return the kind of a run that a trigger follows."""
+def kind_class(name: str) -> type[RunKind[Any]]:
+    """Return the class of a kind. A DAG file does not load it."""
     module, class_name = KINDS[name].split(".")
-    kind: RunKind[Any] = getattr(import_module(f"{__package__}.{module}"), class_name)(**arguments)
+    kind: type[RunKind[Any]] = getattr(import_module(f"{__package__}.{module}"), class_name)
     return kind
 
 
