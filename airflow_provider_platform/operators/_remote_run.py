@@ -21,7 +21,7 @@ import sys
 import time
 from abc import abstractmethod
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -377,7 +377,7 @@ class RemoteRunOperator(PlatformOperator):
             with self.named_errors():
                 given = {name: getattr(self, name) for name in body.model_fields}
                 values["body"] = body.build(**given)
-        names = {field.name for field in fields(kind)} - values.keys()
+        names = kind.model_fields.keys() - values.keys()
         return kind(**{name: getattr(self, name) for name in names}, **values)
 
     def check_before(self, attempt: Attempt) -> None:

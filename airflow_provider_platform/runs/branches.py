@@ -9,7 +9,6 @@ build (`waits`). A dbt sync that opens its branch runs the same steps after the 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.branches import (
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api
 
 
-@dataclass(frozen=True)
 class BranchRunKind(RunKind[Build]):
     """A branch that is opened, with the arguments of `PlatformOpenBranchOperator`.
 

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.chat.result import (
     with_changed_texts,
     without_details,
 )
-from airflow_provider_platform.client.choices import MAX_ROWS
+from airflow_provider_platform.client.choices import MAX_ROWS, FailOnToolError, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import shortened
@@ -40,7 +40,6 @@ from airflow_provider_platform.runs.run_kind import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
     from airflow_provider_platform.client.wire import Api
 
 PROMPT_IN_LOG = 200
@@ -49,7 +48,6 @@ LATE_POLL_SECONDS = 60.0
 """How long a run past its deadline is polled while the service cannot be reached."""
 
 
-@dataclass(frozen=True)
 class ChatRunKind(RunKind[dict[str, Any]]):
     """A question to the agent, with the arguments of `PlatformChatOperator`.
 

@@ -837,7 +837,6 @@ def _why_not_reported(history: HistoryState) -> str:
 # The kind of run.
 
 
-@dataclass(frozen=True)
 class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     """A sync, with the arguments of `PlatformDbtSyncOperator`.
 

@@ -73,7 +73,6 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.choices import IfRunning
     from airflow_provider_platform.client.wire import Api, Clock
 
 
@@ -568,7 +567,6 @@ async def _explained(api: Api, delivery: Delivery, operation: Operation[T]) -> T
         raise explained from error
 
 
-@dataclass(frozen=True)
 class DeliveryRunKind(RunKind[DeliveryOutcome]):
     """A run of a report delivery, with the arguments of `PlatformRunDeliveryOperator`. A trigger
     follows the run without these arguments: the ids are enough.

@@ -25,7 +25,7 @@ import uuid
 import zlib
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,6 @@ class QuestionOver:
     error: PlatformError | None
 
 
-@dataclass(frozen=True)
 class EvaluationRunKind(RunKind[dict[str, Any]]):
     """A suite of questions, with the arguments of `PlatformEvaluationOperator`.
 
@@ -111,7 +110,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     limits_each_try = True
 
     suite: tuple[Question, ...] = ()
-    baseline: Baseline = field(default_factory=Baseline)
+    baseline: Baseline = Baseline()
     agent: str | None = None
     agent_id: int | str | None = None
     session_settings: dict[str, Any] | None = None

@@ -214,7 +214,6 @@ def _name(deployment_id: int, job_id: str) -> str:
     return f"dashboard export {job_id}, deployment {deployment_id}"
 
 
-@dataclass(frozen=True)
 class ExportRunKind(RunKind[ExportOutcome]):
     """An export, with the arguments of `PlatformExportDashboardOperator`.
 

@@ -538,7 +538,6 @@ def _shown(commit: str | None) -> str:
     return f"commit {quote_service(commit)}" if commit else "an unknown commit"
 
 
-@dataclass(frozen=True)
 class MergeRunKind(RunKind[Build]):
     """A merge, with the arguments of `PlatformMergeBranchOperator`.
 

@@ -51,7 +51,7 @@ from airflow_provider_platform.client.build_selector import (
     check_full_name,
     zoneless_range,
 )
-from airflow_provider_platform.client.choices import MISSING_GRACE
+from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import (
     SqlQuery,
@@ -95,7 +95,6 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.choices import IfStartLost
     from airflow_provider_platform.client.wire import Api, Clock
 
 
@@ -655,7 +654,6 @@ RECORDED_TOKENS = 1500
 """The most tokens that fit into the record of a task, which has 64 KB."""
 
 
-@dataclass(frozen=True)
 class PreAggregationsRunKind(RunKind[BuildOutcome]):
     """Builds, with the arguments of `PlatformBuildPreAggregationsOperator`.
 

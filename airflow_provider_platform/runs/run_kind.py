@@ -25,6 +25,8 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
+from pydantic import BaseModel, ConfigDict
+
 from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.redaction import log_line
 
@@ -146,13 +148,14 @@ def warn(api: Api, text: str) -> None:
     api.report(LogLine(text, is_warning=True))
 
 
-@dataclass(frozen=True)
-class RunKind(ABC, Generic[OutcomeT]):
+class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     """One kind of run, with the arguments of one task.
 
     The methods raise PlatformError. Those that follow or read a run may add values that a later
     step needs to its `ids`.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: ClassVar[str]
     """The kind's name in `KINDS`. Triggers store it."""

@@ -10,7 +10,6 @@ start is billed.
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.api_errors import is_transient, may_have_been_processed
@@ -69,7 +68,6 @@ get_evaluation = typed("getEvaluation", Evaluation)
 get_evaluation_results = typed("getEvaluationResults", Page[EvaluationItem])
 
 
-@dataclass(frozen=True)
 class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
     """An evaluation of a deployment's questions on a branch.
 
