@@ -165,14 +165,7 @@ class PlatformRunTrigger(OneEventTrigger):
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         run_kind = self.run_kind()
-        env = RunEnvironment(
-            client.config,
-            client.clock,
-            client.secrets,
-            self.deadline,
-            poll_interval=self.poll_interval,
-            in_triggerer=True,
-        )
+        env = RunEnvironment(self.deadline, self.poll_interval, in_triggerer=True)
         with closing(EventLog(self.log, client.secrets)) as event_log:
 
             def hear(event: object) -> None:
@@ -185,7 +178,7 @@ class PlatformRunTrigger(OneEventTrigger):
                 outcome = await client.run(lambda api: run_kind.follow(api, env, self.ids), hear)
             except ChatSuspendedError:
                 return {"status": "suspended"}
-        return {"status": "success", **run_kind.to_event(env, outcome)}
+        return {"status": "success", **run_kind.to_event(client.secrets, outcome)}
 
     async def on_kill(self) -> None:
         """Stop the run of a task that was stopped (Airflow 3.3+).

@@ -464,14 +464,11 @@ class RemoteRunOperator(PlatformOperator):
         return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
 
     def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
-        """Return what the methods of the run need: configuration, clock, secrets, deadline. The
-        deadline is that of the run with these ids, or of a run that is submitted now."""
+        """Return how the run is followed: until the deadline of the run with these ids, or of a run
+        that is submitted now."""
         followed_since = attempt.now if ids is None else _followed_since(ids)
         return RunEnvironment(
             deadline=self.deadline(attempt, followed_since),
-            config=attempt.client.config,
-            clock=attempt.client.clock,
-            secrets=attempt.client.secrets,
             poll_interval=float(self.poll_interval),
             timeout=float(self.timeout),
             interrupted=lambda: self._kill.happened,
@@ -602,7 +599,7 @@ class RemoteRunOperator(PlatformOperator):
         )
         try:
             env = self._environment(attempt, ids)
-            env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
+            env = replace(env, deadline=max(env.deadline, attempt.now + SINGLE_POLL_SECONDS))
             known = ids
             processed, ids = self._run(attempt, lambda api: attempt.kind.find(api, env, known))
         except PlatformError as error:

@@ -63,13 +63,13 @@ class BranchRunKind(RunKind[Build]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> Build | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         was_open = (earlier or {}).get("was_open")
         if was_open is None:
             was_open = await is_open(api, deployment_id, self.branch_name, deadline=env.deadline)
         intent: Ids = {
             "deployment_id": deployment_id,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
             "branch_name": self.branch_name,
             "was_open": was_open,
         }
@@ -91,13 +91,13 @@ class BranchRunKind(RunKind[Build]):
         return await follow_build(api, env, ids)
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
-        return await poll_build_once(api, env, ids)
+        return await poll_build_once(api, ids)
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         return await close_again(api, ids)
 
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
-        return await describe_opened(api, env, ids, outcome)
+        return await describe_opened(api, ids, outcome)
 
 
 async def open_and_log(
@@ -109,7 +109,7 @@ async def open_and_log(
     commit = await open_branch(api, ids["deployment_id"], branch_name, deadline=env.deadline)
     before = " (it was on before)" if ids["was_open"] else ""
     say(api, f"The staging environment of branch {branch_name} is on{before}")
-    return {"hash": commit, "opened_at": env.now, "waits": wait_for_build}
+    return {"hash": commit, "opened_at": api.clock(), "waits": wait_for_build}
 
 
 async def close_again(api: Api, ids: Ids) -> bool:
@@ -128,33 +128,33 @@ async def follow_build(api: Api, env: RunEnvironment, ids: Ids) -> Build:
     wanted = _build_wanted(ids)
 
     async def poll(api: Api) -> Build | BuildSeen:
-        return await poll_awake(api, wanted, env.config, env.clock)
+        return await poll_awake(api, wanted, api.config, api.clock)
 
     try:
-        return await wait_for_build(api, wanted, env.poll_limits, env.clock, poll=poll)
+        return await wait_for_build(api, wanted, env.poll_limits, api.clock, poll=poll)
     except BuildFailedError:
         await _close_unbuilt(api, ids)
         raise
 
 
-async def poll_build_once(api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
+async def poll_build_once(api: Api, ids: Ids) -> Build | None:
     """Return the build, or None if the build is not over. Raises PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
     outcome: Build | BuildSeen
     try:
-        outcome = await poll_awake(api, _build_wanted(ids), env.config, env.clock)
+        outcome = await poll_awake(api, _build_wanted(ids), api.config, api.clock)
     except BuildFailedError:
         await _close_unbuilt(api, ids)
         raise
     return outcome if isinstance(outcome, Build) else None
 
 
-async def describe_opened(api: Api, env: RunEnvironment, ids: Ids, build: Build) -> dict[str, Any]:
+async def describe_opened(api: Api, ids: Ids, build: Build) -> dict[str, Any]:
     """Return what is known of the opened branch: `branch_name`, `opened_branch`, `url`, `hash`,
     `status`. Raises PlatformError."""
     branch_name, commit = ids["branch_name"], ids["opened"]["hash"]
-    url = await find_opened_address(api, ids["deployment_id"], branch_name, env.config)
+    url = await find_opened_address(api, ids["deployment_id"], branch_name, api.config)
     if build.hash and commit and build.hash != commit:
         warn(
             api,

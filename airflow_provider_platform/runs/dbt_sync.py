@@ -866,8 +866,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> DbtSyncOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        submitted_at = env.now
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+        submitted_at = api.clock()
         history = await self._read_history(api, deployment_id, env.deadline)
         ids_before = None if history.state in ("none", "denied") else history.ids
         reason = _why_not_reported(history.state)
@@ -936,7 +936,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             ids_before=ids.get("ids_before"),
             submitted_at=ids["submitted_at"],
             listed=ids.get("history", "listed") == "listed",
-            deadline=env.now + SINGLE_POLL_SECONDS,
+            deadline=api.clock() + SINGLE_POLL_SECONDS,
         )
         if sync is None:
             return False, ids
@@ -960,7 +960,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if not ids["waits"]:
             return _only_started(ids)
         outcome = await wait(
-            api, ids["deployment_id"], ids["sync_job_id"], env.poll_limits, env.clock
+            api, ids["deployment_id"], ids["sync_job_id"], env.poll_limits, api.clock
         )
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
@@ -977,7 +977,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if outcome is None or not self.open_branch:
             return outcome
         ids |= await self._open(api, env, ids, outcome)
-        build = await poll_build_once(api, env, ids)
+        build = await poll_build_once(api, ids)
         if build is None:
             return None
         ids["build"] = build.to_json()
@@ -1033,7 +1033,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         }
         if self.open_branch:
             build = Build(**ids["build"]) if ids.get("build") else Build(None)
-            opened = await describe_opened(api, env, ids, build)
+            opened = await describe_opened(api, ids, build)
             result |= {
                 "active_branch_name": opened["branch_name"],
                 "opened_branch": opened["opened_branch"],
@@ -1073,7 +1073,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "branch was opened. Give branch_name.",
                 where=f"dbt sync {outcome.sync_job_id}, deployment {ids['deployment_id']}",
             )
-        env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
+        env = replace(env, deadline=max(env.deadline, api.clock() + SINGLE_POLL_SECONDS))
         branch: Ids = {"branch_name": branch_name, "was_open": ids.get("was_open")}
         if branch["was_open"] is None:
             branch["was_open"] = await is_open(
@@ -1124,7 +1124,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "branch_name": running.branch_name,
             "waits": self.wait_for_completion is not False,
             "followed": True,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
         }
         await api.notify(RunAccepted({**run}))
         say(
@@ -1184,7 +1184,10 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     ) -> None:
         """Raise DbtSyncInputDroppedError if a sync should have kept files but wrote a branch. The
         service keeps files for an hour, so the task does not check a sync that may be older."""
-        if self._body().output_mode == "files" and env.now < ids["submitted_at"] + FILES_ARE_KEPT:
+        if (
+            self._body().output_mode == "files"
+            and api.clock() < ids["submitted_at"] + FILES_ARE_KEPT
+        ):
             await refuse_dropped_files(api, ids["deployment_id"], outcome.sync_job_id)
 
 
@@ -1195,9 +1198,9 @@ def _only_started(ids: Ids) -> DbtSyncOutcome:
 
 async def _poll(api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome | None:
     """Return the outcome of the sync, or None if the sync is not over now."""
-    limits = PollLimits(deadline=env.now + SINGLE_POLL_SECONDS, poll_interval=env.poll_interval)
+    limits = PollLimits(deadline=api.clock() + SINGLE_POLL_SECONDS, poll_interval=env.poll_interval)
     deployment_id, sync_job_id = ids["deployment_id"], ids["sync_job_id"]
-    return await wait(api, deployment_id, sync_job_id, limits, env.clock, poll_once=True)
+    return await wait(api, deployment_id, sync_job_id, limits, api.clock, poll_once=True)
 
 
 async def _reports_status(api: Api, env: RunEnvironment, ids: Ids) -> bool:
@@ -1207,7 +1210,7 @@ async def _reports_status(api: Api, env: RunEnvironment, ids: Ids) -> bool:
         api,
         ids["deployment_id"],
         ids["sync_job_id"],
-        env.clock,
+        api.clock,
         poll_interval=env.poll_interval,
         deadline=env.deadline,
     )

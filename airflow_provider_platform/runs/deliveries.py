@@ -592,13 +592,13 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> DeliveryOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         delivery = Delivery(deployment_id, self.delivery_id)
         before, success_before = await list_runs_before(api, delivery, deadline=env.deadline)
         run: Ids = {
             "deployment_id": deployment_id,
             "delivery_id": self.delivery_id,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
             "success_before": success_before,
         }
         if before.running is not None:
@@ -626,7 +626,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         PlatformOutcomeUnknownError if the list does not show it."""
         delivery = _delivery(ids)
         run_to_follow = await find_new(
-            api, delivery, ids.get("ids_before"), deadline=env.now + SINGLE_POLL_SECONDS
+            api, delivery, ids.get("ids_before"), deadline=api.clock() + SINGLE_POLL_SECONDS
         )
         if run_to_follow is None:
             return False, ids
@@ -638,7 +638,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         if not ids["waits"]:
             return DeliveryOutcome(ids["run_id"])
         return await wait_for_run(
-            api, _delivery(ids), ids["run_id"], ids["success_before"], env.poll_limits, env.clock
+            api, _delivery(ids), ids["run_id"], ids["success_before"], env.poll_limits, api.clock
         )
 
     async def read(
@@ -647,7 +647,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         """Return the result of the task. The ids keep what a later try needs of it."""
         if outcome.status is not None:
             say(api, f"The run of the report delivery succeeded (run {outcome.run_id})")
-        return env.secrets.redact_data(
+        return api.secrets.redact_data(
             {
                 "delivery_id": ids["delivery_id"],
                 "run_id": outcome.run_id,

@@ -242,8 +242,8 @@ class ExportRunKind(RunKind[ExportOutcome]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> ExportOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+        run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(run))
         started = await api.call(
             start_dashboard_export(deployment_id=deployment_id, body=self._body())
@@ -259,7 +259,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome:
         if "written" in ids:
             return ExportOutcome()
-        return await wait(api, ids["deployment_id"], ids["job_id"], env.poll_limits, env.clock)
+        return await wait(api, ids["deployment_id"], ids["job_id"], env.poll_limits, api.clock)
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome | None:
         try:

@@ -573,7 +573,7 @@ class MergeRunKind(RunKind[Build]):
         *,
         until_end: bool,
     ) -> Build | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         before = _merge_of(earlier)
         # Whatever ends this try, the record keeps a merge that may have been made.
         known: Ids = dict(earlier or {})
@@ -587,7 +587,7 @@ class MergeRunKind(RunKind[Build]):
             merge = await self._planned(api, env, deployment_id, before)
         known |= {
             "deployment_id": deployment_id,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
             "branch_name": self.branch_name,
             "merge": merge.to_json(),
         }
@@ -599,7 +599,7 @@ class MergeRunKind(RunKind[Build]):
                     merge,
                     message=self.message,
                     delete_branch=self.delete_branch,
-                    clock=env.clock,
+                    clock=api.clock,
                     deadline=env.deadline,
                     sent_before=sent_before,
                 )
@@ -628,7 +628,7 @@ class MergeRunKind(RunKind[Build]):
         verdict, gone = await find_merge(api, merge, deadline=env.deadline)
         if verdict != MADE:
             return False, ids
-        made = merge.answered(env.now, merged=True, branch_deleted=gone)
+        made = merge.answered(api.clock(), merged=True, branch_deleted=gone)
         say(api, _about(made))
         return True, {**ids, "merge": made.to_json()}
 
@@ -636,7 +636,7 @@ class MergeRunKind(RunKind[Build]):
         merge = Merge(**ids["merge"])
         if not self._waits(merge):
             return Build(None)
-        return await wait_for_merged_build(api, merge, env.poll_limits, env.clock)
+        return await wait_for_merged_build(api, merge, env.poll_limits, api.clock)
 
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
         merge = Merge(**ids["merge"])
@@ -661,7 +661,7 @@ class MergeRunKind(RunKind[Build]):
         again, and whether the task sends it once more to find out."""
         verdict, gone = await find_merge(api, merge, deadline=env.deadline)
         if verdict == MADE:
-            return merge.answered(env.now, merged=True, branch_deleted=gone), False
+            return merge.answered(api.clock(), merged=True, branch_deleted=gone), False
         if verdict != UNSURE:
             return None, False
         warn(
@@ -694,7 +694,7 @@ class MergeRunKind(RunKind[Build]):
         if made is not None and made.source_hash and made.source_hash == merge.source_hash:
             return made
         if merge.is_held:
-            return merge.answered(env.now, merged=False)
+            return merge.answered(api.clock(), merged=False)
         return merge
 
     def _waits(self, merge: Merge) -> bool:

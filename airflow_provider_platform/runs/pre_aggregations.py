@@ -689,16 +689,16 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         *,
         until_end: bool,
     ) -> BuildOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         access = await _open_access(api, env, deployment_id)
-        run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(run))
         tokens = await start_builds(
             api,
             access,
             self._body(),
-            env.config,
-            env.clock,
+            api.config,
+            api.clock,
             deadline=env.deadline,
             repeat_lost=self.if_start_lost == "repeat",
         )
@@ -743,19 +743,19 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             return BuildOutcome(len(ids["tokens"]))
         access = await _open_access(api, env, ids["deployment_id"])
         outcome = await wait_for_builds(
-            api, access, self._progress(ids), env.config, env.poll_limits, env.clock
+            api, access, self._progress(ids), api.config, env.poll_limits, api.clock
         )
         if self.verify_sql is None:
             return outcome
         # Rows can arrive after "done". The documents do not say how long this takes, as for missing
         # tables.
-        until = min(env.deadline, env.now + self.missing_grace)
+        until = min(env.deadline, api.clock() + self.missing_grace)
         await wait_for_rows(
             api,
             self.verify_sql,
             access,
-            env.config,
-            env.clock,
+            api.config,
+            api.clock,
             until=until,
             poll_interval=env.poll_interval,
         )
@@ -776,7 +776,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             "tokens": ids["tokens"],
             "verified": outcome.verified,
         }
-        return env.secrets.redact_data(result)
+        return api.secrets.redact_data(result)
 
     def _body(self) -> BuildSelector:
         if self.body is None:
@@ -790,5 +790,5 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
 async def _open_access(api: Api, env: RunEnvironment, deployment_id: int) -> JobsAccess:
     """Return the address of the jobs and a token for them, even if the try begins after the
     deadline."""
-    deadline = max(env.deadline, env.now + SINGLE_POLL_SECONDS)
-    return await open_access(api, deployment_id, env.config, env.clock, deadline=deadline)
+    deadline = max(env.deadline, api.clock() + SINGLE_POLL_SECONDS)
+    return await open_access(api, deployment_id, api.config, api.clock, deadline=deadline)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.models import InputModel
     from airflow_provider_platform.client.polling import PollLimits
     from airflow_provider_platform.client.redaction import KnownSecrets
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 
 # ruff: noqa: ARG002 - a run kind need not use all arguments
@@ -64,16 +64,12 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class RunEnvironment:
-    """What is needed to follow a run: configuration, clock, secrets, deadline. Neither an
-    event nor a result may contain one of the `secrets`. `deadline` is in Unix time; `poll_interval`
-    and `timeout` (how long a whole run may take) are in seconds. In the triggerer many runs are
+    """How long and from where a run is followed. `deadline` is in Unix time; `poll_interval` and
+    `timeout` (how long a whole run may take) are in seconds. In the triggerer many runs are
     followed in one process, and the input is not known. `interrupted` reports whether the task was
     stopped.
     """
 
-    config: PlatformConfig
-    clock: Clock
-    secrets: KnownSecrets
     deadline: float
     poll_interval: float = POLL_INTERVAL
     timeout: float = 0.0
@@ -87,11 +83,6 @@ class RunEnvironment:
         from airflow_provider_platform.client.polling import PollLimits
 
         return PollLimits(self.deadline, self.poll_interval, self.in_triggerer)
-
-    @property
-    def now(self) -> float:
-        """Unix time."""
-        return self.clock()
 
 
 @dataclass(frozen=True)
@@ -221,11 +212,11 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         until the service has accepted it."""
         return False
 
-    def to_event(self, env: RunEnvironment, outcome: OutcomeT) -> dict[str, Any]:
+    def to_event(self, secrets: KnownSecrets, outcome: OutcomeT) -> dict[str, Any]:
         """Return the fields of the trigger's event about the outcome, as plain JSON without
         secrets: the fields of `outcome_class`."""
         fields: Any = outcome
-        return env.secrets.redact_data({"outcome": asdict(fields)})
+        return secrets.redact_data({"outcome": asdict(fields)})
 
     async def read_event(
         self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]

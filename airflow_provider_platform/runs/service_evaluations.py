@@ -39,6 +39,7 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.client.wire import Api
 
 _ENDS = frozenset({"completed", "failed"})
@@ -97,8 +98,8 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> dict[str, Any] | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        submitted_at = env.now
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+        submitted_at = api.clock()
         await api.notify(Intended({"submitted_at": submitted_at}))
         branch_name = self.branch_name
         if branch_name is None:
@@ -124,10 +125,10 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
         return None
 
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
-        raise _lost(self._where(env.config.resolve_deployment_id(self.deployment_id)))
+        raise _lost(self._where(api.config.resolve_deployment_id(self.deployment_id)))
 
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         names: dict[str, Any] = {
             "deployment_id": deployment_id,
             "evaluation_id": ids["evaluation_id"],
@@ -143,7 +144,7 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
                 say(api, f"Evaluation status: {said} (evaluation {seen.id})")
             return seen if seen.word in _ENDS else None
 
-        ended = await poll_until_over(api, read_once, env.poll_limits, env.clock, grace=True)
+        ended = await poll_until_over(api, read_once, env.poll_limits, api.clock, grace=True)
         where = f"evaluation {ids['evaluation_id']}, {self._where(deployment_id)}"
         if ended is None:
             raise PlatformDeadlineError(
@@ -154,9 +155,9 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
             )
         items = await all_rows(api, get_evaluation_results(**names), None)
         outcome = {"status": ended.word, "items": [item.to_json() for item in items]}
-        return env.secrets.redact_data(outcome)
+        return api.secrets.redact_data(outcome)
 
-    def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
+    def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return nothing of the outcome: the worker reads the results, which may be many."""
         return {}
 

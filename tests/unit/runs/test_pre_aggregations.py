@@ -29,7 +29,6 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.polling import PollLimits
-from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.client.wire import DataRefusal, read_data_document
 from airflow_provider_platform.runs.pre_aggregations import (
     BuildOutcome,
@@ -55,6 +54,7 @@ from tests.unit.client.fakes.effects import (
     Program,
     ReadStream,
     Sleep,
+    api_with,
 )
 
 T = TypeVar("T")
@@ -525,10 +525,9 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
 def test_rows_are_waited_for_no_longer_than_the_grace_time() -> None:
     token = type("Answer", (), {"cube_api_token": SecretStr("fresh")})()
     played = PlayedDeployment([token, jobs(a="done"), *[False, *data(["0"])] * 50])
-    secrets = KnownSecrets([])
-    env = RunEnvironment(CONFIG, played.clock, secrets, NOON + 600, poll_interval=1.0)
+    env = RunEnvironment(NOON + 600, poll_interval=1.0)
     kind = PreAggregationsRunKind(verify_sql="SELECT 1", missing_grace=5.0)
     ids = {"deployment_id": 1, "submitted_at": NOON, "tokens": ["a"], "waits": True}
     with pytest.raises(ResultEmptyError):
-        played.run(kind.follow(API, env, ids))
+        played.run(kind.follow(api_with(played.clock, CONFIG), env, ids))
     assert played.now <= NOON + 6
