@@ -387,7 +387,7 @@ class PlatformSensorTrigger(BaseTrigger):
         value: dict[str, Any] | None = await client.run(
             lambda api: poll_until(
                 api,
-                lambda api: condition.poll(api, client.config, client.clock),
+                condition.poll,
                 PollInterval(**self.poll_interval),
                 FailureBudget(**self.failure_budget),
                 deadline=self.deadline,

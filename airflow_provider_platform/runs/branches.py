@@ -19,13 +19,17 @@ from airflow_provider_platform.client.branches import (
 )
 from airflow_provider_platform.client.builds import (
     Build,
-    BuildSeen,
     BuildWanted,
-    wait_for_build,
+    not_built,
+    report_unbuilt,
 )
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import poll_awake
-from airflow_provider_platform.client.errors import BuildFailedError, PlatformError
+from airflow_provider_platform.client.errors import (
+    BuildFailedError,
+    PlatformDeadlineError,
+    PlatformError,
+)
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -50,6 +54,7 @@ class BranchRunKind(RunKind[Build]):
     name = "branch"
     id_field = "branch_name"
     outcome_class = Build
+    may_be_late = False
 
     branch_name: str = ""
     wait_for_build: bool = True
@@ -87,11 +92,20 @@ class BranchRunKind(RunKind[Build]):
         opened = await open_and_log(api, env, ids, wait_for_build=self.wait_for_build)
         return {**ids, "opened": opened}
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> Build:
-        return await follow_build(api, env, ids)
+    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
+        """Poll the build, if the task waits for it. If the build fails, the branch is closed,
+        unless it was open before."""
+        if not ids["opened"]["waits"]:
+            return Build(None)
+        try:
+            seen = await poll_awake(api, _build_wanted(ids), api.config, api.clock)
+        except BuildFailedError:
+            await _close_unbuilt(api, ids)
+            raise
+        return report_unbuilt(api, seen)
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
-        return await poll_build_once(api, ids)
+    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+        return not_built(_build_wanted(ids), last)
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         return await close_again(api, ids)
@@ -118,36 +132,6 @@ async def close_again(api: Api, ids: Ids) -> bool:
     if ids.get("was_open") is not False:
         return False
     return await close_branch(api, ids["deployment_id"], ids["branch_name"]) is None
-
-
-async def follow_build(api: Api, env: RunEnvironment, ids: Ids) -> Build:
-    """Wait for the build of the run with these ids, if the run waits for one. If the build fails,
-    the branch is closed, unless it was open before. Raises PlatformError."""
-    if not ids["opened"]["waits"]:
-        return Build(None)
-    wanted = _build_wanted(ids)
-
-    async def poll(api: Api) -> Build | BuildSeen:
-        return await poll_awake(api, wanted, api.config, api.clock)
-
-    try:
-        return await wait_for_build(api, wanted, env.poll_limits, api.clock, poll=poll)
-    except BuildFailedError:
-        await _close_unbuilt(api, ids)
-        raise
-
-
-async def poll_build_once(api: Api, ids: Ids) -> Build | None:
-    """Return the build, or None if the build is not over. Raises PlatformError."""
-    if not ids["opened"]["waits"]:
-        return Build(None)
-    outcome: Build | BuildSeen
-    try:
-        outcome = await poll_awake(api, _build_wanted(ids), api.config, api.clock)
-    except BuildFailedError:
-        await _close_unbuilt(api, ids)
-        raise
-    return outcome if isinstance(outcome, Build) else None
 
 
 async def describe_opened(api: Api, ids: Ids, build: Build) -> dict[str, Any]:

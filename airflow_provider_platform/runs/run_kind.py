@@ -21,17 +21,19 @@ from __future__ import annotations
 import contextvars
 import threading
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from airflow_provider_platform.client.choices import POLL_INTERVAL
-from airflow_provider_platform.client.redaction import log_line
+from airflow_provider_platform.client.errors import PlatformDeadlineError, PlatformError
+from airflow_provider_platform.client.redaction import log_line, quote_service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.models import InputModel
@@ -129,6 +131,20 @@ class LogLine:
         (log.warning if self.is_warning else log.info)("%s", line)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """The status that the service reports of a run, for the log."""
+
+    noun: str
+    run: str
+    status: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        said = f", {self.message}" if self.message else ""
+        return quote_service(f"{self.noun} status: {self.status}{said} ({self.run})")
+
+
 def say(api: Api, text: str) -> None:
     """Log a line."""
     api.report(LogLine(text))
@@ -155,6 +171,8 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     secret is among them."""
     id_field: ClassVar[str]
     """The id that distinguishes one run from another."""
+    noun: ClassVar[str]
+    """What errors call the run."""
     outcome_class: ClassVar[type[Any]]
     """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
     body_class: ClassVar[type[InputModel] | None] = None
@@ -165,6 +183,9 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     """Whether a run can be stopped if no try will follow it. If the service cannot stop it, the run
     continues after a deadline too, and a retry continues to follow it instead of starting
     another."""
+
+    may_be_late: ClassVar[bool] = True
+    """Whether the service may not know a run for a minute after its start (404)."""
 
     limits_each_try: ClassVar[bool] = False
     """Whether `timeout` counts from the start of each try, because a try continues what is missing
@@ -193,14 +214,70 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         """Return whether the service processed a submission whose response was lost, and the ids
         known now. Raises PlatformOutcomeUnknownError if the service does not show it."""
 
-    @abstractmethod
+    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
+        """Poll the run once. Returns its outcome, or reports its status (an event with a `status`)
+        and returns None."""
+        raise NotImplementedError
+
+    def watch(self, env: RunEnvironment, ids: Ids) -> Callable[[Api], Awaitable[OutcomeT | None]]:
+        """Return what polls the run during one wait. It can remember what earlier polls saw."""
+        return lambda api: self.poll(api, env, ids)
+
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT:
-        """Wait for the run, on the worker or in the triggerer."""
+        """Wait for the run, on the worker or in the triggerer. Each status is logged once.
+
+        Raises what a poll raises, the sixth transient failure in a row, and PlatformDeadlineError.
+        """
+        # A DAG file imports this module.
+        from airflow_provider_platform.client.polling import poll_until_over
+
+        last: Any = None
+        report = api.report
+
+        def report_change(event: Any) -> None:
+            nonlocal last
+            if hasattr(event, "status"):
+                if event == last:
+                    return
+                last = event
+            report(event)
+
+        api = copy(api)
+        api.report = report_change
+        outcome: OutcomeT | None = await poll_until_over(
+            api, self.watch(env, ids), env.poll_limits, api.clock, grace=self.may_be_late
+        )
+        if outcome is None:
+            raise self.overdue(ids, last)
+        return outcome
+
+    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+        """Return the error of a run that was not over at its deadline. `last` is the last event
+        with a status, None if there was none."""
+        goes_on = (
+            " The service has no operation that stops it, so the run continues, and a retry "
+            "follows it."
+        )
+        status = quote_service(last.status if last else "unknown")
+        return PlatformDeadlineError(
+            f"The {self.noun} did not end before its deadline. Its last status was {status}."
+            f"{'' if self.can_stop else goes_on}",
+            where=self.where(ids),
+        )
+
+    def where(self, ids: Ids) -> str:
+        """Return the name of the run, for the end of an error message."""
+        return f"{self.noun} {quote_service(ids[self.id_field])}, deployment {ids['deployment_id']}"
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
         """Return the outcome of the run, or None if the run is not over now. Only a run that can be
         stopped is polled once, by a retry that comes after its deadline."""
-        raise NotImplementedError
+        try:
+            return await self.follow(api, replace(env, deadline=api.clock()), ids)
+        except PlatformDeadlineError as error:
+            if isinstance(error.__cause__, PlatformError):  # the poll failed
+                raise error.__cause__ from None
+            return None
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         """Stop the run, within so many seconds if given. Returns False if this task has nothing to

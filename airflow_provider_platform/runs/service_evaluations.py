@@ -18,7 +18,6 @@ from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
     EvaluationRunFailedError,
     FeatureNotActivatedError,
-    PlatformDeadlineError,
     PlatformError,
     PlatformOutcomeUnknownError,
 )
@@ -26,7 +25,6 @@ from airflow_provider_platform.client.missing_operations import check_tenant, ma
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
-from airflow_provider_platform.client.polling import poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import get_deployment_settings
 from airflow_provider_platform.runs.run_kind import (
@@ -35,6 +33,7 @@ from airflow_provider_platform.runs.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
+    Stage,
     say,
 )
 
@@ -78,6 +77,7 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
     name = "service_evaluation"
     followed_with = ("deployment_id",)
     id_field = "evaluation_id"
+    noun = "evaluation"
     can_stop = False
 
     deployment_id: int | str | None = None
@@ -127,34 +127,18 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         raise _lost(self._where(api.config.resolve_deployment_id(self.deployment_id)))
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
-        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
+        """Poll the evaluation, and read all results if it is over."""
         names: dict[str, Any] = {
-            "deployment_id": deployment_id,
+            "deployment_id": api.config.resolve_deployment_id(self.deployment_id),
             "evaluation_id": ids["evaluation_id"],
         }
-        last = ""
-
-        async def read_once(api: Api) -> Evaluation | None:
-            nonlocal last
-            seen = await api.call(get_evaluation(**names), once=True)
-            if seen.word != last:
-                last = seen.word
-                said = quote_service(last or "unknown")
-                say(api, f"Evaluation status: {said} (evaluation {seen.id})")
-            return seen if seen.word in _ENDS else None
-
-        ended = await poll_until_over(api, read_once, env.poll_limits, api.clock, grace=True)
-        where = f"evaluation {ids['evaluation_id']}, {self._where(deployment_id)}"
-        if ended is None:
-            raise PlatformDeadlineError(
-                f"The evaluation did not end before its deadline. Its last status was "
-                f"{quote_service(last or 'unknown')}. The service has no operation that stops it, "
-                "so it continues, and a retry follows it.",
-                where=where,
-            )
+        seen = await api.call(get_evaluation(**names), once=True)
+        api.report(Stage("Evaluation", f"evaluation {seen.id}", seen.word or "unknown"))
+        if seen.word not in _ENDS:
+            return None
         items = await all_rows(api, get_evaluation_results(**names), None)
-        outcome = {"status": ended.word, "items": [item.to_json() for item in items]}
+        outcome = {"status": seen.word, "items": [item.to_json() for item in items]}
         return api.secrets.redact_data(outcome)
 
     def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -166,6 +150,9 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
     ) -> tuple[dict[str, Any] | None, Ids]:
         return await self.follow(api, env, ids), ids
 
+    def where(self, ids: Ids) -> str:
+        return f"evaluation {ids['evaluation_id']}"
+
     async def read(
         self, api: Api, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
     ) -> dict[str, Any]:
@@ -174,7 +161,7 @@ class ServiceEvaluationRunKind(RunKind[dict[str, Any]]):
             raise EvaluationRunFailedError(
                 f"The evaluation ended as {quote_service(outcome['status'])} without a result. "
                 "Look at it in the platform.",
-                where=f"evaluation {ids['evaluation_id']}",
+                where=self.where(ids),
             )
         return outcome
 
