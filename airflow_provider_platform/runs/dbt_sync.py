@@ -73,6 +73,7 @@ from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
     Intended,
+    Poll,
     RunAccepted,
     RunEnvironment,
     RunKind,
@@ -82,8 +83,6 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from airflow_provider_platform.client.wire import Api
 
 
@@ -924,9 +923,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             ids["build"] = build.to_json()
         return outcome
 
-    def watch(
-        self, env: RunEnvironment, ids: Ids
-    ) -> Callable[[Api], Awaitable[DbtSyncOutcome | None]]:
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[DbtSyncOutcome]:
         return _KnownSync(ids["deployment_id"], ids["sync_job_id"], env.deadline).poll
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:

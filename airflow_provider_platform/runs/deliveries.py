@@ -64,6 +64,7 @@ from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
     Intended,
+    Poll,
     RunAccepted,
     RunEnvironment,
     RunKind,
@@ -72,8 +73,6 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from airflow_provider_platform.client.wire import Api
 
 
@@ -599,9 +598,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             return DeliveryOutcome(ids["run_id"])
         return await super().follow(api, env, ids)
 
-    def watch(
-        self, env: RunEnvironment, ids: Ids
-    ) -> Callable[[Api], Awaitable[DeliveryOutcome | None]]:
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[DeliveryOutcome]:
         return _Watch(_delivery(ids), ids["run_id"], ids["success_before"]).poll
 
     def where(self, ids: Ids) -> str:

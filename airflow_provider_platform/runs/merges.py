@@ -87,6 +87,7 @@ from airflow_provider_platform.client.resources import (
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
+    Poll,
     RunAccepted,
     RunEnvironment,
     RunKind,
@@ -96,8 +97,6 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from airflow_provider_platform.client.wire import Api
 
 
@@ -620,7 +619,7 @@ class MergeRunKind(RunKind[Build]):
                 where=merge.where,
             ) from error
 
-    def watch(self, env: RunEnvironment, ids: Ids) -> Callable[[Api], Awaitable[Build | None]]:
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[Build]:
         merge = Merge(**ids["merge"])
         holding = {merge.source_hash, merge.target_hash if merge.merged is False else None}
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
@@ -33,8 +34,6 @@ from airflow_provider_platform.client.errors import PlatformDeadlineError, Platf
 from airflow_provider_platform.client.redaction import log_line, quote_service
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.models import InputModel
     from airflow_provider_platform.client.polling import PollLimits
@@ -50,6 +49,9 @@ Ids = dict[str, Any]
 
 OutcomeT = TypeVar("OutcomeT")
 """The outcome of a run that is over."""
+
+Poll = Callable[["Api"], Awaitable[OutcomeT | None]]
+"""Polls a run once: returns its outcome, or reports its status and returns None."""
 
 NOT_STOPPED = "The service has no operation that stops this run, so the run continues."
 """The log line if `can_stop` is False."""
@@ -183,7 +185,6 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     """Whether a run can be stopped if no try will follow it. If the service cannot stop it, the run
     continues after a deadline too, and a retry continues to follow it instead of starting
     another."""
-
     may_be_late: ClassVar[bool] = True
     """Whether the service may not know a run for a minute after its start (404)."""
 
@@ -219,7 +220,7 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         and returns None."""
         raise NotImplementedError
 
-    def watch(self, env: RunEnvironment, ids: Ids) -> Callable[[Api], Awaitable[OutcomeT | None]]:
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[OutcomeT]:
         """Return what polls the run during one wait. It can remember what earlier polls saw."""
         return lambda api: self.poll(api, env, ids)
 
