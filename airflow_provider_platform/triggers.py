@@ -48,7 +48,7 @@ from airflow_provider_platform.runs.run_kind import (
     EventLog,
     LogLine,
     RunEnvironment,
-    kind_named,
+    kind_class,
     log_changes,
     stops_run,
 )
@@ -161,18 +161,11 @@ class PlatformRunTrigger(OneEventTrigger):
 
     def run_kind(self) -> RunKind[Any]:
         """Return the kind of the run, for following and stopping it."""
-        return kind_named(self.kind, self.arguments)
+        return kind_class(self.kind)(**self.arguments)
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         run_kind = self.run_kind()
-        env = RunEnvironment(
-            client.config,
-            client.clock,
-            client.secrets,
-            self.deadline,
-            poll_interval=self.poll_interval,
-            in_triggerer=True,
-        )
+        env = RunEnvironment(self.deadline, self.poll_interval, in_triggerer=True)
         with closing(EventLog(self.log, client.secrets)) as event_log:
 
             def hear(event: object) -> None:
@@ -185,7 +178,7 @@ class PlatformRunTrigger(OneEventTrigger):
                 outcome = await client.run(lambda api: run_kind.follow(api, env, self.ids), hear)
             except ChatSuspendedError:
                 return {"status": "suspended"}
-        return {"status": "success", **run_kind.to_event(env, outcome)}
+        return {"status": "success", **run_kind.to_event(client.secrets, outcome)}
 
     async def on_kill(self) -> None:
         """Stop the run of a task that was stopped (Airflow 3.3+).
@@ -394,7 +387,7 @@ class PlatformSensorTrigger(BaseTrigger):
         value: dict[str, Any] | None = await client.run(
             lambda api: poll_until(
                 api,
-                lambda api: condition.poll(api, client.config, client.clock),
+                condition.poll,
                 PollInterval(**self.poll_interval),
                 FailureBudget(**self.failure_budget),
                 deadline=self.deadline,

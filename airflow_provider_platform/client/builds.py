@@ -24,7 +24,7 @@ counts neither as built nor as failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
 )
 from airflow_provider_platform.client.operation import Operation, raw_operation
-from airflow_provider_platform.client.polling import NOT_FOUND_GRACE, PollLimits, poll_until_over
+from airflow_provider_platform.client.polling import NOT_FOUND_GRACE
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (
     BuildStatusResponse,
@@ -48,8 +48,6 @@ from airflow_provider_platform.client.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from airflow_provider_platform.client.wire import Api, Clock
 
 BUILT = "built"
@@ -190,40 +188,22 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
     return seen
 
 
-async def wait_for_build(
-    api: Api,
-    wanted: BuildWanted,
-    limits: PollLimits,
-    clock: Clock,
-    *,
-    poll: Callable[[Api], Awaitable[Build | BuildSeen]] | None = None,
-) -> Build:
-    """Wait until the branch is built. `poll` asks once, in place of `poll_build`.
+def report_unbuilt(api: Api, outcome: Build | BuildSeen) -> Build | None:
+    """Return the build, or report what was seen of a build that is not over."""
+    if isinstance(outcome, Build):
+        return outcome
+    api.report(outcome)
+    return None
 
-    Notifies of BuildSeen when it changes, and of BuildLogLine. Raises the errors of `judge`,
-    PlatformDeadlineError, or the sixth transient failure in a row.
-    """
-    last: BuildSeen | None = None
 
-    async def read_once(api: Api) -> Build | None:
-        nonlocal last
-        outcome = await (poll_build(api, wanted, clock) if poll is None else poll(api))
-        if isinstance(outcome, Build):
-            return outcome
-        if outcome != last:
-            last = outcome
-            api.report(outcome)
-        return None
-
-    build: Build | None = await poll_until_over(api, read_once, limits, clock)
-    if build is None:
-        seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
-        raise PlatformDeadlineError(
-            f"Branch {quote_service(wanted.branch_name)} was not built before the deadline. The "
-            f"last status of the build was {seen}.",
-            where=wanted.where,
-        )
-    return build
+def not_built(wanted: BuildWanted, last: BuildSeen | None) -> PlatformDeadlineError:
+    """Return the error of a build that was not over at its deadline."""
+    seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
+    return PlatformDeadlineError(
+        f"Branch {quote_service(wanted.branch_name)} was not built before the deadline. The last "
+        f"status of the build was {seen}.",
+        where=wanted.where,
+    )
 
 
 async def poll_build(api: Api, wanted: BuildWanted, clock: Clock) -> Build | BuildSeen:

@@ -67,6 +67,7 @@ from airflow_provider_platform.runs.run_kind import (
     RunEnvironment,
     RunKind,
     Traced,
+    kind_class,
     run_within,
     stops_run,
 )
@@ -358,10 +359,26 @@ class RemoteRunOperator(PlatformOperator):
         self.timeout: Any = timeout
         self._kill = RunKill()
 
+    @property
     @abstractmethod
+    def kind_name(self) -> str:
+        """The kind of the run, a name in `runs.run_kind.KINDS`."""
+
+    def derived_arguments(self) -> dict[str, Any]:
+        """Return the arguments of the run that differ from the task's arguments of these names."""
+        return {}
+
     def run_kind(self) -> RunKind[Any]:
-        """Return the kind of the run, made from the rendered arguments. Raises
-        PlatformInputError."""
+        """Return the kind of the run. Its fields, and those of its request's body, are the task's
+        rendered arguments of the same names. Raises PlatformInputError."""
+        kind = kind_class(self.kind_name)
+        values = self.derived_arguments()
+        if (body := kind.body_class) is not None:
+            with self.named_errors():
+                given = {name: getattr(self, name) for name in body.model_fields}
+                values["body"] = body.build(**given)
+        names = kind.model_fields.keys() - values.keys()
+        return kind(**{name: getattr(self, name) for name in names}, **values)
 
     def check_before(self, attempt: Attempt) -> None:
         """Before the run is submitted, check what the task needs after the run, such as its output
@@ -447,14 +464,11 @@ class RemoteRunOperator(PlatformOperator):
         return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
 
     def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
-        """Return what the methods of the run need: configuration, clock, secrets, deadline. The
-        deadline is that of the run with these ids, or of a run that is submitted now."""
+        """Return how the run is followed: until the deadline of the run with these ids, or of a run
+        that is submitted now."""
         followed_since = attempt.now if ids is None else _followed_since(ids)
         return RunEnvironment(
             deadline=self.deadline(attempt, followed_since),
-            config=attempt.client.config,
-            clock=attempt.client.clock,
-            secrets=attempt.client.secrets,
             poll_interval=float(self.poll_interval),
             timeout=float(self.timeout),
             interrupted=lambda: self._kill.happened,
@@ -585,7 +599,7 @@ class RemoteRunOperator(PlatformOperator):
         )
         try:
             env = self._environment(attempt, ids)
-            env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
+            env = replace(env, deadline=max(env.deadline, attempt.now + SINGLE_POLL_SECONDS))
             known = ids
             processed, ids = self._run(attempt, lambda api: attempt.kind.find(api, env, known))
         except PlatformError as error:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.branches import BranchRunKind
-    from airflow_provider_platform.runs.merges import MergeRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
 
@@ -81,6 +79,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
         works
     """
 
+    kind_name = "branch"
     operator_extra_links = Links(BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
@@ -105,15 +104,6 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
         self.if_unsupported = if_unsupported
         self.wait_for_build: Any = wait_for_build
         self.validate_known_arguments()
-
-    def run_kind(self) -> BranchRunKind:
-        from airflow_provider_platform.runs.branches import BranchRunKind
-
-        return BranchRunKind(
-            branch_name=self.branch_name,
-            wait_for_build=bool(self.wait_for_build),
-            deployment_id=self.deployment_id,
-        )
 
     def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
         try:
@@ -215,6 +205,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
     """
 
+    kind_name = "merge"
     operator_extra_links = Links(BranchLink)
     cancel_on_kill = False  # a merge cannot be undone
 
@@ -253,18 +244,9 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
         self.wait_for_build: Any = wait_for_build
         self.validate_known_arguments()
 
-    def run_kind(self) -> MergeRunKind:
-        from airflow_provider_platform.runs.merges import MergeRunKind
-
-        return MergeRunKind(
-            branch_name=self.branch_name,
-            into=self.into,
-            message=self.message or f"Merged by Airflow: DAG {self.dag_id}, task {self.task_id}",
-            delete_branch=bool(self.delete_branch),
-            checked_hash=self.hash,
-            wait_for_build=bool(self.wait_for_build),
-            deployment_id=self.deployment_id,
-        )
+    def derived_arguments(self) -> dict[str, Any]:
+        message = f"Merged by Airflow: DAG {self.dag_id}, task {self.task_id}"
+        return {"message": self.message or message}
 
 
 class PlatformDeleteBranchOperator(DeploymentOperator):

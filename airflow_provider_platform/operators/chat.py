@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.chat import ChatRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
 ALL_SENT_ROWS = 2**31 - 1
@@ -116,6 +115,7 @@ class PlatformChatOperator(StoppableRunOperator):
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
+    kind_name = "chat"
     operator_extra_links = Links(ThreadLink, AgentLink, BranchLink, FileLink)
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     asked: ClassVar[dict[str, str]] = {
@@ -209,23 +209,8 @@ class PlatformChatOperator(StoppableRunOperator):
         in_file = self.output_path is not None and not self.all_rows
         return ALL_SENT_ROWS if in_file else int(self.max_rows)
 
-    def run_kind(self) -> ChatRunKind:
-        from airflow_provider_platform.runs.chat import ChatRunKind
-
-        return ChatRunKind(
-            prompt=self.prompt,
-            chat_id=self.chat_id,
-            agent=self.agent,
-            agent_id=self.agent_id,
-            message_id=self.message_id,
-            session_settings=self.session_settings,
-            active_branch_name=self.active_branch_name,
-            is_default_branch=self.is_default_branch,
-            if_thread_busy=self.if_thread_busy,
-            fail_on_tool_error=self.fail_on_tool_error,
-            max_rows=self.rows_to_read,
-            details=bool(self.details),
-        )
+    def derived_arguments(self) -> dict[str, Any]:
+        return {"max_rows": self.rows_to_read}
 
     def check_before(self, attempt: Attempt) -> None:
         AnswerOutput.of(self).check(attempt.context, attempt.config)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 
 DBT_SYNC_TIMEOUT = 3600.0
 IfSyncRunning = Literal["start", "follow", "fail", "skip"]
@@ -108,6 +107,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         works
     """
 
+    kind_name = "dbt_sync"
     operator_extra_links = Links(BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
@@ -157,21 +157,3 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         self.open_branch: Any = open_branch
         self.if_running: Any = if_running
         self.validate_known_arguments()
-
-    def run_kind(self) -> DbtSyncRunKind:
-        from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind, StartDbtSyncInput
-
-        body = StartDbtSyncInput.build(
-            branch_name=self.branch_name,
-            ref=self.ref,
-            source=self.source,
-            manifest=self.manifest,
-            output=self.output_mode,
-        )
-        return DbtSyncRunKind(
-            body=body,
-            wait_for_completion=self.wait_for_completion,
-            open_branch=self.open_branch,
-            if_running=self.if_running,
-            deployment_id=self.deployment_id,
-        )

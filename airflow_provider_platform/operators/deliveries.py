@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.models import ResponseModel
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.deliveries import DeliveryRunKind, ReportDelivery
+    from airflow_provider_platform.runs.deliveries import ReportDelivery
 
 DELIVERY_TIMEOUT = 3900.0
 """The service ends a delivery that hangs after an hour."""
@@ -75,6 +75,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         works
     """
 
+    kind_name = "delivery"
     checks: ClassVar[Checks] = {
         "delivery_id": _resource_id,
         "if_running": partial(arguments.choice, choices=get_args(IfRunning)),
@@ -103,16 +104,6 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
     def skips_after(self, error: PlatformError) -> bool:
         not_activated = isinstance(error, FeatureNotActivatedError)
         return super().skips_after(error) or (not_activated and self.on_not_activated == "skip")
-
-    def run_kind(self) -> DeliveryRunKind:
-        from airflow_provider_platform.runs.deliveries import DeliveryRunKind
-
-        return DeliveryRunKind(
-            delivery_id=self.delivery_id,
-            if_running=self.if_running,
-            wait_for_completion=self.wait_for_completion,
-            deployment_id=self.deployment_id,
-        )
 
 
 class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):

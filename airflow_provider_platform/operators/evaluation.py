@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.run_kind import Ids, RunKind
+    from airflow_provider_platform.runs.run_kind import Ids
 
 BASELINE_KEY = "baseline"
 """The XCom in which each run leaves the answers for the next one."""
@@ -213,34 +213,17 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         self._suite: tuple[Question, ...] = ()
         self.validate_known_arguments()
 
-    def run_kind(self) -> RunKind[Any]:
+    @property
+    def kind_name(self) -> str:
+        """By whom the questions are asked."""
+        return "service_evaluation" if self.questions is None else "evaluation"
+
+    def derived_arguments(self) -> dict[str, Any]:
         if self.questions is None:
-            from airflow_provider_platform.runs.service_evaluations import (
-                ServiceEvaluationRunKind,
-            )
-
-            return ServiceEvaluationRunKind(
-                deployment_id=self.deployment_id,
-                branch_name=self.branch_name,
-                agent=self.agent,
-                question_file=self.question_file,
-            )
+            return {}
         from airflow_provider_platform.client.evaluation import Baseline
-        from airflow_provider_platform.runs.evaluations import EvaluationRunKind
 
-        return EvaluationRunKind(
-            suite=self._suite,
-            baseline=self._baseline or Baseline(),
-            agent=self.agent,
-            agent_id=self.agent_id,
-            session_settings=self.session_settings,
-            deployment_id=self.deployment_id,
-            branch_name=self.branch_name,
-            confirm=int(self.confirm),
-            parallel=int(self.parallel),
-            max_tokens=self.max_tokens,
-            max_seconds=self.max_seconds,
-        )
+        return {"suite": self._suite, "baseline": self._baseline or Baseline()}
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.exports import ExportOutcome, ExportRunKind
+    from airflow_provider_platform.runs.exports import ExportOutcome
     from airflow_provider_platform.runs.run_kind import Ids
 
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
@@ -62,6 +62,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         service drops the export then
     """
 
+    kind_name = "export"
     operator_extra_links = Links(ExportLink, FileLink, DashboardLink)
     linked_result: ClassVar[dict[str, str]] = {"path": "path", "job_id": "job_id"}
 
@@ -113,29 +114,6 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         self.render_as = render_as
         self.layout = layout
         self.validate_known_arguments()
-
-    def run_kind(self) -> ExportRunKind:
-        from airflow_provider_platform.runs.exports import (
-            ExportRunKind,
-            StartDashboardExportInput,
-        )
-
-        body = StartDashboardExportInput.build(
-            format=self.format,
-            dashboard_id=self.dashboard_id,
-            dashboard_public_id=self.dashboard_public_id,
-            filters=self.filters,
-            time_grains=self.time_grains,
-            member_switchers=self.member_switchers,
-            render_as=self.render_as,
-            layout=self.layout,
-        )
-        return ExportRunKind(
-            body=body,
-            output_path=str(self.output_path),
-            format=str(self.format),
-            deployment_id=self.deployment_id,
-        )
 
     def check_before(self, attempt: Attempt) -> None:
         output_target("output_path", self.output_path)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
+    from airflow_provider_platform.runs.run_kind import RunKind
 
 BUILD_TIMEOUT = 7200.0
 
@@ -42,7 +42,7 @@ def _contexts(name: str, value: Any) -> list[Any]:
         )
     if not all(isinstance(context, dict) for context in contexts):
         raise arguments.refuse(name, "must be a list of objects (dicts)")
-    return contexts
+    return [_one_context(context) for context in contexts]
 
 
 def _timezones(name: str, value: Any) -> list[str]:
@@ -138,6 +138,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param multiple_outputs: push the result key by key too
     """
 
+    kind_name = "pre_aggregations"
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "contexts": "json",
         "verify_sql": "sql",
@@ -187,31 +188,11 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         self.if_start_lost: Any = if_start_lost
         self.validate_known_arguments()
 
-    def run_kind(self) -> PreAggregationsRunKind:
-        from airflow_provider_platform.runs.pre_aggregations import (
-            BuildSelector,
-            PreAggregationsRunKind,
-        )
-
+    def run_kind(self) -> RunKind[Any]:
         with self.named_errors():
             if self.verify_sql is not None:
                 one_query("verify_sql", self.verify_sql)
-            selector = BuildSelector.build(
-                contexts=[_one_context(context) for context in self.contexts],
-                timezones=self.timezones,
-                data_sources=self.data_sources,
-                cubes=self.cubes,
-                pre_aggregations=self.pre_aggregations,
-                date_range=self.date_range,
-            )
-        return PreAggregationsRunKind(
-            selector=selector,
-            wait_for_completion=self.wait_for_completion,
-            verify_sql=self.verify_sql,
-            missing_grace=self.missing_grace,
-            if_start_lost=self.if_start_lost,
-            deployment_id=self.deployment_id,
-        )
+        return super().run_kind()
 
 
 def _one_context(context: dict[str, Any]) -> dict[str, Any]:

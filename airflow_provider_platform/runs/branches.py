@@ -9,7 +9,6 @@ build (`waits`). A dbt sync that opens its branch runs the same steps after the 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.branches import (
@@ -20,13 +19,17 @@ from airflow_provider_platform.client.branches import (
 )
 from airflow_provider_platform.client.builds import (
     Build,
-    BuildSeen,
     BuildWanted,
-    wait_for_build,
+    not_built,
+    report_unbuilt,
 )
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import poll_awake
-from airflow_provider_platform.client.errors import BuildFailedError, PlatformError
+from airflow_provider_platform.client.errors import (
+    BuildFailedError,
+    PlatformDeadlineError,
+    PlatformError,
+)
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api
 
 
-@dataclass(frozen=True)
 class BranchRunKind(RunKind[Build]):
     """A branch that is opened, with the arguments of `PlatformOpenBranchOperator`.
 
@@ -52,6 +54,7 @@ class BranchRunKind(RunKind[Build]):
     name = "branch"
     id_field = "branch_name"
     outcome_class = Build
+    may_be_late = False
 
     branch_name: str = ""
     wait_for_build: bool = True
@@ -65,13 +68,13 @@ class BranchRunKind(RunKind[Build]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> Build | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         was_open = (earlier or {}).get("was_open")
         if was_open is None:
             was_open = await is_open(api, deployment_id, self.branch_name, deadline=env.deadline)
         intent: Ids = {
             "deployment_id": deployment_id,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
             "branch_name": self.branch_name,
             "was_open": was_open,
         }
@@ -89,17 +92,26 @@ class BranchRunKind(RunKind[Build]):
         opened = await open_and_log(api, env, ids, wait_for_build=self.wait_for_build)
         return {**ids, "opened": opened}
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> Build:
-        return await follow_build(api, env, ids)
+    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
+        """Poll the build, if the task waits for it. If the build fails, the branch is closed,
+        unless it was open before."""
+        if not ids["opened"]["waits"]:
+            return Build(None)
+        try:
+            seen = await poll_awake(api, _build_wanted(ids), api.config, api.clock)
+        except BuildFailedError:
+            await _close_unbuilt(api, ids)
+            raise
+        return report_unbuilt(api, seen)
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
-        return await poll_build_once(api, env, ids)
+    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+        return not_built(_build_wanted(ids), last)
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         return await close_again(api, ids)
 
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
-        return await describe_opened(api, env, ids, outcome)
+        return await describe_opened(api, ids, outcome)
 
 
 async def open_and_log(
@@ -111,7 +123,7 @@ async def open_and_log(
     commit = await open_branch(api, ids["deployment_id"], branch_name, deadline=env.deadline)
     before = " (it was on before)" if ids["was_open"] else ""
     say(api, f"The staging environment of branch {branch_name} is on{before}")
-    return {"hash": commit, "opened_at": env.now, "waits": wait_for_build}
+    return {"hash": commit, "opened_at": api.clock(), "waits": wait_for_build}
 
 
 async def close_again(api: Api, ids: Ids) -> bool:
@@ -122,41 +134,11 @@ async def close_again(api: Api, ids: Ids) -> bool:
     return await close_branch(api, ids["deployment_id"], ids["branch_name"]) is None
 
 
-async def follow_build(api: Api, env: RunEnvironment, ids: Ids) -> Build:
-    """Wait for the build of the run with these ids, if the run waits for one. If the build fails,
-    the branch is closed, unless it was open before. Raises PlatformError."""
-    if not ids["opened"]["waits"]:
-        return Build(None)
-    wanted = _build_wanted(ids)
-
-    async def poll(api: Api) -> Build | BuildSeen:
-        return await poll_awake(api, wanted, env.config, env.clock)
-
-    try:
-        return await wait_for_build(api, wanted, env.poll_limits, env.clock, poll=poll)
-    except BuildFailedError:
-        await _close_unbuilt(api, ids)
-        raise
-
-
-async def poll_build_once(api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
-    """Return the build, or None if the build is not over. Raises PlatformError."""
-    if not ids["opened"]["waits"]:
-        return Build(None)
-    outcome: Build | BuildSeen
-    try:
-        outcome = await poll_awake(api, _build_wanted(ids), env.config, env.clock)
-    except BuildFailedError:
-        await _close_unbuilt(api, ids)
-        raise
-    return outcome if isinstance(outcome, Build) else None
-
-
-async def describe_opened(api: Api, env: RunEnvironment, ids: Ids, build: Build) -> dict[str, Any]:
+async def describe_opened(api: Api, ids: Ids, build: Build) -> dict[str, Any]:
     """Return what is known of the opened branch: `branch_name`, `opened_branch`, `url`, `hash`,
     `status`. Raises PlatformError."""
     branch_name, commit = ids["branch_name"], ids["opened"]["hash"]
-    url = await find_opened_address(api, ids["deployment_id"], branch_name, env.config)
+    url = await find_opened_address(api, ids["deployment_id"], branch_name, api.config)
     if build.hash and commit and build.hash != commit:
         warn(
             api,

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.chat.result import (
     with_changed_texts,
     without_details,
 )
-from airflow_provider_platform.client.choices import MAX_ROWS
+from airflow_provider_platform.client.choices import MAX_ROWS, FailOnToolError, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import shortened
@@ -40,7 +40,7 @@ from airflow_provider_platform.runs.run_kind import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_platform.client.choices import FailOnToolError, IfThreadBusy
+    from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.client.wire import Api
 
 PROMPT_IN_LOG = 200
@@ -49,7 +49,6 @@ LATE_POLL_SECONDS = 60.0
 """How long a run past its deadline is polled while the service cannot be reached."""
 
 
-@dataclass(frozen=True)
 class ChatRunKind(RunKind[dict[str, Any]]):
     """A question to the agent, with the arguments of `PlatformChatOperator`.
 
@@ -95,13 +94,13 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> dict[str, Any] | None:
-        submitted_at = env.now
+        submitted_at = api.clock()
         earlier = earlier or {}
         if earlier:
-            call = self._call(env, earlier)
+            call = self._call(api, env, earlier)
         else:
-            agent_id = await find_agent_id(api, env.config, self.agent, self.agent_id)
-            call = self._call(env, {"agent_id": agent_id})
+            agent_id = await find_agent_id(api, api.config, self.agent, self.agent_id)
+            call = self._call(api, env, {"agent_id": agent_id})
         state = _Question(call, submitted_at, repeats=bool(earlier.get("repeats")))
         if earlier:
             why = (
@@ -128,7 +127,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
         try:
             over = await call.ask(
-                api.hearing(hear), env.clock, until_end=until_end, repeats=state.repeats
+                api.hearing(hear), api.clock, until_end=until_end, repeats=state.repeats
             )
         except PlatformError:
             if call.run.can_be_followed and not state.accepted:
@@ -136,15 +135,15 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             raise
         if call.run.can_be_followed and not state.accepted:
             await api.notify(RunAccepted(_ids(call, submitted_at)))
-        return _outcome(env, call) if over else None
+        return _outcome(api, call) if over else None
 
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         submitted_at = float(ids["submitted_at"])
-        call = self._call(env, ids)
+        call = self._call(api, env, ids)
         if call.run.chat_id is None:
             return False, ids
         await api.notify(Traced(lambda: _ids(call, submitted_at) if call.run.chat_id else None))
-        is_stored = await call.find_message(api, env.clock)
+        is_stored = await call.find_message(api, api.clock)
         if not is_stored and call.run.chat_id is not None:
             if ids.get("repeats"):
                 raise errors.message_absent(call.run, None)
@@ -155,26 +154,26 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         """Wait for the run. A trigger cannot repeat the input of a run that stays suspended: it
         raises ChatSuspendedError."""
         if env.in_triggerer:
-            call = self._known_call(env, ids)
-            await call.follow(api, env.clock)
+            call = self._known_call(api, env, ids)
+            await call.follow(api, api.clock)
         else:
-            call = self._call(env, ids)
-            await call.follow_or_resume(api, env.clock)
-        return _outcome(env, call)
+            call = self._call(api, env, ids)
+            await call.follow_or_resume(api, api.clock)
+        return _outcome(api, call)
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
-        call = self._known_call(replace(env, deadline=env.now + LATE_POLL_SECONDS), ids)
-        over = await call.poll_final_state(api, env.clock, seconds=SINGLE_POLL_SECONDS)
-        return _outcome(env, call) if over else None
+        call = self._known_call(api, replace(env, deadline=api.clock() + LATE_POLL_SECONDS), ids)
+        over = await call.poll_final_state(api, api.clock, seconds=SINGLE_POLL_SECONDS)
+        return _outcome(api, call) if over else None
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         """Stop the run as the user who started it: the settings may have changed since."""
         deadline = api.clock() + SINGLE_POLL_SECONDS
-        env = RunEnvironment(api.config, api.clock, api.secrets, deadline)
-        call = self._known_call(env, ids, identity=ids.get("identity"))
+        env = RunEnvironment(deadline)
+        call = self._known_call(api, env, ids, identity=ids.get("identity"))
         return await call.stop(api, api.clock, seconds=seconds or STOP_SECONDS)
 
-    def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
+    def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the result. If it exceeds 256 KB, return only `usage` and the number of queries
         that have a result (`queries`); the worker then reads the thread."""
         event = {"result": outcome}
@@ -189,14 +188,14 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             if ids.get("resumed"):
                 raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
             say(api, "The run stays suspended. Sending its message once more.")
-            call = self._call(env, ids)
-            over = await call.ask(api, env.clock, until_end=False)
-            return (_outcome(env, call) if over else None), {**ids, "resumed": True}
+            call = self._call(api, env, ids)
+            over = await call.ask(api, api.clock, until_end=False)
+            return (_outcome(api, call) if over else None), {**ids, "resumed": True}
         if event.get("result") is not None:
             return of_this_release(event["result"]), ids
-        call = self._known_call(replace(env, deadline=env.now + env.timeout), ids)
-        await call.follow_or_resume(api, env.clock)
-        result = _outcome(env, call)
+        call = self._known_call(api, replace(env, deadline=api.clock() + env.timeout), ids)
+        await call.follow_or_resume(api, api.clock)
+        result = _outcome(api, call)
         result["usage"] = result["usage"] or event.get("usage")
         queries = event.get("queries", 0)
         missing = queries - _received(result)
@@ -219,12 +218,12 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         return without_details(outcome, details=self.details)
 
     def _known_call(
-        self, env: RunEnvironment, ids: Ids, *, identity: dict[str, str] | None = None
+        self, api: Api, env: RunEnvironment, ids: Ids, *, identity: dict[str, str] | None = None
     ) -> ChatCall:
         """Return the accepted call that the ids name, without its prompt."""
         return ChatCall.known(
-            env.config,
-            self._limits(env),
+            api.config,
+            self._limits(api, env),
             ids,
             session_settings=self.session_settings,
             identity=identity,
@@ -232,24 +231,24 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             details=self.details,
         )
 
-    def _limits(self, env: RunEnvironment) -> ChatLimits:
+    def _limits(self, api: Api, env: RunEnvironment) -> ChatLimits:
         return ChatLimits.of(
-            env.config,
+            api.config,
             env.deadline,
             poll_interval=env.poll_interval,
             if_thread_busy=self.if_thread_busy,
             interrupted=env.interrupted,
         )
 
-    def _call(self, env: RunEnvironment, ids: Ids) -> ChatCall:
+    def _call(self, api: Api, env: RunEnvironment, ids: Ids) -> ChatCall:
         """Return the call that the ids name, or a new one if they hold no message id. The agent is
         that of the ids: a retry asks no other agent if the name has another one meanwhile."""
         if self.prompt is None:
             raise RuntimeError("a chat run cannot be asked without its prompt")
         call = ChatCall.prepare(
-            env.config,
+            api.config,
             self.prompt,
-            self._limits(env),
+            self._limits(api, env),
             message_id=ids.get("message_id") or self.message_id,
             agent_id=ids.get("agent_id"),
             chat_id=ids.get("chat_id") or self.chat_id,
@@ -297,9 +296,9 @@ class _Question:
         return before
 
 
-def _outcome(env: RunEnvironment, call: ChatCall) -> dict[str, Any]:
+def _outcome(api: Api, call: ChatCall) -> dict[str, Any]:
     """Return the result of a run that is over, as plain JSON without secrets."""
-    return as_plain(with_changed_texts(call.result(), env.secrets.redact_data))
+    return as_plain(with_changed_texts(call.result(), api.secrets.redact_data))
 
 
 def _received(outcome: dict[str, Any]) -> int:

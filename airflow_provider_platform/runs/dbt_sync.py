@@ -21,6 +21,7 @@ synced branch is opened after the sync, and the run is over when the branch is b
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -60,29 +61,29 @@ from airflow_provider_platform.client.models import (
 )
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, PageWalk
-from airflow_provider_platform.client.polling import NOT_FOUND_GRACE, PollLimits, poll_until_over
+from airflow_provider_platform.client.polling import NOT_FOUND_GRACE
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.runs.branches import (
     BranchRunKind,
     close_again,
     describe_opened,
-    follow_build,
     open_and_log,
-    poll_build_once,
 )
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
     Intended,
+    Poll,
     RunAccepted,
     RunEnvironment,
     RunKind,
+    Stage,
     say,
     warn,
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 
 RUNNING = "RUNNING"
@@ -110,7 +111,7 @@ class StartDbtSyncInput(InputModel):
     ref: str | None = Field(default=None, min_length=1)
     source: SyncSource | None = None
     manifest: dict[str, Any] | None = None
-    output: SyncOutput | None = None
+    output_mode: SyncOutput | None = Field(default=None, alias="output")
 
     @model_validator(mode="after")
     def _manifest_belongs_to_its_source(self) -> Self:
@@ -333,7 +334,6 @@ async def can_be_followed(
     api: Api,
     deployment_id: int,
     sync_job_id: str,
-    clock: Clock,
     *,
     poll_interval: float,
     deadline: float | None = None,
@@ -341,7 +341,7 @@ async def can_be_followed(
     """Return whether the status of a sync that was just started can be read within a minute. Used
     if the history did not show whether the tenant reports it. Raises
     PlatformAuthenticationError."""
-    until = clock() + NOT_FOUND_GRACE
+    until = api.clock() + NOT_FOUND_GRACE
     operation = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
     while True:
         try:
@@ -352,7 +352,7 @@ async def can_be_followed(
         except PlatformError as error:
             if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
                 return False
-        if clock() >= until:
+        if api.clock() >= until:
             return False
         await api.sleep(poll_interval)
 
@@ -608,19 +608,6 @@ RESULT_BUDGET = 30.0
 
 
 @dataclass(frozen=True)
-class DbtSyncStage:
-    """The sync has reached another status, or reports new progress."""
-
-    sync_job_id: str
-    status: str
-    message: str = ""
-
-    def __str__(self) -> str:
-        said = f", {self.message}" if self.message else ""
-        return quote_service(f"Sync status: {self.status}{said} (dbt sync {self.sync_job_id})")
-
-
-@dataclass(frozen=True)
 class DbtSyncOutcome:
     """A completed sync: its branch (None if it is not known) and its result as plain JSON."""
 
@@ -629,69 +616,9 @@ class DbtSyncOutcome:
     result: dict[str, Any] | None
 
 
-async def wait(
-    api: Api,
-    deployment_id: int,
-    sync_job_id: str,
-    limits: PollLimits,
-    clock: Clock,
-    *,
-    poll_once: bool = False,
-) -> DbtSyncOutcome | None:
-    """Wait until the sync ends. With `poll_once`, return None if it has not ended yet.
-
-    Notifies of DbtSyncStage. Raises DbtSyncFailedError, DbtSyncCancelledError,
-    PlatformDeadlineError, or the sixth transient failure in a row.
-    """
-    sync = _KnownSync(deployment_id, sync_job_id)
-    due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
-    failure: PlatformError | None = None
-
-    async def read_once(api: Api) -> tuple[DbtSyncOutcome | None] | None:
-        """Return the outcome of a sync that has ended; with `poll_once`, also None if it has not
-        ended."""
-        nonlocal due, failure
-        moved, failure = False, None
-        try:
-            moved = await sync.read_status(api, limits.deadline)
-        except PlatformError as error:
-            if not (is_transient(error) or isinstance(error, PlatformNotFoundError)):
-                raise
-            failure = error
-        if moved:
-            due = clock() + HISTORY_INTERVAL
-        elif clock() >= due and not sync.ended:
-            due = clock() + HISTORY_INTERVAL
-            await sync.read_history(api)
-        if sync.ended:
-            return (await sync.outcome(api, clock),)
-        if failure is not None:
-            raise failure
-        return (None,) if poll_once else None
-
-    try:
-        outcome: tuple[DbtSyncOutcome | None] | None = await poll_until_over(
-            api, read_once, limits, clock, grace=True
-        )
-    except PlatformDeadlineError:
-        if poll_once and failure is not None:
-            raise failure from None
-        raise
-    if outcome is not None:
-        return outcome[0]
-    raise PlatformDeadlineError(
-        "The dbt sync did not end before its deadline. Its last status was "
-        f"{sync.status or 'unknown'}.",
-        where=sync,
-    )
-
-
-async def poll(
-    api: Api, deployment_id: int, sync_job_id: str, clock: Clock
-) -> DbtSyncOutcome | None:
+async def poll(api: Api, deployment_id: int, sync_job_id: str) -> DbtSyncOutcome | None:
     """Read the status of a sync and the history once. Return None if the sync has not ended.
-    Notifies of DbtSyncStage. Raises the errors of `wait`, and any failure of the requests.
-    """
+    Raises the errors of `_KnownSync.poll`, and any failure of the requests."""
     sync = _KnownSync(deployment_id, sync_job_id)
     try:
         await sync.read_status(api)
@@ -708,17 +635,19 @@ async def poll(
     while sync.outcome_is_unknown:
         await api.sleep(UNKNOWN_PAUSE)
         await sync.read_history(api)
-    return await sync.outcome(api, clock) if sync.ended else None
+    return await sync.outcome(api) if sync.ended else None
 
 
 class _KnownSync:
-    """What is known about one sync."""
+    """What is known about one sync. Until the `deadline` (Unix time), the history is read only
+    every half minute, and only while the status does not change."""
 
-    def __init__(self, deployment_id: int, sync_job_id: str) -> None:
+    def __init__(self, deployment_id: int, sync_job_id: str, deadline: float = math.inf) -> None:
         self._deployment_id = deployment_id
         self._sync_job_id = sync_job_id
         self._get_status = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
-        self._told: tuple[str | None, str] | None = None
+        self._deadline = deadline
+        self._history_due: float | None = None
         self._error: str | None = None
         self._branch_name: str | None = None
         self._unknown_reads = 0
@@ -736,8 +665,36 @@ class _KnownSync:
         """Return whether the history said at the last read that it does not know the outcome."""
         return self._unknown_reads > 0
 
-    async def read_status(self, api: Api, deadline: float | None = None) -> bool:
+    async def poll(self, api: Api) -> DbtSyncOutcome | None:
+        """Return the outcome of a sync that has ended, None while it goes on. Raises
+        DbtSyncFailedError, DbtSyncCancelledError, PlatformOutcomeUnknownError."""
+        moved, failure = False, None
+        if self._history_due is None:
+            self._history_due = self._next_read(api)
+        try:
+            moved = await self.read_status(api)
+        except PlatformError as error:
+            if not (is_transient(error) or isinstance(error, PlatformNotFoundError)):
+                raise
+            failure = error
+        if moved:
+            self._history_due = self._next_read(api)
+        elif api.clock() >= self._history_due and not self.ended:
+            self._history_due = self._next_read(api)
+            await self.read_history(api)
+        if self.ended:
+            return await self.outcome(api)
+        if failure is not None:
+            raise failure
+        return None
+
+    def _next_read(self, api: Api) -> float:
+        """Return when the history is read if the status does not change (Unix time)."""
+        return min(api.clock() + HISTORY_INTERVAL, self._deadline)
+
+    async def read_status(self, api: Api) -> bool:
         """Read the status, and return whether it changed."""
+        deadline = max(self._deadline, api.clock() + SINGLE_POLL_SECONDS)
         answer = await api.call(self._get_status, once=True, deadline=deadline)
         moved = answer.status != self.status
         if moved:
@@ -745,9 +702,8 @@ class _KnownSync:
         self.status = answer.status
         self._error = answer.words("error") or self._error
         message = (answer.progress.message if answer.progress else None) or ""
-        if self._told != (answer.status, message):
-            self._told = (answer.status, message)
-            api.report(DbtSyncStage(self._sync_job_id, answer.status or "", message))
+        sync = f"dbt sync {self._sync_job_id}"
+        api.report(Stage("Sync", sync, answer.status or "unknown", message))
         return moved
 
     async def read_history(self, api: Api) -> None:
@@ -777,7 +733,7 @@ class _KnownSync:
                 where=self,
             )
 
-    async def outcome(self, api: Api, clock: Clock) -> DbtSyncOutcome:
+    async def outcome(self, api: Api) -> DbtSyncOutcome:
         """Return the result of a sync that has ended, or raise its error."""
         said = quote_service(self._error or "no reason given").removesuffix(".")
         if self.status == CANCELLED:
@@ -791,13 +747,13 @@ class _KnownSync:
                 "PlatformApiOperator.",
                 where=self,
             )
-        result = await self._read_result(api, clock)
+        result = await self._read_result(api)
         return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
 
-    async def _read_result(self, api: Api, clock: Clock) -> dict[str, Any] | None:
+    async def _read_result(self, api: Api) -> dict[str, Any] | None:
         """Read the result, which can come some time after the end. Without a result the sync has
         still succeeded."""
-        until = clock() + RESULT_BUDGET
+        until = api.clock() + RESULT_BUDGET
         while True:
             try:
                 answer = await api.call(
@@ -811,7 +767,7 @@ class _KnownSync:
             except PlatformError as error:
                 if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
                     return None
-            if clock() >= until:
+            if api.clock() >= until:
                 return None
             await api.sleep(2.0)
 
@@ -837,7 +793,6 @@ def _why_not_reported(history: HistoryState) -> str:
 # The kind of run.
 
 
-@dataclass(frozen=True)
 class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     """A sync, with the arguments of `PlatformDbtSyncOperator`.
 
@@ -846,7 +801,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
 
     name = "dbt_sync"
     id_field = "sync_job_id"
+    noun = "dbt sync"
     outcome_class = DbtSyncOutcome
+    body_class = StartDbtSyncInput
 
     body: StartDbtSyncInput | None = None
     wait_for_completion: bool | str = "if_supported"
@@ -866,8 +823,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> DbtSyncOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        submitted_at = env.now
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+        submitted_at = api.clock()
         history = await self._read_history(api, deployment_id, env.deadline)
         ids_before = None if history.state in ("none", "denied") else history.ids
         reason = _why_not_reported(history.state)
@@ -936,7 +893,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             ids_before=ids.get("ids_before"),
             submitted_at=ids["submitted_at"],
             listed=ids.get("history", "listed") == "listed",
-            deadline=env.now + SINGLE_POLL_SECONDS,
+            deadline=api.clock() + SINGLE_POLL_SECONDS,
         )
         if sync is None:
             return False, ids
@@ -959,29 +916,15 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         opened."""
         if not ids["waits"]:
             return _only_started(ids)
-        outcome = await wait(
-            api, ids["deployment_id"], ids["sync_job_id"], env.poll_limits, env.clock
-        )
-        if outcome is None:
-            raise RuntimeError("a wait ends with an outcome")
+        outcome = await super().follow(api, env, ids)
         if self.open_branch and not env.in_triggerer:
             ids |= await self._open(api, env, ids, outcome)
-            build = await follow_build(api, env, ids)
+            build = await BranchRunKind().follow(api, env, ids)
             ids["build"] = build.to_json()
         return outcome
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome | None:
-        if not ids["waits"]:
-            return _only_started(ids)
-        outcome = await _poll(api, env, ids)
-        if outcome is None or not self.open_branch:
-            return outcome
-        ids |= await self._open(api, env, ids, outcome)
-        build = await poll_build_once(api, env, ids)
-        if build is None:
-            return None
-        ids["build"] = build.to_json()
-        return outcome
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[DbtSyncOutcome]:
+        return _KnownSync(ids["deployment_id"], ids["sync_job_id"], env.deadline).poll
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         if "was_open" in ids:  # the sync itself is over
@@ -999,12 +942,14 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             if "opened" not in event["run"]:
                 return None, ids  # the event of the sync again; the build is waited for
             ids["build"] = event["outcome"]
+            env = replace(env, deadline=api.clock() + SINGLE_POLL_SECONDS)
             try:
-                return await _poll(api, env, ids), ids
-            except PlatformNotFoundError:
-                return _only_started(
-                    ids
-                ), ids  # the sync is complete, but its result no longer exists
+                return await super().follow(api, env, ids), ids
+            except PlatformDeadlineError as error:
+                if isinstance(error.__cause__, PlatformNotFoundError):
+                    # The sync is complete, but its result no longer exists.
+                    return _only_started(ids), ids
+                raise error.__cause__ or error from None
         outcome = DbtSyncOutcome(**event["outcome"])
         if not (self.open_branch and ids["waits"]):
             return outcome, ids
@@ -1016,7 +961,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         if ids["waits"]:
             await self._refuse_dropped_files(api, env, ids, outcome)
             say(api, f"dbt sync {outcome.sync_job_id} is complete")
-        elif self._body().output == "files":
+        elif self._body().output_mode == "files":
             warn(
                 api,
                 "This task does not wait for the end of the sync, so it cannot check whether the "
@@ -1033,7 +978,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         }
         if self.open_branch:
             build = Build(**ids["build"]) if ids.get("build") else Build(None)
-            opened = await describe_opened(api, env, ids, build)
+            opened = await describe_opened(api, ids, build)
             result |= {
                 "active_branch_name": opened["branch_name"],
                 "opened_branch": opened["opened_branch"],
@@ -1073,7 +1018,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "branch was opened. Give branch_name.",
                 where=f"dbt sync {outcome.sync_job_id}, deployment {ids['deployment_id']}",
             )
-        env = replace(env, deadline=max(env.deadline, env.now + SINGLE_POLL_SECONDS))
+        env = replace(env, deadline=max(env.deadline, api.clock() + SINGLE_POLL_SECONDS))
         branch: Ids = {"branch_name": branch_name, "was_open": ids.get("was_open")}
         if branch["was_open"] is None:
             branch["was_open"] = await is_open(
@@ -1124,7 +1069,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "branch_name": running.branch_name,
             "waits": self.wait_for_completion is not False,
             "followed": True,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
         }
         await api.notify(RunAccepted({**run}))
         say(
@@ -1141,7 +1086,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         newer = [f"ref={body.ref!r}"] if body.ref is not None else []
         newer += [
             f"{name}={value!r}"
-            for name, value in (("source", body.source), ("output_mode", body.output))
+            for name, value in (("source", body.source), ("output_mode", body.output_mode))
             if value in ("manifest", "files")
         ]
         compares = self.if_running != "start"
@@ -1184,20 +1129,16 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     ) -> None:
         """Raise DbtSyncInputDroppedError if a sync should have kept files but wrote a branch. The
         service keeps files for an hour, so the task does not check a sync that may be older."""
-        if self._body().output == "files" and env.now < ids["submitted_at"] + FILES_ARE_KEPT:
+        if (
+            self._body().output_mode == "files"
+            and api.clock() < ids["submitted_at"] + FILES_ARE_KEPT
+        ):
             await refuse_dropped_files(api, ids["deployment_id"], outcome.sync_job_id)
 
 
 def _only_started(ids: Ids) -> DbtSyncOutcome:
     """Return the outcome of a sync that the task does not wait for."""
     return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
-
-
-async def _poll(api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome | None:
-    """Return the outcome of the sync, or None if the sync is not over now."""
-    limits = PollLimits(deadline=env.now + SINGLE_POLL_SECONDS, poll_interval=env.poll_interval)
-    deployment_id, sync_job_id = ids["deployment_id"], ids["sync_job_id"]
-    return await wait(api, deployment_id, sync_job_id, limits, env.clock, poll_once=True)
 
 
 async def _reports_status(api: Api, env: RunEnvironment, ids: Ids) -> bool:
@@ -1207,7 +1148,6 @@ async def _reports_status(api: Api, env: RunEnvironment, ids: Ids) -> bool:
         api,
         ids["deployment_id"],
         ids["sync_job_id"],
-        env.clock,
         poll_interval=env.poll_interval,
         deadline=env.deadline,
     )

@@ -46,7 +46,6 @@ from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformApiError,
     PlatformConflictError,
-    PlatformDeadlineError,
     PlatformError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
@@ -60,21 +59,21 @@ from airflow_provider_platform.client.missing_operations import (
 from airflow_provider_platform.client.models import EmptiableResponse, ResponseModel, Timestamp
 from airflow_provider_platform.client.operation import Operation, typed
 from airflow_provider_platform.client.pages import Page
-from airflow_provider_platform.client.polling import PollLimits, poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
     Intended,
+    Poll,
     RunAccepted,
     RunEnvironment,
     RunKind,
+    Stage,
     say,
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.choices import IfRunning
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 
 SINCE = "v0.17.0"
@@ -196,17 +195,6 @@ _STEPS = (
     ("column", "Change the delivery's columns in the platform, or change the report."),
 )
 """What to do about a failure, by a word in the service's reason, whose texts are not documented."""
-
-
-@dataclass(frozen=True)
-class DeliveryStage:
-    """The run has reached another status."""
-
-    run_id: str
-    status: str
-
-    def __str__(self) -> str:
-        return f"Run status: {quote_service(self.status)} (report delivery, run {self.run_id})"
 
 
 @dataclass(frozen=True)
@@ -385,52 +373,21 @@ async def find_new(
     return None
 
 
-async def wait_for_run(
-    api: Api,
-    delivery: Delivery,
-    run_id: str,
-    success_before: str | None,
-    limits: PollLimits,
-    clock: Clock,
-) -> DeliveryOutcome:
-    """Wait until the run has succeeded.
-
-    Notifies of DeliveryStage. Raises ReportDeliveryFailedError, PlatformDeadlineError, or the sixth
-    transient failure in a row.
-    """
-    watch = _Watch(delivery, run_id, success_before, clock)
-    outcome: DeliveryOutcome | None = await poll_until_over(
-        api, watch.read_once, limits, clock, grace=True
-    )
-    if outcome is None:
-        raise PlatformDeadlineError(
-            "The run of the report delivery did not end before its deadline. Its last status was "
-            f"{quote_service(watch.status or 'unknown')}. The service has no operation that stops "
-            "it, so the run continues, and a retry follows it.",
-            where=f"run {quote_service(run_id)}, {delivery}",
-        )
-    return outcome
-
-
 class _Watch:
-    """Polls one run; `status` is its last status."""
+    """Polls one run, and remembers when it ended."""
 
-    def __init__(
-        self, delivery: Delivery, run_id: str, success_before: str | None, clock: Clock
-    ) -> None:
+    def __init__(self, delivery: Delivery, run_id: str, success_before: str | None) -> None:
         self._delivery = delivery
         self._run_id = run_id
         self._success_before = success_before
-        self._clock = clock
         self._ended_at: float | None = None
-        self.status: str | None = None
 
-    async def read_once(self, api: Api) -> DeliveryOutcome | None:
+    async def poll(self, api: Api) -> DeliveryOutcome | None:
+        """Return the outcome of the run, or None while it goes on. Raises
+        ReportDeliveryFailedError."""
         operation = get_report_delivery_run(run_id=self._run_id, **self._delivery.ids)
         run = await api.call(operation, once=True)
-        if run.word != self.status:
-            self.status = run.word
-            api.report(DeliveryStage(self._run_id, run.word or "none"))
+        api.report(Stage("Run", f"report delivery, run {self._run_id}", run.word or "none"))
         if run.is_active or not run.word:
             return None
         if run.has_ended and (run.reason or run.says_failure):
@@ -439,8 +396,8 @@ class _Watch:
         if outcome is not None or not run.has_ended:
             return outcome
         if self._ended_at is None:
-            self._ended_at = self._clock()
-        if self._clock() - self._ended_at < SUCCESS_GRACE:
+            self._ended_at = api.clock()
+        if api.clock() - self._ended_at < SUCCESS_GRACE:
             return None
         raise self._failure(run)
 
@@ -568,7 +525,6 @@ async def _explained(api: Api, delivery: Delivery, operation: Operation[T]) -> T
         raise explained from error
 
 
-@dataclass(frozen=True)
 class DeliveryRunKind(RunKind[DeliveryOutcome]):
     """A run of a report delivery, with the arguments of `PlatformRunDeliveryOperator`. A trigger
     follows the run without these arguments: the ids are enough.
@@ -576,6 +532,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
 
     name = "delivery"
     id_field = "run_id"
+    noun = "run of the report delivery"
     outcome_class = DeliveryOutcome
     can_stop = False
 
@@ -594,13 +551,13 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> DeliveryOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         delivery = Delivery(deployment_id, self.delivery_id)
         before, success_before = await list_runs_before(api, delivery, deadline=env.deadline)
         run: Ids = {
             "deployment_id": deployment_id,
             "delivery_id": self.delivery_id,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
             "success_before": success_before,
         }
         if before.running is not None:
@@ -628,7 +585,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         PlatformOutcomeUnknownError if the list does not show it."""
         delivery = _delivery(ids)
         run_to_follow = await find_new(
-            api, delivery, ids.get("ids_before"), deadline=env.now + SINGLE_POLL_SECONDS
+            api, delivery, ids.get("ids_before"), deadline=api.clock() + SINGLE_POLL_SECONDS
         )
         if run_to_follow is None:
             return False, ids
@@ -639,9 +596,13 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> DeliveryOutcome:
         if not ids["waits"]:
             return DeliveryOutcome(ids["run_id"])
-        return await wait_for_run(
-            api, _delivery(ids), ids["run_id"], ids["success_before"], env.poll_limits, env.clock
-        )
+        return await super().follow(api, env, ids)
+
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[DeliveryOutcome]:
+        return _Watch(_delivery(ids), ids["run_id"], ids["success_before"]).poll
+
+    def where(self, ids: Ids) -> str:
+        return f"run {quote_service(ids['run_id'])}, {_delivery(ids)}"
 
     async def read(
         self, api: Api, env: RunEnvironment, ids: Ids, outcome: DeliveryOutcome
@@ -649,7 +610,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         """Return the result of the task. The ids keep what a later try needs of it."""
         if outcome.status is not None:
             say(api, f"The run of the report delivery succeeded (run {outcome.run_id})")
-        return env.secrets.redact_data(
+        return api.secrets.redact_data(
             {
                 "delivery_id": ids["delivery_id"],
                 "run_id": outcome.run_id,

@@ -25,7 +25,7 @@ import uuid
 import zlib
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,7 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.client.wire import Api
 
 
@@ -96,7 +97,6 @@ class QuestionOver:
     error: PlatformError | None
 
 
-@dataclass(frozen=True)
 class EvaluationRunKind(RunKind[dict[str, Any]]):
     """A suite of questions, with the arguments of `PlatformEvaluationOperator`.
 
@@ -111,7 +111,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     limits_each_try = True
 
     suite: tuple[Question, ...] = ()
-    baseline: Baseline = field(default_factory=Baseline)
+    baseline: Baseline = Baseline()
     agent: str | None = None
     agent_id: int | str | None = None
     session_settings: dict[str, Any] | None = None
@@ -139,9 +139,9 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> dict[str, Any] | None:
         self._check_budget(api)
-        ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": env.now, "tokens": None}
+        ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": api.clock(), "tokens": None}
         await api.notify(Intended(ids))
-        ids["agent_id"] = await find_agent_id(api, env.config, self.agent, self.agent_id)
+        ids["agent_id"] = await find_agent_id(api, api.config, self.agent, self.agent_id)
         ids["builds"] = await self._builds(api, env)
         state = _State(ids)
         await state.save(api)
@@ -184,10 +184,10 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     def is_submitting(self, ids: Ids) -> bool:
         return any(chat["phase"] == "intent" for chat in ids.get("active", {}).values())
 
-    def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
+    def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the answers, or None if they exceed 256 KB: the worker then reads the threads."""
         fits = len(json.dumps(outcome).encode()) <= MAX_EVENT_BYTES
-        return env.secrets.redact_data(outcome) if fits else {"answers": None}
+        return secrets.redact_data(outcome) if fits else {"answers": None}
 
     async def read_event(
         self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
@@ -251,22 +251,22 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
                 on_branch=self.branch_name is not None,
                 confirm=self.confirm,
             )
-            if not keys or (limit := self._limit(env, state)):
+            if not keys or (limit := self._limit(api, env, state)):
                 if keys:
                     warn(api, f"{len(keys)} questions are not asked, because {limit}.")
                 return
             for key in keys[: self.parallel]:
                 await self._ask(api, env, state, key, None)
 
-    def _limit(self, env: RunEnvironment, state: _State) -> str | None:
+    def _limit(self, api: Api, env: RunEnvironment, state: _State) -> str | None:
         """Return the limit that ends the asking; None if none does."""
         tokens = state.ids["tokens"] or 0
         if self.max_tokens is not None and tokens >= self.max_tokens:
             return f"{tokens:,} tokens are used (max_tokens)"
-        elapsed = env.now - state.ids["submitted_at"]
+        elapsed = api.clock() - state.ids["submitted_at"]
         if self.max_seconds is not None and elapsed >= self.max_seconds:
             return f"{elapsed:.0f} seconds have passed (max_seconds)"
-        return "the deadline has passed (timeout)" if env.now >= env.deadline else None
+        return "the deadline has passed (timeout)" if api.clock() >= env.deadline else None
 
     async def _ask(
         self, api: Api, env: RunEnvironment, state: _State, key: Key, earlier: Ids | None
@@ -381,13 +381,13 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             asking = await self._graded(api, env, key, answer)
             failure = from_payload(answer["error"]) if "error" in answer else None
             await api.notify(QuestionOver(chat, answer.get("usage"), failure))
-            difference = env.secrets.redact_text(asking.difference or "")
+            difference = api.secrets.redact_text(asking.difference or "")
             kept = {
                 "difference": shortened(difference, MAX_DIFFERENCE) or None,
                 "sql": asking.sql and shortened(asking.sql, MAX_SQL),
                 "build": state.ids["builds"].get(key.side),
                 "tokens": (answer.get("usage") or {}).get("totalTokens"),
-                "seconds": round(env.now - float(chat.get("submitted_at") or env.now), 1),
+                "seconds": round(api.clock() - float(chat.get("submitted_at") or api.clock()), 1),
                 "chat_id": chat.get("chat_id"),
             }
             about = f": {asking.reason}. {kept['difference'] or ''}" if asking.reason else ""
@@ -438,14 +438,14 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         the connection has a service token, else with those of the connection."""
         query = SqlQuery.build(
             sql,
-            deployment_id=env.config.deployment_id
+            deployment_id=api.config.deployment_id
             if self.deployment_id is None
-            else env.config.resolve_deployment_id(self.deployment_id),
-            deadline=env.now + QUERY_TIMEOUT,
+            else api.config.resolve_deployment_id(self.deployment_id),
+            deadline=api.clock() + QUERY_TIMEOUT,
             branch_name=self.branch_name if key.side == "branch" else None,
-            token=env.config.chat_service_token,
+            token=api.config.chat_service_token,
         )
-        return await read_result(api, query, env.config, env.clock)
+        return await read_result(api, query, api.config, api.clock)
 
     async def _builds(self, api: Api, env: RunEnvironment) -> dict[str, str | None]:
         """Return the commit from which each side is built; None if the tenant does not say."""
@@ -453,9 +453,9 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         return {side: await self._build(api, env, side) for side in sides}
 
     async def _build(self, api: Api, env: RunEnvironment, side: Side) -> str | None:
-        if env.config.management_url is None:
+        if api.config.management_url is None:
             return None
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         try:
             name = self.branch_name
             if side == "production":

@@ -23,12 +23,10 @@ from airflow_provider_platform.client.dashboard_filters import (
 from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformApiError,
-    PlatformDeadlineError,
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.models import InputModel, Number, ResponseModel, Timestamp
 from airflow_provider_platform.client.operation import typed
-from airflow_provider_platform.client.polling import PollLimits, poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import UserAttributeInput
 from airflow_provider_platform.client.rules import exactly_one
@@ -38,11 +36,12 @@ from airflow_provider_platform.runs.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
+    Stage,
     say,
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 
 COMPLETED = "completed"
@@ -118,66 +117,10 @@ _MARK_WITHIN = 1024
 
 
 @dataclass(frozen=True)
-class ExportStage:
-    """The export has reached another status."""
-
-    job_id: str
-    status: str
-
-    def __str__(self) -> str:
-        return f"Export status: {quote_service(self.status)} (dashboard export {self.job_id})"
-
-
-@dataclass(frozen=True)
 class ExportOutcome:
     """A completed export, whose file can be downloaded for a while."""
 
     content_type: str | None = None
-
-
-async def wait(
-    api: Api, deployment_id: int, job_id: str, limits: PollLimits, clock: Clock
-) -> ExportOutcome:
-    """Wait until the export is complete.
-
-    Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
-    PlatformDeadlineError, or the sixth transient failure in a row.
-    """
-    last_status: str | None = None
-
-    async def read_once(api: Api) -> ExportOutcome | None:
-        nonlocal last_status
-        status, outcome = await poll(api, deployment_id, job_id)
-        if status != last_status:
-            last_status = status
-            api.report(ExportStage(job_id, status))
-        return outcome
-
-    outcome: ExportOutcome | None = await poll_until_over(api, read_once, limits, clock)
-    if outcome is None:
-        raise PlatformDeadlineError(
-            "The dashboard export did not end before its deadline. Its last status was "
-            f"{last_status or 'unknown'}.",
-            where=_name(deployment_id, job_id),
-        )
-    return outcome
-
-
-async def poll(api: Api, deployment_id: int, job_id: str) -> tuple[str, ExportOutcome | None]:
-    """The status now, and the outcome of an export that is complete. Raises
-    DashboardExportFailedError where it failed or is gone."""
-    operation = get_dashboard_export(deployment_id=deployment_id, job_id=job_id)
-    try:
-        answer = await api.call(operation, once=True)
-    except PlatformNotFoundError as error:
-        raise _gone(deployment_id, job_id) from error
-    if answer.status == FAILED:
-        said = quote_service(answer.words("error") or "no reason given").removesuffix(".")
-        raise DashboardExportFailedError(
-            f"The dashboard export failed: {said}.", where=_name(deployment_id, job_id)
-        )
-    done = answer.status == COMPLETED
-    return answer.status, ExportOutcome(answer.content_type) if done else None
 
 
 async def download(api: Api, deployment_id: int, job_id: str, file_format: str) -> bytes:
@@ -214,7 +157,6 @@ def _name(deployment_id: int, job_id: str) -> str:
     return f"dashboard export {job_id}, deployment {deployment_id}"
 
 
-@dataclass(frozen=True)
 class ExportRunKind(RunKind[ExportOutcome]):
     """An export, with the arguments of `PlatformExportDashboardOperator`.
 
@@ -224,24 +166,28 @@ class ExportRunKind(RunKind[ExportOutcome]):
 
     name = "export"
     id_field = "job_id"
+    noun = "dashboard export"
     outcome_class = ExportOutcome
+    body_class = StartDashboardExportInput
     lifetime = EXPORT_LIFETIME
 
     body: StartDashboardExportInput | None = None
-    output_path: str = ""
+    output_path: Any = ""
     format: str = "pdf"
     deployment_id: int | None = None
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         body = self._body().to_json()
-        return fingerprint("export", config.management_url, deployment_id, body, self.output_path)
+        return fingerprint(
+            "export", config.management_url, deployment_id, body, str(self.output_path)
+        )
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> ExportOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
-        run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+        run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(run))
         started = await api.call(
             start_dashboard_export(deployment_id=deployment_id, body=self._body())
@@ -254,17 +200,29 @@ class ExportRunKind(RunKind[ExportOutcome]):
         """Return False: the service does not report it, and a second export changes nothing."""
         return False, ids
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome:
+    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome | None:
+        """Poll the export. Raises DashboardExportFailedError if it failed or is gone."""
         if "written" in ids:
             return ExportOutcome()
-        return await wait(api, ids["deployment_id"], ids["job_id"], env.poll_limits, env.clock)
+        deployment_id, job_id = ids["deployment_id"], ids["job_id"]
+        operation = get_dashboard_export(deployment_id=deployment_id, job_id=job_id)
+        try:
+            answer = await api.call(operation, once=True)
+        except PlatformNotFoundError as error:
+            raise _gone(deployment_id, job_id) from error
+        api.report(Stage("Export", f"dashboard export {job_id}", answer.status))
+        if answer.status == FAILED:
+            said = quote_service(answer.words("error") or "no reason given").removesuffix(".")
+            raise DashboardExportFailedError(
+                f"The dashboard export failed: {said}.", where=self.where(ids)
+            )
+        return ExportOutcome(answer.content_type) if answer.status == COMPLETED else None
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome | None:
         try:
-            _, outcome = await poll(api, ids["deployment_id"], ids["job_id"])
+            return await super().poll_once(api, env, ids)
         except DashboardExportFailedError:
             return None
-        return outcome
 
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> bytes:
         """Return the bytes of the exported file."""

@@ -53,7 +53,8 @@ from airflow_provider_platform.client.builds import (
     BuildSeen,
     BuildWanted,
     judge_with_log,
-    wait_for_build,
+    not_built,
+    report_unbuilt,
 )
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -77,7 +78,6 @@ from airflow_provider_platform.client.missing_operations import (
     may_be_missing,
 )
 from airflow_provider_platform.client.operation import Operation
-from airflow_provider_platform.client.polling import PollLimits
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (
     BuildStatusResponse,
@@ -87,6 +87,7 @@ from airflow_provider_platform.client.resources import (
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,
+    Poll,
     RunAccepted,
     RunEnvironment,
     RunKind,
@@ -96,7 +97,7 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 
 DEFAULT = "default"
@@ -235,7 +236,6 @@ async def send_merge(
     *,
     message: str,
     delete_branch: bool,
-    clock: Clock,
     deadline: float | None = None,
     sent_before: bool = False,
 ) -> Merge:
@@ -262,21 +262,20 @@ async def send_merge(
         except PlatformError:
             raise _in_doubt(merge, error) from error
         if lost == MADE:
-            return merge.answered(clock(), merged=True, branch_deleted=gone)
+            return merge.answered(api.clock(), merged=True, branch_deleted=gone)
         if lost == UNSURE and not sent_before:
             return await send_merge(
                 api,
                 merge,
                 message=message,
                 delete_branch=delete_branch,
-                clock=clock,
                 deadline=deadline,
                 sent_before=True,
             )
         raise _in_doubt(merge, error) from error
     if answer.merged:
-        return merge.answered(clock(), merged=True, branch_deleted=bool(answer.branch_deleted))
-    return await _merged_nothing(api, merge, sent_before, clock, deadline)
+        return merge.answered(api.clock(), merged=True, branch_deleted=bool(answer.branch_deleted))
+    return await _merged_nothing(api, merge, sent_before, deadline)
 
 
 async def find_merge(api: Api, merge: Merge, *, deadline: float | None = None) -> tuple[Lost, bool]:
@@ -322,30 +321,7 @@ def judge_lost(merge: Merge, branches: dict[str, BranchResponse]) -> Lost:
     )
 
 
-async def wait_for_merged_build(api: Api, merge: Merge, limits: PollLimits, clock: Clock) -> Build:
-    """Wait until production is built from a commit that contains the merge.
-
-    Notifies of BuildSeen and BuildLogLine. Raises MergedBuildFailedError, PlatformDeadlineError,
-    and what `wait_for_build` raises.
-    """
-    holding = {merge.source_hash, merge.target_hash if merge.merged is False else None}
-
-    async def poll(api: Api) -> Build | BuildSeen:
-        return await poll_merged_build(api, merge, holding, clock)
-
-    try:
-        return await wait_for_build(api, _wanted(merge), limits, clock, poll=poll)
-    except PlatformDeadlineError as error:
-        raise PlatformDeadlineError(
-            "The branch is merged, but production still uses the previous data model. "
-            f"{error.reason} A retry continues to wait for the build and does not merge again.",
-            where=merge.where,
-        ) from error
-
-
-async def poll_merged_build(
-    api: Api, merge: Merge, holding: set[str | None], clock: Clock
-) -> Build | BuildSeen:
+async def poll_merged_build(api: Api, merge: Merge, holding: set[str | None]) -> Build | BuildSeen:
     """Ask once for the build of the target. `holding` are the commits that contain the merge; the
     target's commit is added. Raises MergedBuildFailedError, and what `judge` raises."""
     wanted = _wanted(merge)
@@ -353,7 +329,7 @@ async def poll_merged_build(
     built = answer.last_hash
     if built and merge.target_hash is not None and built not in holding:
         # Some merges make no commit: the target stays at its commit. The list may also be late.
-        late = clock() - merge.merged_at <= ACTIVATION_GRACE
+        late = api.clock() - merge.merged_at <= ACTIVATION_GRACE
         branches = await _branches(api, merge.deployment_id, None)
         now_at = _commit_of(branches, merge.target)
         if now_at is None:
@@ -364,7 +340,7 @@ async def poll_merged_build(
             said = answer.words("error_text") or ""
             return BuildSeen(merge.target, answer.status, said, built)
     try:
-        return await judge_with_log(api, answer, wanted, clock)
+        return await judge_with_log(api, answer, wanted, api.clock)
     except BuildFailedError as error:
         raise MergedBuildFailedError(
             f"The branch is merged into {merge.target}, but production still uses the previous "
@@ -399,7 +375,7 @@ def _operation(merge: Merge, message: str, delete_branch: bool) -> Operation[Mer
 
 
 async def _merged_nothing(
-    api: Api, merge: Merge, sent_before: bool, clock: Clock, deadline: float | None
+    api: Api, merge: Merge, sent_before: bool, deadline: float | None
 ) -> Merge:
     """Return the merge that the answer `merged: false` stands for, if the target has the branch.
     Raises BranchNotMergedError, or PlatformOutcomeUnknownError if an earlier request may have been
@@ -407,10 +383,10 @@ async def _merged_nothing(
     branches = await _branches(api, merge.deployment_id, deadline)
     branch, now_at = branches.get(merge.branch_name), _commit_of(branches, merge.target)
     if now_at is not None and (
-        now_at == merge.source_hash or await _same_files(api, merge, now_at, clock, deadline)
+        now_at == merge.source_hash or await _same_files(api, merge, now_at, deadline)
     ):
         held = merge if sent_before else replace(merge, target_hash=now_at)
-        return held.answered(clock(), merged=sent_before)
+        return held.answered(api.clock(), merged=sent_before)
     at = _shown(merge.source_hash if branch is None else branch.last_hash)
     if sent_before and now_at != merge.target_hash:
         raise PlatformOutcomeUnknownError(
@@ -429,12 +405,10 @@ async def _merged_nothing(
     )
 
 
-async def _same_files(
-    api: Api, merge: Merge, target_commit: str, clock: Clock, deadline: float | None
-) -> bool:
+async def _same_files(api: Api, merge: Merge, target_commit: str, deadline: float | None) -> bool:
     """Return whether the target and the branch, each at this commit, have the same files. The build
     status names a new commit only after a while, so this asks for up to `ACTIVATION_GRACE`."""
-    until = min(clock() + ACTIVATION_GRACE, deadline or math.inf)
+    until = min(api.clock() + ACTIVATION_GRACE, deadline or math.inf)
     expected = {merge.branch_name: merge.source_hash, merge.target: target_commit}
     while True:
         files = []
@@ -447,7 +421,7 @@ async def _same_files(
                 files.append(answer.files_hash)
         if len(files) == len(expected):
             return files[0] == files[1]
-        if clock() >= until:
+        if api.clock() >= until:
             return False
         await api.sleep(FILES_PAUSE)
 
@@ -538,7 +512,6 @@ def _shown(commit: str | None) -> str:
     return f"commit {quote_service(commit)}" if commit else "an unknown commit"
 
 
-@dataclass(frozen=True)
 class MergeRunKind(RunKind[Build]):
     """A merge, with the arguments of `PlatformMergeBranchOperator`.
 
@@ -550,13 +523,14 @@ class MergeRunKind(RunKind[Build]):
     name = "merge"
     id_field = "branch_name"
     outcome_class = Build
+    may_be_late = False
     can_stop = False
 
     branch_name: str = ""
     into: str = "default"
     message: str = ""
     delete_branch: bool = False
-    checked_hash: str | None = None
+    hash: str | None = None
     wait_for_build: bool = True
     deployment_id: int | None = None
 
@@ -574,7 +548,7 @@ class MergeRunKind(RunKind[Build]):
         *,
         until_end: bool,
     ) -> Build | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         before = _merge_of(earlier)
         # Whatever ends this try, the record keeps a merge that may have been made.
         known: Ids = dict(earlier or {})
@@ -588,7 +562,7 @@ class MergeRunKind(RunKind[Build]):
             merge = await self._planned(api, env, deployment_id, before)
         known |= {
             "deployment_id": deployment_id,
-            "submitted_at": env.now,
+            "submitted_at": api.clock(),
             "branch_name": self.branch_name,
             "merge": merge.to_json(),
         }
@@ -600,7 +574,6 @@ class MergeRunKind(RunKind[Build]):
                     merge,
                     message=self.message,
                     delete_branch=self.delete_branch,
-                    clock=env.clock,
                     deadline=env.deadline,
                     sent_before=sent_before,
                 )
@@ -629,7 +602,7 @@ class MergeRunKind(RunKind[Build]):
         verdict, gone = await find_merge(api, merge, deadline=env.deadline)
         if verdict != MADE:
             return False, ids
-        made = merge.answered(env.now, merged=True, branch_deleted=gone)
+        made = merge.answered(api.clock(), merged=True, branch_deleted=gone)
         say(api, _about(made))
         return True, {**ids, "merge": made.to_json()}
 
@@ -637,7 +610,26 @@ class MergeRunKind(RunKind[Build]):
         merge = Merge(**ids["merge"])
         if not self._waits(merge):
             return Build(None)
-        return await wait_for_merged_build(api, merge, env.poll_limits, env.clock)
+        try:
+            return await super().follow(api, env, ids)
+        except PlatformDeadlineError as error:
+            raise PlatformDeadlineError(
+                "The branch is merged, but production still uses the previous data model. "
+                f"{error.reason} A retry continues to wait for the build and does not merge again.",
+                where=merge.where,
+            ) from error
+
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[Build]:
+        merge = Merge(**ids["merge"])
+        holding = {merge.source_hash, merge.target_hash if merge.merged is False else None}
+
+        async def poll(api: Api) -> Build | None:
+            return report_unbuilt(api, await poll_merged_build(api, merge, holding))
+
+        return poll
+
+    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+        return not_built(_wanted(Merge(**ids["merge"])), last)
 
     async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
         merge = Merge(**ids["merge"])
@@ -662,7 +654,7 @@ class MergeRunKind(RunKind[Build]):
         again, and whether the task sends it once more to find out."""
         verdict, gone = await find_merge(api, merge, deadline=env.deadline)
         if verdict == MADE:
-            return merge.answered(env.now, merged=True, branch_deleted=gone), False
+            return merge.answered(api.clock(), merged=True, branch_deleted=gone), False
         if verdict != UNSURE:
             return None, False
         warn(
@@ -677,7 +669,7 @@ class MergeRunKind(RunKind[Build]):
         self, api: Api, env: RunEnvironment, deployment_id: int, made: Merge | None
     ) -> Merge:
         """Return the merge to make now; `made` is a merge of an earlier try."""
-        if made is not None and made.source_hash and made.source_hash == self.checked_hash:
+        if made is not None and made.source_hash and made.source_hash == self.hash:
             return made  # whatever is on the branch now
         try:
             merge = await plan_merge(
@@ -685,7 +677,7 @@ class MergeRunKind(RunKind[Build]):
                 deployment_id,
                 self.branch_name,
                 self.into,
-                checked_hash=self.checked_hash,
+                checked_hash=self.hash,
                 deadline=env.deadline,
             )
         except BranchNotFoundError:
@@ -695,7 +687,7 @@ class MergeRunKind(RunKind[Build]):
         if made is not None and made.source_hash and made.source_hash == merge.source_hash:
             return made
         if merge.is_held:
-            return merge.answered(env.now, merged=False)
+            return merge.answered(api.clock(), merged=False)
         return merge
 
     def _waits(self, merge: Merge) -> bool:

@@ -51,7 +51,7 @@ from airflow_provider_platform.client.build_selector import (
     check_full_name,
     zoneless_range,
 )
-from airflow_provider_platform.client.choices import MISSING_GRACE
+from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import (
     SqlQuery,
@@ -95,8 +95,7 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.choices import IfStartLost
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 
 JOBS_PATH = "pre-aggregations/jobs"
@@ -157,14 +156,12 @@ class JobsAccess:
         return f"builds of pre-aggregations, deployment {self.deployment_id}"
 
 
-async def open_access(
-    api: Api, deployment_id: int, config: PlatformConfig, clock: Clock, *, deadline: float
-) -> JobsAccess:
+async def open_access(api: Api, deployment_id: int, *, deadline: float) -> JobsAccess:
     """Find the data API of the deployment's production and get a token. Raises PlatformError."""
-    address = config.data_api_url or await find_deployment_address(
-        api, deployment_id, config, deadline=deadline, where=f"deployment {deployment_id}"
+    address = api.config.data_api_url or await find_deployment_address(
+        api, deployment_id, api.config, deadline=deadline, where=f"deployment {deployment_id}"
     )
-    token = await mint_token(api, deployment_id, deadline=deadline, clock=clock)
+    token = await mint_token(api, deployment_id, deadline=deadline, clock=api.clock)
     return JobsAccess(deployment_id, address_below(address, JOBS_PATH), token)
 
 
@@ -172,8 +169,6 @@ async def start_builds(
     api: Api,
     access: JobsAccess,
     selector: BuildSelector,
-    config: PlatformConfig,
-    clock: Clock,
     *,
     deadline: float,
     repeat_lost: bool = False,
@@ -190,7 +185,7 @@ async def start_builds(
     body = {"action": "post", "selector": selector.to_json()}
     failures = requests = 0
     while True:
-        left = deadline - clock()
+        left = deadline - api.clock()
         if left <= 0 and requests:
             raise PreAggregationBuildFailedError(
                 "The service was still preparing the builds at the deadline and has not started "
@@ -198,15 +193,15 @@ async def start_builds(
                 "time.",
                 where=access.where,
             )
-        pause, seconds = REPEAT_PAUSE, min(START_SECONDS, max(config.request_timeout, left))
+        pause, seconds = REPEAT_PAUSE, min(START_SECONDS, max(api.config.request_timeout, left))
         requests += 1
         try:
             answer = await api.call_data(_START, access.url, access.token, body, timeout=seconds)
         except PlatformError as error:
             failures += 1
             pause = pause_after(error, failures)
-            again = may_repeat(error, repeatable=False) and failures < config.max_attempts
-            if not again or clock() + pause >= deadline:
+            again = may_repeat(error, repeatable=False) and failures < api.config.max_attempts
+            if not again or api.clock() + pause >= deadline:
                 if may_have_been_processed(error):
                     raise _lost_start(access, error, repeat=repeat_lost) from error
                 raise
@@ -308,9 +303,7 @@ class JobReport:
         return quote_service(self.table or f"token {self.token}")
 
 
-async def poll_jobs(
-    api: Api, access: JobsAccess, tokens: Sequence[str], config: PlatformConfig, clock: Clock
-) -> list[JobReport]:
+async def poll_jobs(api: Api, access: JobsAccess, tokens: Sequence[str]) -> list[JobReport]:
     """What the service says of these tokens, in their order; of a token that the answer leaves out,
     that it is not found. A refused token of ours is replaced once. Raises PlatformError."""
     reports: list[JobReport] = []
@@ -318,21 +311,24 @@ async def poll_jobs(
         some = tokens[start : start + TOKENS_PER_REQUEST]
         body = {"action": "get", "tokens": list(some)}
         try:
-            answer = await _poll(api, access, body, config)
+            answer = await _poll(api, access, body)
         except (PlatformAuthenticationError, PlatformPermissionError) as error:
             if error.code == SCOPE_MISSING:
                 raise
             access.token = await mint_token(
-                api, access.deployment_id, deadline=clock() + config.request_timeout, clock=clock
+                api,
+                access.deployment_id,
+                deadline=api.clock() + api.config.request_timeout,
+                clock=api.clock,
             )
-            answer = await _poll(api, access, body, config)
+            answer = await _poll(api, access, body)
         reports += _read_reports(access, answer, some)
     return reports
 
 
-async def _poll(api: Api, access: JobsAccess, body: dict[str, Any], config: PlatformConfig) -> Any:
+async def _poll(api: Api, access: JobsAccess, body: dict[str, Any]) -> Any:
     return await api.call_data(
-        _STATUS, access.url, access.token, body, timeout=config.request_timeout, repeatable=True
+        _STATUS, access.url, access.token, body, timeout=api.config.request_timeout, repeatable=True
     )
 
 
@@ -528,9 +524,7 @@ async def wait_for_builds(
     api: Api,
     access: JobsAccess,
     progress: BuildProgress,
-    config: PlatformConfig,
     limits: PollLimits,
-    clock: Clock,
 ) -> BuildOutcome:
     """Wait until all builds are over.
 
@@ -539,10 +533,13 @@ async def wait_for_builds(
     """
 
     async def read_once(api: Api) -> BuildOutcome | None:
-        return await poll_builds(api, access, progress, config, clock)
+        reports = await poll_jobs(api, access, progress.open_tokens)
+        for event in progress.take(reports, api.clock()):
+            api.report(event)
+        return progress.outcome(api.clock(), access.where)
 
     outcome: BuildOutcome | None = await poll_until_over(
-        api, read_once, limits, clock, notify_failures=True
+        api, read_once, limits, api.clock, notify_failures=True
     )
     if outcome is None:
         left = progress.open_tables()
@@ -556,23 +553,10 @@ async def wait_for_builds(
     return outcome
 
 
-async def poll_builds(
-    api: Api, access: JobsAccess, progress: BuildProgress, config: PlatformConfig, clock: Clock
-) -> BuildOutcome | None:
-    """One poll of what has no end yet; the outcome if all builds are over. Raises as
-    `BuildProgress.outcome`."""
-    reports = await poll_jobs(api, access, progress.open_tokens, config, clock)
-    for event in progress.take(reports, clock()):
-        api.report(event)
-    return progress.outcome(clock(), access.where)
-
-
 async def wait_for_rows(
     api: Api,
     sql: str,
     access: JobsAccess,
-    config: PlatformConfig,
-    clock: Clock,
     *,
     until: float,
     poll_interval: float,
@@ -581,10 +565,10 @@ async def wait_for_rows(
     (Unix time). Raises ResultEmptyError, and what queries raise."""
 
     async def read_once(api: Api) -> bool | None:
-        return await rows_are_there(api, sql, access, config, clock, until=until) or None
+        return await rows_are_there(api, sql, access, until=until) or None
 
     limits = PollLimits(until, poll_interval)
-    rows_exist = await poll_until_over(api, read_once, limits, clock, notify_failures=True)
+    rows_exist = await poll_until_over(api, read_once, limits, api.clock, notify_failures=True)
     if rows_exist is None:
         raise ResultEmptyError(
             "The builds are done, but the result of verify_sql is empty or has only null, 0, false "
@@ -594,15 +578,13 @@ async def wait_for_rows(
         )
 
 
-async def rows_are_there(
-    api: Api, sql: str, access: JobsAccess, config: PlatformConfig, clock: Clock, *, until: float
-) -> bool:
+async def rows_are_there(api: Api, sql: str, access: JobsAccess, *, until: float) -> bool:
     """Whether a query brings a value that is neither null nor 0, false or an empty text: an
     aggregate over an empty table has one row, of such values. Raises what queries raise."""
     query = SqlQuery.build(
         sql,
         deployment_id=access.deployment_id,
-        deadline=max(until, clock() + config.request_timeout),
+        deadline=max(until, api.clock() + api.config.request_timeout),
         token=access.token,
         cache="must-revalidate",
     )
@@ -615,7 +597,7 @@ async def rows_are_there(
                 _says_something(value) for row in event.rows for value in row
             )
 
-    await run_sql(api.hearing(look), query, config, clock)
+    await run_sql(api.hearing(look), query, api.config, api.clock)
     return has_value
 
 
@@ -655,20 +637,20 @@ RECORDED_TOKENS = 1500
 """The most tokens that fit into the record of a task, which has 64 KB."""
 
 
-@dataclass(frozen=True)
 class PreAggregationsRunKind(RunKind[BuildOutcome]):
     """Builds, with the arguments of `PlatformBuildPreAggregationsOperator`.
 
-    A trigger follows them without their input: `selector` is then None.
+    A trigger follows them without their input: `body` is then None.
     """
 
     name = "pre_aggregations"
     followed_with = ("missing_grace", "verify_sql")
     id_field = "build_id"
     outcome_class = BuildOutcome
+    body_class = BuildSelector
     can_stop = False
 
-    selector: BuildSelector | None = None
+    body: BuildSelector | None = None
     wait_for_completion: bool = True
     verify_sql: str | None = None
     missing_grace: float = MISSING_GRACE
@@ -679,7 +661,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         config.require_management_url()
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         addresses = (config.management_url, config.data_api_url)
-        selector = self._selector().to_json()
+        selector = self._body().to_json()
         return fingerprint("pre-aggregations", *addresses, deployment_id, selector)
 
     async def submit(
@@ -690,16 +672,14 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         *,
         until_end: bool,
     ) -> BuildOutcome | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         access = await _open_access(api, env, deployment_id)
-        run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(run))
         tokens = await start_builds(
             api,
             access,
-            self._selector(),
-            env.config,
-            env.clock,
+            self._body(),
             deadline=env.deadline,
             repeat_lost=self.if_start_lost == "repeat",
         )
@@ -743,20 +723,16 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         if not ids["waits"]:
             return BuildOutcome(len(ids["tokens"]))
         access = await _open_access(api, env, ids["deployment_id"])
-        outcome = await wait_for_builds(
-            api, access, self._progress(ids), env.config, env.poll_limits, env.clock
-        )
+        outcome = await wait_for_builds(api, access, self._progress(ids), env.poll_limits)
         if self.verify_sql is None:
             return outcome
         # Rows can arrive after "done". The documents do not say how long this takes, as for missing
         # tables.
-        until = min(env.deadline, env.now + self.missing_grace)
+        until = min(env.deadline, api.clock() + self.missing_grace)
         await wait_for_rows(
             api,
             self.verify_sql,
             access,
-            env.config,
-            env.clock,
             until=until,
             poll_interval=env.poll_interval,
         )
@@ -777,12 +753,12 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             "tokens": ids["tokens"],
             "verified": outcome.verified,
         }
-        return env.secrets.redact_data(result)
+        return api.secrets.redact_data(result)
 
-    def _selector(self) -> BuildSelector:
-        if self.selector is None:
+    def _body(self) -> BuildSelector:
+        if self.body is None:
             raise RuntimeError("builds cannot be started without their selector")
-        return self.selector
+        return self.body
 
     def _progress(self, ids: Ids) -> BuildProgress:
         return BuildProgress(tuple(ids["tokens"]), float(ids["submitted_at"]), self.missing_grace)
@@ -791,5 +767,5 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
 async def _open_access(api: Api, env: RunEnvironment, deployment_id: int) -> JobsAccess:
     """Return the address of the jobs and a token for them, even if the try begins after the
     deadline."""
-    deadline = max(env.deadline, env.now + SINGLE_POLL_SECONDS)
-    return await open_access(api, deployment_id, env.config, env.clock, deadline=deadline)
+    deadline = max(env.deadline, api.clock() + SINGLE_POLL_SECONDS)
+    return await open_access(api, deployment_id, deadline=deadline)

@@ -21,20 +21,24 @@ from __future__ import annotations
 import contextvars
 import threading
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
+from pydantic import BaseModel, ConfigDict
+
 from airflow_provider_platform.client.choices import POLL_INTERVAL
-from airflow_provider_platform.client.redaction import log_line
+from airflow_provider_platform.client.errors import PlatformDeadlineError, PlatformError
+from airflow_provider_platform.client.redaction import log_line, quote_service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.models import InputModel
     from airflow_provider_platform.client.polling import PollLimits
     from airflow_provider_platform.client.redaction import KnownSecrets
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 
 # ruff: noqa: ARG002 - a run kind need not use all arguments
@@ -45,6 +49,9 @@ Ids = dict[str, Any]
 
 OutcomeT = TypeVar("OutcomeT")
 """The outcome of a run that is over."""
+
+Poll = Callable[["Api"], Awaitable[OutcomeT | None]]
+"""Polls a run once: returns its outcome, or reports its status and returns None."""
 
 NOT_STOPPED = "The service has no operation that stops this run, so the run continues."
 """The log line if `can_stop` is False."""
@@ -61,16 +68,12 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class RunEnvironment:
-    """What is needed to follow a run: configuration, clock, secrets, deadline. Neither an
-    event nor a result may contain one of the `secrets`. `deadline` is in Unix time; `poll_interval`
-    and `timeout` (how long a whole run may take) are in seconds. In the triggerer many runs are
+    """How long and from where a run is followed. `deadline` is in Unix time; `poll_interval` and
+    `timeout` (how long a whole run may take) are in seconds. In the triggerer many runs are
     followed in one process, and the input is not known. `interrupted` reports whether the task was
     stopped.
     """
 
-    config: PlatformConfig
-    clock: Clock
-    secrets: KnownSecrets
     deadline: float
     poll_interval: float = POLL_INTERVAL
     timeout: float = 0.0
@@ -84,11 +87,6 @@ class RunEnvironment:
         from airflow_provider_platform.client.polling import PollLimits
 
         return PollLimits(self.deadline, self.poll_interval, self.in_triggerer)
-
-    @property
-    def now(self) -> float:
-        """Unix time."""
-        return self.clock()
 
 
 @dataclass(frozen=True)
@@ -135,6 +133,20 @@ class LogLine:
         (log.warning if self.is_warning else log.info)("%s", line)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """The status that the service reports of a run, for the log."""
+
+    noun: str
+    run: str
+    status: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        said = f", {self.message}" if self.message else ""
+        return quote_service(f"{self.noun} status: {self.status}{said} ({self.run})")
+
+
 def say(api: Api, text: str) -> None:
     """Log a line."""
     api.report(LogLine(text))
@@ -145,12 +157,14 @@ def warn(api: Api, text: str) -> None:
     api.report(LogLine(text, is_warning=True))
 
 
-class RunKind(ABC, Generic[OutcomeT]):
+class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     """One kind of run, with the arguments of one task.
 
     The methods raise PlatformError. Those that follow or read a run may add values that a later
     step needs to its `ids`.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: ClassVar[str]
     """The kind's name in `KINDS`. Triggers store it."""
@@ -159,14 +173,20 @@ class RunKind(ABC, Generic[OutcomeT]):
     secret is among them."""
     id_field: ClassVar[str]
     """The id that distinguishes one run from another."""
+    noun: ClassVar[str]
+    """What errors call the run."""
     outcome_class: ClassVar[type[Any]]
     """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
+    body_class: ClassVar[type[InputModel] | None] = None
+    """The body of the request that starts the run; the field `body` has it."""
     lifetime: ClassVar[float | None] = None
     """Seconds from the submission after which the service drops a run; None if it does not."""
     can_stop: ClassVar[bool] = True
     """Whether a run can be stopped if no try will follow it. If the service cannot stop it, the run
     continues after a deadline too, and a retry continues to follow it instead of starting
     another."""
+    may_be_late: ClassVar[bool] = True
+    """Whether the service may not know a run for a minute after its start (404)."""
 
     limits_each_try: ClassVar[bool] = False
     """Whether `timeout` counts from the start of each try, because a try continues what is missing
@@ -195,14 +215,70 @@ class RunKind(ABC, Generic[OutcomeT]):
         """Return whether the service processed a submission whose response was lost, and the ids
         known now. Raises PlatformOutcomeUnknownError if the service does not show it."""
 
-    @abstractmethod
+    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
+        """Poll the run once. Returns its outcome, or reports its status (an event with a `status`)
+        and returns None."""
+        raise NotImplementedError
+
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[OutcomeT]:
+        """Return what polls the run during one wait. It can remember what earlier polls saw."""
+        return lambda api: self.poll(api, env, ids)
+
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT:
-        """Wait for the run, on the worker or in the triggerer."""
+        """Wait for the run, on the worker or in the triggerer. Each status is logged once.
+
+        Raises what a poll raises, the sixth transient failure in a row, and PlatformDeadlineError.
+        """
+        # A DAG file imports this module.
+        from airflow_provider_platform.client.polling import poll_until_over
+
+        last: Any = None
+        report = api.report
+
+        def report_change(event: Any) -> None:
+            nonlocal last
+            if hasattr(event, "status"):
+                if event == last:
+                    return
+                last = event
+            report(event)
+
+        api = copy(api)
+        api.report = report_change
+        outcome: OutcomeT | None = await poll_until_over(
+            api, self.watch(env, ids), env.poll_limits, api.clock, grace=self.may_be_late
+        )
+        if outcome is None:
+            raise self.overdue(ids, last)
+        return outcome
+
+    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+        """Return the error of a run that was not over at its deadline. `last` is the last event
+        with a status, None if there was none."""
+        goes_on = (
+            " The service has no operation that stops it, so the run continues, and a retry "
+            "follows it."
+        )
+        status = quote_service(last.status if last else "unknown")
+        return PlatformDeadlineError(
+            f"The {self.noun} did not end before its deadline. Its last status was {status}."
+            f"{'' if self.can_stop else goes_on}",
+            where=self.where(ids),
+        )
+
+    def where(self, ids: Ids) -> str:
+        """Return the name of the run, for the end of an error message."""
+        return f"{self.noun} {quote_service(ids[self.id_field])}, deployment {ids['deployment_id']}"
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
         """Return the outcome of the run, or None if the run is not over now. Only a run that can be
         stopped is polled once, by a retry that comes after its deadline."""
-        raise NotImplementedError
+        try:
+            return await self.follow(api, replace(env, deadline=api.clock()), ids)
+        except PlatformDeadlineError as error:
+            if isinstance(error.__cause__, PlatformError):  # the poll failed
+                raise error.__cause__ from None
+            return None
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         """Stop the run, within so many seconds if given. Returns False if this task has nothing to
@@ -214,11 +290,11 @@ class RunKind(ABC, Generic[OutcomeT]):
         until the service has accepted it."""
         return False
 
-    def to_event(self, env: RunEnvironment, outcome: OutcomeT) -> dict[str, Any]:
+    def to_event(self, secrets: KnownSecrets, outcome: OutcomeT) -> dict[str, Any]:
         """Return the fields of the trigger's event about the outcome, as plain JSON without
         secrets: the fields of `outcome_class`."""
         fields: Any = outcome
-        return env.secrets.redact_data({"outcome": asdict(fields)})
+        return secrets.redact_data({"outcome": asdict(fields)})
 
     async def read_event(
         self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
@@ -257,10 +333,10 @@ KINDS = {
 """Where each kind of run is, by the name that triggers store."""
 
 
-def kind_named(name: str, arguments: dict[str, Any]) -> RunKind[Any]:
-    """Return the kind of a run that a trigger follows."""
+def kind_class(name: str) -> type[RunKind[Any]]:
+    """Return the class of a kind. A DAG file does not load it."""
     module, class_name = KINDS[name].split(".")
-    kind: RunKind[Any] = getattr(import_module(f"{__package__}.{module}"), class_name)(**arguments)
+    kind: type[RunKind[Any]] = getattr(import_module(f"{__package__}.{module}"), class_name)
     return kind
 
 

@@ -18,7 +18,6 @@ from airflow_provider_platform.client.builds import (
     BuildWanted,
 )
 from airflow_provider_platform.client.chat.thread import thread_is_streaming
-from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import poll_awake
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
@@ -49,7 +48,7 @@ from airflow_provider_platform.runs import dbt_sync as dbt_run
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.wire import Api
 
 T = TypeVar("T")
 
@@ -64,9 +63,9 @@ class Condition:
     kind: str
     subject: dict[str, Any]
 
-    async def poll(self, api: Api, config: PlatformConfig, clock: Clock) -> Seen:
+    async def poll(self, api: Api) -> Seen:
         """Poll once. Notifies of what the service reported; raises PlatformError."""
-        return await KINDS[self.kind](api, config, clock, **self.subject)
+        return await KINDS[self.kind](api, **self.subject)
 
     @property
     def may_be_late(self) -> bool:
@@ -94,12 +93,10 @@ def has_status(token: UserOAuthToken, statuses: Sequence[str]) -> bool:
     return token.status.strip().casefold() in {status.strip().casefold() for status in statuses}
 
 
-async def _dbt_sync(
-    api: Api, config: PlatformConfig, clock: Clock, *, sync_job_id: str, deployment_id: int | None
-) -> Seen:
+async def _dbt_sync(api: Api, *, sync_job_id: str, deployment_id: int | None) -> Seen:
     """Whether the sync is complete. Raises DbtSyncFailedError, DbtSyncCancelledError."""
-    deployment = config.resolve_deployment_id(deployment_id)
-    outcome = await dbt_run.poll(api, deployment, sync_job_id, clock)
+    deployment = api.config.resolve_deployment_id(deployment_id)
+    outcome = await dbt_run.poll(api, deployment, sync_job_id)
     if outcome is None:
         return None
     return {
@@ -112,8 +109,6 @@ async def _dbt_sync(
 
 async def _build(
     api: Api,
-    config: PlatformConfig,
-    clock: Clock,
     *,
     branch_name: str | None,
     hash: str | None,  # noqa: A002 - the sensor's argument
@@ -121,10 +116,12 @@ async def _build(
 ) -> Seen:
     """Whether the branch, or production without a name, is built, with `hash` from that commit.
     Raises BranchNotFoundError, BranchNotActiveError, BranchNotServedError, BuildFailedError."""
-    deployment = config.resolve_deployment_id(deployment_id)
+    deployment = api.config.resolve_deployment_id(deployment_id)
     if branch_name is None:
         branch_name = await _production_branch(api, deployment)
-    outcome = await poll_awake(api, BuildWanted(deployment, branch_name, hash), config, clock)
+    outcome = await poll_awake(
+        api, BuildWanted(deployment, branch_name, hash), api.config, api.clock
+    )
     if isinstance(outcome, Build):
         return {"branch_name": branch_name, **outcome.to_json()}
     api.report(NotYet(str(outcome)))
@@ -151,8 +148,6 @@ async def _production_branch(api: Api, deployment: int) -> str:
 
 async def _chat_thread(
     api: Api,
-    config: PlatformConfig,
-    clock: Clock,
     *,
     chat_id: str,
     session_settings: dict[str, Any] | None,
@@ -160,10 +155,12 @@ async def _chat_thread(
     agent_id: int | str | None = None,
 ) -> Seen:
     """Whether the thread is not streaming."""
-    settings = config.resolve_session_settings(session_settings)
-    timeout = config.stream_idle_timeout
-    asked = await find_agent_id(api, config, agent, agent_id)
-    if await thread_is_streaming(api, chat_id, settings, clock, timeout=timeout, agent_id=asked):
+    settings = api.config.resolve_session_settings(session_settings)
+    timeout = api.config.stream_idle_timeout
+    asked = await find_agent_id(api, api.config, agent, agent_id)
+    if await thread_is_streaming(
+        api, chat_id, settings, api.clock, timeout=timeout, agent_id=asked
+    ):
         api.report(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
         return None
     return {"chat_id": chat_id, "is_streaming": False}
@@ -171,8 +168,6 @@ async def _chat_thread(
 
 async def _report(
     api: Api,
-    config: PlatformConfig,
-    _clock: Clock,
     *,
     report_id: int | None,
     name: str | None,
@@ -181,7 +176,7 @@ async def _report(
     deployment_id: int | None,
 ) -> Seen:
     """Whether the report exists and, with `updated_after` (ISO 8601), was updated since."""
-    deployment = config.resolve_deployment_id(deployment_id)
+    deployment = api.config.resolve_deployment_id(deployment_id)
     if report_id is not None:
         where = f"report {report_id}, deployment {deployment}"
         there = await _one(
@@ -205,8 +200,6 @@ async def _report(
 
 async def _notification(
     api: Api,
-    config: PlatformConfig,
-    _clock: Clock,
     *,
     notification_id: int | None,
     is_enabled: bool | None,
@@ -214,7 +207,7 @@ async def _notification(
     **filters: Any,
 ) -> Seen:
     """Whether the schedule, or one that matches the filters, exists and is enabled as wanted."""
-    deployment = config.resolve_deployment_id(deployment_id)
+    deployment = api.config.resolve_deployment_id(deployment_id)
     if notification_id is not None:
         subject = "The notification"
         where = f"notification {notification_id}, deployment {deployment}"
@@ -236,8 +229,6 @@ async def _notification(
 
 async def _user_oauth_token(
     api: Api,
-    _config: PlatformConfig,
-    _clock: Clock,
     *,
     integration_id: int,
     target_statuses: list[str],

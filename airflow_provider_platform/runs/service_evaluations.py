@@ -8,7 +8,7 @@ again, and is not repeated: each start is billed.
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.api_errors import may_have_been_processed
@@ -16,7 +16,6 @@ from airflow_provider_platform.client.branches import all_rows
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
     FeatureNotActivatedError,
-    PlatformDeadlineError,
     PlatformError,
     PlatformOutcomeUnknownError,
 )
@@ -24,8 +23,6 @@ from airflow_provider_platform.client.missing_operations import may_be_missing
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
-from airflow_provider_platform.client.polling import poll_until_over
-from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import get_deployment_settings
 from airflow_provider_platform.runs.run_kind import (
     Ids,
@@ -33,6 +30,7 @@ from airflow_provider_platform.runs.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
+    Stage,
     say,
 )
 
@@ -44,7 +42,7 @@ class Evaluation(ResponseModel):
     """An evaluation. It runs until its status is `completed` or `failed`."""
 
     id: int
-    status: str = ""
+    status: str | None = None
 
 
 start_evaluation = typed("startEvaluation", Evaluation)
@@ -59,7 +57,6 @@ class EvaluationEnd:
     status: str
 
 
-@dataclass(frozen=True)
 class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
     """An evaluation of a deployment's questions on a branch.
 
@@ -69,6 +66,7 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
 
     name = "service_evaluation"
     id_field = "evaluation_id"
+    noun = "evaluation"
     outcome_class = EvaluationEnd
     can_stop = False
 
@@ -79,17 +77,17 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         deployment_id = config.resolve_deployment_id(self.deployment_id)
-        return fingerprint(self.name, config.management_url, deployment_id, asdict(self))
+        return fingerprint(self.name, config.management_url, deployment_id, self.model_dump())
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> EvaluationEnd | None:
-        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         branch_name = self.branch_name
         if branch_name is None:
             settings = await api.call(get_deployment_settings(deployment_id=deployment_id))
             branch_name = settings.deploy_branch_name
-        ids: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        ids: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(ids))
         asked = {"agentName": self.agent, "questionFile": self.question_file}
         given = {name: value for name, value in asked.items() if value is not None}
@@ -115,36 +113,18 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         raise _lost()
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> EvaluationEnd:
-        last = "unknown"
-
-        async def read_once(api: Api) -> EvaluationEnd | None:
-            nonlocal last
-            seen = await api.call(get_evaluation(**_path(ids)), once=True)
-            status = seen.status.lower() or "unknown"
-            if status != last:
-                last = status
-                say(api, f"Evaluation status: {quote_service(status)} (evaluation {seen.id})")
-            return EvaluationEnd(status) if status in ("completed", "failed") else None
-
-        end: EvaluationEnd | None = await poll_until_over(
-            api, read_once, env.poll_limits, env.clock, grace=True
-        )
-        if end is None:
-            raise PlatformDeadlineError(
-                "The evaluation did not end before its deadline. Its last status was "
-                f"{quote_service(last)}. The service has no operation that stops it, "
-                "so it continues, and a retry follows it.",
-                where=f"evaluation {ids['evaluation_id']}, deployment {ids['deployment_id']}",
-            )
-        return end
+    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> EvaluationEnd | None:
+        seen = await api.call(get_evaluation(**_path(ids)), once=True)
+        status = (seen.words("status") or "unknown").lower()
+        api.report(Stage("Evaluation", f"evaluation {seen.id}", status))
+        return EvaluationEnd(status) if status in ("completed", "failed") else None
 
     async def read(
         self, api: Api, env: RunEnvironment, ids: Ids, outcome: EvaluationEnd
     ) -> dict[str, Any]:
         items = await all_rows(api, get_evaluation_results(**_path(ids)), None)
         result = {"status": outcome.status, "items": [item.to_json() for item in items]}
-        return env.secrets.redact_data(result)
+        return api.secrets.redact_data(result)
 
 
 def _path(ids: Ids) -> dict[str, Any]:

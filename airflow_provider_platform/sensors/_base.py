@@ -145,7 +145,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             outcome, _ = client.run(
                 lambda api: poll_once(
                     api,
-                    lambda api: condition.poll(api, client.config, client.clock),
+                    condition.poll,
                     budget,
                     client.clock,
                     grace=condition.may_be_late,

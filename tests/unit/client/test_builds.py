@@ -12,7 +12,9 @@ from airflow_provider_platform.client.builds import (
     ACTIVATION_GRACE,
     Build,
     BuildWanted,
-    wait_for_build,
+    not_built,
+    poll_build,
+    report_unbuilt,
 )
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
@@ -33,11 +35,12 @@ from airflow_provider_platform.client.polling import (
     TOLERATED_FAILURES,
     FailureBudget,
     PollInterval,
-    PollLimits,
     poll_until,
 )
+from airflow_provider_platform.runs.branches import BranchRunKind
+from airflow_provider_platform.runs.run_kind import RunEnvironment
 from airflow_provider_platform.runs.sensor_conditions import Condition
-from tests.unit.client.fakes.effects import API
+from tests.unit.client.fakes.effects import api_with
 from tests.unit.client.fakes.played_branches import BUILT, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
 
@@ -52,8 +55,20 @@ def waiting(
     tenant: PlayedBranches, *, seconds: float = 900.0, opened: bool = False, **wanted: Any
 ) -> Build:
     build = BuildWanted(1, FORK, opened_at=NOON if opened else None, **wanted)
-    program = wait_for_build(API, build, PollLimits(NOON + seconds, INTERVAL), tenant.clock)
-    return tenant.run(program)
+    env = RunEnvironment(NOON + seconds, INTERVAL)
+    return tenant.run(Waiting(wanted=build).follow(api_with(tenant.clock), env, {}))
+
+
+class Waiting(BranchRunKind):
+    """A wait for a build, without a branch that was opened before it."""
+
+    wanted: BuildWanted
+
+    async def poll(self, api: Any, env: Any, ids: dict[str, Any]) -> Build | None:
+        return report_unbuilt(api, await poll_build(api, self.wanted, api.clock))
+
+    def overdue(self, ids: dict[str, Any], last: Any) -> PlatformDeadlineError:
+        return not_built(self.wanted, last)
 
 
 def tenant_with(*builds: dict[str, Any], **options: Any) -> PlayedBranches:
@@ -298,8 +313,8 @@ class TestCondition:
             "build", {"branch_name": FORK, "hash": None, "deployment_id": 1, **subject}
         )
         program = poll_until(
-            API,
-            lambda api: condition.poll(api, self.CONFIG, tenant.clock),
+            api_with(tenant.clock, self.CONFIG),
+            condition.poll,
             PollInterval(INTERVAL),
             FailureBudget(),
             deadline=NOON + 900.0,

@@ -165,7 +165,7 @@ def _take_any_build(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         merges,
         "poll_merged_build",
-        lambda api, merge, _, clock: poll(api, merge, AnyCommit(), clock),
+        lambda api, merge, _: poll(api, merge, AnyCommit()),
     )
 
 

@@ -20,10 +20,9 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.runs.branches import BranchRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
-from tests.unit.client.fakes.effects import API, OpenDataStream
+from tests.unit.client.fakes.effects import OpenDataStream, api_with
 from tests.unit.client.fakes.played_branches import PlayedBranches
 
 if TYPE_CHECKING:
@@ -90,15 +89,10 @@ def test_waiting_task_wakes_a_branch_that_sleeps_in_any_history(
         "deployment_id": 1, "branch_name": BRANCH, "was_open": False,
     }  # fmt: skip
     for cut in [*cuts, None]:
-        env = RunEnvironment(
-            CONFIG,
-            tenant.clock,
-            KnownSecrets(CONFIG.secrets),
-            deadline=tenant.now + 3600,
-            in_triggerer=in_triggerer,
-        )
-        ids = tenant.run(kind.resume(API, env, ids))
-        build = tenant.run(cut_off(kind.follow(API, env, ids), cut))
+        api = api_with(tenant.clock, CONFIG)
+        env = RunEnvironment(deadline=tenant.now + 3600, in_triggerer=in_triggerer)
+        ids = tenant.run(kind.resume(api, env, ids))
+        build = tenant.run(cut_off(kind.follow(api, env, ids), cut))
         if build is not None:
             break
     assert build.status == "built"

@@ -18,17 +18,17 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.polling import PollLimits
 from airflow_provider_platform.operators._record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.runs import dbt_sync as dbt_run
 from airflow_provider_platform.runs.dbt_sync import (
+    DbtSyncRunKind,
     StartDbtSyncInput,
     start,
-    wait,
 )
+from airflow_provider_platform.runs.run_kind import RunEnvironment
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
-from tests.unit.client.fakes.effects import API, Call, Sleep
+from tests.unit.client.fakes.effects import API, Call, Sleep, api_with
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -329,8 +329,9 @@ def test_poll_of_a_deleted_sync_ends_without_a_busy_loop() -> None:
 
     def play() -> None:
         nonlocal now, calls
-        patience = PollLimits(deadline=15.0, poll_interval=5.0)
-        program = wait(API, 1, "gone", patience, lambda: now, poll_once=True)
+        ids = {"deployment_id": 1, "sync_job_id": "gone", "waits": True}
+        env = RunEnvironment(deadline=15.0, poll_interval=5.0)
+        program = DbtSyncRunKind().poll_once(api_with(lambda: now), env, ids)
         effect = program.send(None)
         while True:
             if isinstance(effect, Call):

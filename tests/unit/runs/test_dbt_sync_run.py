@@ -29,18 +29,18 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.polling import (
     NOT_FOUND_GRACE,
     TOLERATED_FAILURES,
-    PollLimits,
 )
 from airflow_provider_platform.runs.dbt_sync import (
     TERMINAL_STATUSES,
+    DbtSyncRunKind,
     StartDbtSyncInput,
     drops_ref,
     find_started,
     read_history,
     start,
-    wait,
 )
-from tests.unit.client.fakes.effects import API
+from airflow_provider_platform.runs.run_kind import RunEnvironment
+from tests.unit.client.fakes.effects import API, api_with
 from tests.unit.client.fakes.played_tenant import (
     NO_ANSWER,
     NOON,
@@ -59,8 +59,9 @@ ROUNDING = 1e-3
 
 
 def waiting(tenant: PlayedTenant, *, seconds: float = AN_HOUR, interval: float = 5.0) -> Any:
-    limits = PollLimits(deadline=NOON + seconds, poll_interval=interval)
-    return tenant.run(wait(API, 1, SYNC, limits, tenant.clock))
+    env = RunEnvironment(NOON + seconds, interval)
+    ids = {"deployment_id": 1, "sync_job_id": SYNC, "waits": True}
+    return tenant.run(DbtSyncRunKind().follow(api_with(tenant.clock), env, ids))
 
 
 def under_way(*stages: tuple[float, str], **options: Any) -> PlayedTenant:

@@ -19,21 +19,21 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     ReportDeliveryFailedError,
 )
-from airflow_provider_platform.client.polling import PollLimits
 from airflow_provider_platform.runs.deliveries import (
     MAX_ATTEMPTS,
     SUCCESS_GRACE,
     Delivery,
     DeliveryOutcome,
+    DeliveryRunKind,
     FoundRun,
     RunsBefore,
     already_running,
     as_result,
     start_once,
-    wait_for_run,
 )
 from airflow_provider_platform.runs.deliveries import DeliveryRun as Run
-from tests.unit.client.fakes.effects import API, Call, Notify, Program, Sleep
+from airflow_provider_platform.runs.run_kind import RunEnvironment
+from tests.unit.client.fakes.effects import API, Call, Notify, Program, Sleep, api_with
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfRunning
@@ -216,8 +216,19 @@ EARLIER = "2026-11-23T05:00:00Z"
 
 def wait_for(*answers: Any, before: str | None = EARLIER, seconds: float = 600.0) -> Any:
     service = PlayedService(answers=list(answers))
-    program = wait_for_run(API, delivery(), "r1", before, PollLimits(NOON + seconds), service.clock)
-    return service.play(program)
+    return service.play(following(service, before, seconds))
+
+
+def following(service: PlayedService, success_before: str | None, seconds: float) -> Any:
+    ids = {
+        "deployment_id": 1,
+        "delivery_id": "501",
+        "run_id": "r1",
+        "success_before": success_before,
+        "waits": True,
+    }
+    env = RunEnvironment(NOON + seconds)
+    return DeliveryRunKind().follow(api_with(service.clock), env, ids)
 
 
 @given(word=st.text(min_size=1).filter(lambda text: text.strip()), failed=st.booleans())
@@ -302,8 +313,7 @@ def test_a_success_may_be_reported_later_than_the_end() -> None:
             {"lastSuccessAt": SUCCESS},
         ]
     )
-    program = wait_for_run(API, delivery(), "r1", EARLIER, PollLimits(NOON + 600), service.clock)
-    assert service.play(program).last_success_at == SUCCESS
+    assert service.play(following(service, EARLIER, 600.0)).last_success_at == SUCCESS
     assert service.now < NOON + SUCCESS_GRACE
 
 

@@ -29,18 +29,18 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.polling import PollLimits
 from airflow_provider_platform.runs.merges import (
     MADE,
     NOT_MADE,
     UNSURE,
     Merge,
+    MergeRunKind,
     judge_lost,
     plan_merge,
     send_merge,
-    wait_for_merged_build,
 )
-from tests.unit.client.fakes.effects import API
+from airflow_provider_platform.runs.run_kind import RunEnvironment
+from tests.unit.client.fakes.effects import API, api_with
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
 
@@ -58,8 +58,8 @@ def planned(played: PlayedBranches, into: str = "default", **options: Any) -> Me
 
 
 def sent(played: PlayedBranches, merge: Merge, **options: Any) -> Merge:
-    arguments = {"message": "Nightly", "delete_branch": False, "clock": played.clock, **options}
-    return played.run(send_merge(API, merge, **arguments))
+    arguments = {"message": "Nightly", "delete_branch": False, **options}
+    return played.run(send_merge(api_with(played.clock), merge, **arguments))
 
 
 def bodies(played: PlayedBranches) -> list[Any]:
@@ -331,9 +331,11 @@ class TestBuild:
         self, played: PlayedBranches, merge: Merge, *builds: dict[str, Any], seconds: float = 900.0
     ) -> Build:
         played.builds = [{"mode": "production", **build} for build in builds]
-        return played.run(
-            wait_for_merged_build(API, merge, PollLimits(NOON + seconds), played.clock)
-        )
+        return played.run(self.waiting(played, merge, seconds))
+
+    def waiting(self, played: PlayedBranches, merge: Merge, seconds: float = 900.0) -> Any:
+        env = RunEnvironment(NOON + seconds)
+        return MergeRunKind().follow(api_with(played.clock), env, {"merge": merge.to_json()})
 
     @pytest.mark.parametrize("fast_forward", [True, False])
     def test_wait_continues_after_the_build_of_the_previous_model(self, fast_forward: bool) -> None:
@@ -371,7 +373,7 @@ class TestBuild:
 
         def interleaved() -> Any:
             """The wait; before each list of branches somebody commits to production."""
-            program = wait_for_merged_build(API, merge, PollLimits(NOON + 900), played.clock)
+            program = self.waiting(played, merge)
             effect = program.send(None)
             while True:
                 operation = getattr(effect, "operation", None)

@@ -29,7 +29,6 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.polling import PollLimits
-from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.client.wire import DataRefusal, read_data_document
 from airflow_provider_platform.runs.pre_aggregations import (
     BuildOutcome,
@@ -55,6 +54,7 @@ from tests.unit.client.fakes.effects import (
     Program,
     ReadStream,
     Sleep,
+    api_with,
 )
 
 T = TypeVar("T")
@@ -117,11 +117,9 @@ class PlayedDeployment:
 def start(*answers: Any, repeat_lost: bool = False, seconds: float = 600.0) -> PlayedDeployment:
     played = PlayedDeployment(list(answers))
     program = start_builds(
-        API,
+        api_with(played.clock, CONFIG),
         access(),
         SELECTOR,
-        CONFIG,
-        played.clock,
         deadline=NOON + seconds,
         repeat_lost=repeat_lost,
     )
@@ -138,7 +136,7 @@ def wait(*answers: Any, grace: float = 60.0, seconds: float = 600.0) -> Any:
     progress = BuildProgress(("a", "b"), NOON, grace)
     return played.run(
         wait_for_builds(
-            API, access(), progress, CONFIG, PollLimits(NOON + seconds, 10), played.clock
+            api_with(played.clock, CONFIG), access(), progress, PollLimits(NOON + seconds, 10)
         )
     )
 
@@ -220,7 +218,7 @@ def test_a_start_that_was_not_processed_is_sent_again(refusal: PlatformError) ->
 
 def test_a_start_whose_answer_is_lost_is_not_sent_again() -> None:
     played = PlayedDeployment([LOST, ["a"]])
-    program = start_builds(API, access(), SELECTOR, CONFIG, played.clock, deadline=NOON + 600)
+    program = start_builds(api_with(played.clock, CONFIG), access(), SELECTOR, deadline=NOON + 600)
     with pytest.raises(
         PlatformOutcomeUnknownError, match="Clear the task to start the builds again"
     ):
@@ -320,7 +318,9 @@ def test_finished_builds_are_not_polled_again() -> None:
     played = PlayedDeployment([jobs(a="done", b="processing"), jobs(b="done")])
     progress = BuildProgress(("a", "b"), NOON)
     played.run(
-        wait_for_builds(API, access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock)
+        wait_for_builds(
+            api_with(played.clock, CONFIG), access(), progress, PollLimits(NOON + 60, 1)
+        )
     )
     assert [one.body["tokens"] for one in played.sent] == [["a", "b"], ["b"]]
 
@@ -334,7 +334,9 @@ def test_many_tokens_are_polled_in_several_requests() -> None:
     played = PlayedDeployment(answers)
     progress = BuildProgress(tokens, NOON)
     outcome = played.run(
-        wait_for_builds(API, access(), progress, CONFIG, PollLimits(NOON + 60, 1), played.clock)
+        wait_for_builds(
+            api_with(played.clock, CONFIG), access(), progress, PollLimits(NOON + 60, 1)
+        )
     )
     assert (outcome.table_count, len(outcome.tables)) == (1100, 100)
 
@@ -490,7 +492,9 @@ def data(*rows: list[Any]) -> list[bytes]:
 
 def says_rows(*rows: list[Any]) -> bool:
     played = PlayedDeployment([False, *data(*rows)])
-    return played.run(rows_are_there(API, "SELECT 1", access(), CONFIG, played.clock, until=NOON))
+    return played.run(
+        rows_are_there(api_with(played.clock, CONFIG), "SELECT 1", access(), until=NOON)
+    )
 
 
 @pytest.mark.parametrize("value", [None, "0", "0.00", False, "false", ""])
@@ -512,7 +516,11 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
         played = PlayedDeployment(list(answers))
         played.run(
             wait_for_rows(
-                API, "SELECT 1", access(), CONFIG, played.clock, until=NOON + 60, poll_interval=10
+                api_with(played.clock, CONFIG),
+                "SELECT 1",
+                access(),
+                until=NOON + 60,
+                poll_interval=10,
             )
         )
 
@@ -525,10 +533,9 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
 def test_rows_are_waited_for_no_longer_than_the_grace_time() -> None:
     token = type("Answer", (), {"cube_api_token": SecretStr("fresh")})()
     played = PlayedDeployment([token, jobs(a="done"), *[False, *data(["0"])] * 50])
-    secrets = KnownSecrets([])
-    env = RunEnvironment(CONFIG, played.clock, secrets, NOON + 600, poll_interval=1.0)
+    env = RunEnvironment(NOON + 600, poll_interval=1.0)
     kind = PreAggregationsRunKind(verify_sql="SELECT 1", missing_grace=5.0)
     ids = {"deployment_id": 1, "submitted_at": NOON, "tokens": ["a"], "waits": True}
     with pytest.raises(ResultEmptyError):
-        played.run(kind.follow(API, env, ids))
+        played.run(kind.follow(api_with(played.clock, CONFIG), env, ids))
     assert played.now <= NOON + 6

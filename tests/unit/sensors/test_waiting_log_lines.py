@@ -50,7 +50,7 @@ def test_waiting_sensor_logs_reason_before_ids(
     with PlatformHook() as hook:
         client = hook.open_client()
         condition = Condition(kind, subject)
-        events = client.events(lambda api: condition.poll(api, client.config, client.clock))
+        events = client.events(condition.poll)
         assert [str(event) for event in events] == [line]
 
 
@@ -64,7 +64,7 @@ def test_sensor_of_a_thread_logs_reason_before_id(platform_sandbox: Sandbox) -> 
     with PlatformHook() as hook:
         client = hook.open_client()
         condition = Condition("chat_thread", subject)
-        events = client.events(lambda api: condition.poll(api, client.config, client.clock))
+        events = client.events(condition.poll)
         said = [str(event) for event in events]
     control.release()
     asked.join()

@@ -7,10 +7,12 @@ gives one effect after the other (`Call`, `Sleep`, ...) and gets the outcome of 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
+from copy import copy
 from dataclasses import dataclass
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.client.wire import Api
 
 if TYPE_CHECKING:
@@ -219,3 +221,12 @@ class _HandingOver(PlayedApi):
 
 API = _HandingOver()
 API._hear = _hand_over_event
+
+
+def api_with(clock: Any, config: Any = None) -> Api:
+    """Return `API` with this clock and this configuration."""
+    secrets = None if config is None else KnownSecrets(config.secrets)
+    api = copy(API)
+    api.clock, api.secrets = clock, secrets
+    api._transport = SimpleNamespace(config=config)
+    return api
