@@ -196,7 +196,12 @@ class Baseline(BaseModel):
     def after(self, judged: Sequence[Judged], status: Status) -> Baseline:
         """Return the baseline for the next night. Answers change only if this night is not red and
         enough was measured; the first verdicts are kept always."""
-        finals = {one.name: one.final for one in judged if one.final and one.final.measured}
+        unused = {"difference": None, "chat_id": None}
+        finals = {
+            one.name: one.final.model_copy(update=unused)
+            for one in judged
+            if one.final and one.final.measured
+        }
         if status in ("red", "not_measured"):
             finals = {}
         firsts = {

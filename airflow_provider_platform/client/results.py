@@ -76,34 +76,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found. A row that differs only in numbers counts as changed, not as missing
-    and unexpected. `cells` names the first values that differ in changed rows, with both values.
-    `str` of it is a short paragraph."""
+    """What a comparison found; `difference` says in words what differs."""
 
     verdict: Literal["pass", "fail"]
-    expected_rows: int
     reason: Reason | None = None
-    columns_missing: tuple[str, ...] = ()
-    rows_missing: int = 0
-    rows_more: int = 0
-    rows_changed: int = 0
-    cells: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        if self.verdict == "pass":
-            return f"All {self.expected_rows} expected rows were found, and no others."
-        said = []
-        if self.columns_missing:
-            said.append(
-                f"These expected columns were not found: {', '.join(self.columns_missing)}."
-            )
-        counts = {"missing": self.rows_missing, "different": self.rows_changed}
-        counts["unexpected"] = self.rows_more
-        if parts := [f", {count} {word}" for word, count in counts.items() if count]:
-            said.append(f"Rows: {self.expected_rows} expected{''.join(parts)}.")
-        if self.cells:
-            said.append("; ".join(self.cells) + ".")
-        return " ".join(said)
+    difference: str | None = None
 
 
 def compare(expected: Result, actual: Result) -> Comparison:
@@ -120,14 +97,14 @@ def compare(expected: Result, actual: Result) -> Comparison:
             )
     left, right, count = _columns(expected), _columns(actual), len(expected.rows)
     if count == len(actual.rows) and _match(left, right, count):
-        return Comparison("pass", count)
+        return Comparison("pass")
     return _difference(expected, actual, left, right)
 
 
 def digest(result: Result) -> str:
-    """Return a hash of the values of a result, in any order of its rows."""
+    """Return 16 characters that name the values of a result, in any order of its rows."""
     rows = sorted(zip(*_columns(result), strict=True))
-    return sha256(json.dumps([len(result.rows), rows]).encode()).hexdigest()
+    return sha256(json.dumps([len(result.rows), rows]).encode()).hexdigest()[:16]
 
 
 def _columns(result: Result) -> list[Column]:
@@ -168,6 +145,8 @@ def _match(left: list[Column], right: list[Column], count: int) -> bool:
     looks at one more column only."""
     tries = iter(range(max(100, 2_000_000 // max(1, count))))
     counts = {at: Counter(column) for at, column in enumerate(right)}
+    # First the columns that few others can be.
+    left = sorted(left, key=lambda column: [*counts.values()].count(Counter(column)))
 
     def choose(wanted: list[Column], free: list[int], here: list[int], there: list[int]) -> bool:
         if not wanted:
@@ -199,7 +178,8 @@ def _numbered(rows: list[int], column: Column, seen: dict[tuple[int, str], int])
 def _difference(
     expected: Result, actual: Result, left: list[Column], right: list[Column]
 ) -> Comparison:
-    """Describe how results differ that do not match."""
+    """Describe how results differ that do not match. A row that differs only in numbers counts as
+    changed, not as missing and unexpected."""
     names, others = (
         [shortened(str(column.get("name") or ""), _SHOWN) for column in result.columns]
         for result in (expected, actual)
@@ -233,33 +213,38 @@ def _difference(
             for (i, j), old, new in zip(places, one, two, strict=True)
             if old != new
         ]
-    return Comparison(
-        "fail",
-        len(expected.rows),
-        reason,
-        absent,
-        rows_missing=missing.total() - len(changed),
-        rows_more=more.total() - len(changed),
-        rows_changed=len(changed),
-        cells=tuple(cells[:SHOWN_CELLS]),
-    )
+    said = [f"These expected columns were not found: {', '.join(absent)}."] if absent else []
+    counts = {
+        "missing": missing.total() - len(changed),
+        "different": len(changed),
+        "unexpected": more.total() - len(changed),
+    }
+    if parts := [f", {count} {word}" for word, count in counts.items() if count]:
+        said.append(f"Rows: {len(expected.rows)} expected{''.join(parts)}.")
+    if cells:
+        said.append("; ".join(cells[:SHOWN_CELLS]) + ".")
+    return Comparison("fail", reason, " ".join(said))
 
 
 def _likely_places(
     left: list[Column], right: list[Column], names: list[str], others: list[str]
 ) -> list[tuple[int, int]]:
     """Return the place of each column of `left` with that of the column of `right` that is probably
-    meant by it: one with the same values, else one of its kind with the same name, else any of its
-    kind. A column may have none."""
+    meant by it: one of its kind with the same values, else with the same name, else with most of
+    its values. A column may have none."""
     mine, theirs = [*map(Counter, left)], [*map(Counter, right)]
     kinds, other_kinds = ([{v[0] for v in one if v} for one in side] for side in (mine, theirs))
+
+    def closeness(place: tuple[int, int]) -> tuple[bool, bool, int]:
+        i, j = place
+        return mine[i] == theirs[j], names[i] == others[j], len(mine[i].keys() & theirs[j].keys())
+
     pairs: dict[int, int] = {}
-    for rule in ("values", "name", "kind"):
-        for i, j in product(range(len(left)), range(len(right))):
-            alike = bool(kinds[i] & other_kinds[j]) or not (kinds[i] and other_kinds[j])
-            fits = {"values": mine[i] == theirs[j], "name": alike and names[i] == others[j]}
-            if i not in pairs and j not in pairs.values() and fits.get(rule, alike):
-                pairs[i] = j
+    every = product(range(len(left)), range(len(right)))
+    for i, j in sorted(every, key=closeness, reverse=True):
+        alike = bool(kinds[i] & other_kinds[j]) or not (kinds[i] and other_kinds[j])
+        if alike and i not in pairs and j not in pairs.values():
+            pairs[i] = j
     return sorted(pairs.items())
 
 

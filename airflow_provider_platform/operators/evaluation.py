@@ -275,6 +275,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             falling,
             judge,
         )
+        from airflow_provider_platform.messages.message import log_lines
 
         outcome = self.read(attempt, ids, outcome)
         before = self._baseline or Baseline()
@@ -315,7 +316,10 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
                 self.log.warning(
                     "Question %s passes less often than in earlier nights.", quote_service(name)
                 )
-        self._log_result(result)
+        for line in log_lines(result):
+            self.log.info("%s", line)
+        if status in ("no_baseline", "no_gate"):
+            self.log.warning("%s", result["answer"])
         if status in ("red", "not_measured"):
             ti.xcom_push(key="return_value", value=result)
         if status == "red":
@@ -372,22 +376,6 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             write_whole(folder / name, text.encode("utf-8", "replace"))
         return [str(folder / name) for name in files]
 
-    def _log_result(self, result: Mapping[str, Any]) -> None:
-        from airflow_provider_platform.messages.message import log_lines
-
-        for line in log_lines(result):
-            self.log.info("%s", line)
-        if result["status"] == "no_baseline":
-            self.log.warning(
-                "No earlier run of this task is known, so nothing was compared with it. This run "
-                "is the baseline of the next one."
-            )
-        if result["status"] == "no_gate":
-            self.log.warning(
-                "This task has no gate: it succeeds whatever the agent answers. Set threshold or "
-                "no_regression."
-            )
-
 
 def _are_paths(questions: list[Any]) -> bool:
     return bool(questions) and all(isinstance(one, str) for one in questions)
@@ -424,7 +412,7 @@ def _of_service(
         said = str(item.get("verdict") or "no verdict").strip().lower()
         measured = said in ("pass", "fail", "review")
         verdict: Any = said if measured else "error"
-        reason = None if said == "pass" else said
+        reason = None if said == "pass" else said if measured else "error"
         askings[Key(name)] = [Asking(verdict=verdict, measured=measured, reason=reason)]
     return tuple(suite.values()), askings
 
@@ -449,7 +437,7 @@ def _bounded(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
             }
             for one in questions
         ]
-        most //= 4
+        most //= 5
     return questions
 
 
@@ -478,7 +466,7 @@ def _junit(suite: str, questions: Sequence[Mapping[str, Any]]) -> str:
         if one["verdict"] != "pass":
             tag = "failure" if one["stability"] else "error"
             words = f"{one['reason']} ({one['cause']})"
-            node = ET.SubElement(case, tag, message=words, type=str(one["stability"]))
+            node = ET.SubElement(case, tag, message=_xml_text(words), type=str(one["stability"]))
             about = [name for name in ("difference", "sql", "expected_sql") if one[name]]
             node.text = _xml_text("\n".join(f"{name}: {one[name]}" for name in about))
     return ET.tostring(root, encoding="unicode", xml_declaration=True)

@@ -26,6 +26,7 @@ import zlib
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -79,10 +80,8 @@ if TYPE_CHECKING:
 
 
 MAX_STATE_BYTES = 40_000
-"""Of the compressed askings. If they are larger, the SQL of the agent is shortened."""
-SHORT_SQL = 100
-DIGEST = 16
-"""Characters of the hash of the expected rows."""
+"""Of the compressed askings. If they are larger, SQL and differences are shortened."""
+SHORT = 100
 MAX_SQL = 1000
 MAX_DIFFERENCE = 500
 """Characters that are kept."""
@@ -243,17 +242,11 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
 
     async def _ask_next(self, api: Api, env: RunEnvironment, state: _State) -> None:
         """Ask the next group of questions, if there is one and no limit is reached."""
-        while not state.active:
-            keys = next_keys(
-                self.suite,
-                state.askings,
-                self.baseline,
-                on_branch=self.branch_name is not None,
-                confirm=self.confirm,
-            )
-            if not keys or (limit := self._limit(api, env, state)):
-                if keys:
-                    warn(api, f"{len(keys)} questions are not asked, because {limit}.")
+        on_branch = self.branch_name is not None
+        ask = partial(next_keys, self.suite, on_branch=on_branch, confirm=self.confirm)
+        while not state.active and (keys := ask(state.askings, self.baseline)):
+            if limit := self._limit(api, env, state):
+                warn(api, f"{len(keys)} questions are not asked, because {limit}.")
                 return
             for key in keys[: self.parallel]:
                 await self._ask(api, env, state, key, None)
@@ -301,7 +294,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             PlatformOutcomeUnknownError,
             PlatformProtocolError,
         ) as error:
-            answer = await self._failed(api, state, state.active[key], error)
+            answer = await self._failed(api, state, key, error)
             await self._grade(api, env, state, {str(key): answer})
 
     def _chat(self, state: _State, key: Key | None = None) -> ChatRunKind:
@@ -347,21 +340,20 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             env = replace(env, in_triggerer=True)
             outcome = await self._chat(state).follow(api, env, chat)
         except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
-            return str(key), await self._failed(api, state, chat, error)
+            return str(key), await self._failed(api, state, key, error)
         finally:
             await api.aclose()
         return str(key), _answer(outcome)
 
     async def _failed(
-        self, api: Api, state: _State, chat: Ids, error: PlatformError
+        self, api: Api, state: _State, key: Key, error: PlatformError
     ) -> dict[str, Any]:
         """Stop a question that failed, and return its error as the answer. An error that every
         other question would meet too, such as a used-up quota, is raised after all were stopped."""
         is_final = not error.retryable and not isinstance(error, PlatformOutcomeUnknownError)
-        for one in list(state.active.values()) if is_final else [chat]:
-            if one.get("accepted"):
-                with suppress(PlatformError):  # the error that led here says more
-                    await self._chat(state).stop(api, one)
+        stopped = {str(one): chat for one, chat in state.active.items() if is_final or one == key}
+        with suppress(PlatformError):  # the error that led here says more
+            await self.stop(api, {**state.ids, "active": stopped})
         if is_final:
             raise error
         return {"error": error.to_payload()}
@@ -377,16 +369,18 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             if key.name not in {question.name for question in self.suite}:
                 warn(api, f"{state.named(key)} is no longer in questions: not graded.")
                 del state.active[key]  # the file is newer than the question
+                await state.save(api)
                 continue
             asking = await self._graded(api, env, key, answer)
             failure = from_payload(answer["error"]) if "error" in answer else None
             await api.notify(QuestionOver(chat, answer.get("usage"), failure))
             difference = api.secrets.redact_text(asking.difference or "")
+            tokens = (answer.get("usage") or {}).get("totalTokens")
             kept = {
                 "difference": shortened(difference, MAX_DIFFERENCE) or None,
                 "sql": asking.sql and shortened(asking.sql, MAX_SQL),
                 "build": state.ids["builds"].get(key.side),
-                "tokens": (answer.get("usage") or {}).get("totalTokens"),
+                "tokens": tokens if isinstance(tokens, int) else None,
                 "seconds": round(api.clock() - float(chat.get("submitted_at") or api.clock()), 1),
                 "chat_id": chat.get("chat_id"),
             }
@@ -410,7 +404,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         except PlatformError as error:
             return _error("ground truth query failed", _said(error))
         good = [query["sql"] for query in queries if query["error"] is None]
-        known: dict[str, Any] = {"expected_digest": digest(expected)[:DIGEST]}
+        known: dict[str, Any] = {"expected_digest": digest(expected)}
         known["sql"] = good[-1] if good else queries[-1]["sql"]
         if not good:
             return _error("query error", queries[-1]["error"], measured=True, **known)
@@ -427,7 +421,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         return Asking(
             verdict=compared.verdict,
             reason=compared.reason,
-            difference=None if compared.verdict == "pass" else str(compared),
+            difference=compared.difference,
             rollups=tuple(sorted(actual.used_pre_aggregations)),
             rows=len(actual.rows),
             **known,
@@ -438,9 +432,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         the connection has a service token, else with those of the connection."""
         query = SqlQuery.build(
             sql,
-            deployment_id=api.config.deployment_id
-            if self.deployment_id is None
-            else api.config.resolve_deployment_id(self.deployment_id),
+            deployment_id=api.config.resolve_deployment_id(self.deployment_id),
             deadline=api.clock() + QUERY_TIMEOUT,
             branch_name=self.branch_name if key.side == "branch" else None,
             token=api.config.chat_service_token,
@@ -550,7 +542,7 @@ def _packed(askings: dict[Key, list[Asking]]) -> str:
     packed = _compressed(stored)
     if len(packed) > MAX_STATE_BYTES:
         for one in chain.from_iterable(stored.values()):
-            one["sql"] = shortened(one.get("sql") or "", SHORT_SQL)
+            one |= {name: shortened(one.get(name) or "", SHORT) for name in ("sql", "difference")}
         packed = _compressed(stored)
     return packed
 

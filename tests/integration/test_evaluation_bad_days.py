@@ -257,7 +257,7 @@ def test_question_that_may_have_been_lost_ends_no_other(
 
     async def lose_one(self: Any, api: Any, env: Any, earlier: Any, *, until_end: bool) -> Any:
         if "3" in self.prompt:
-            await api.notify(Intended({"submitted_at": env.now, "message_id": "3"}))
+            await api.notify(Intended({"submitted_at": api.clock(), "message_id": "3"}))
             raise PlatformOutcomeUnknownError("The message was sent twice.")
         return await submit(self, api, env, earlier, until_end=until_end)
 

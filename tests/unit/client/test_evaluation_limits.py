@@ -19,10 +19,17 @@ from airflow_provider_platform.client.evaluation import (
     Gate,
     Judged,
     Key,
+    judge,
     read_suite,
 )
-from airflow_provider_platform.operators.evaluation import _bounded, _junit
-from airflow_provider_platform.runs.evaluations import MAX_SQL, MAX_STATE_BYTES, _packed, _unpacked
+from airflow_provider_platform.operators.evaluation import _bounded, _junit, _of_service
+from airflow_provider_platform.runs.evaluations import (
+    MAX_DIFFERENCE,
+    MAX_SQL,
+    MAX_STATE_BYTES,
+    _packed,
+    _unpacked,
+)
 
 STORE_BYTES = 65_535
 """`[state_store] max_value_storage_bytes` of Airflow."""
@@ -84,7 +91,11 @@ def test_record_of_a_whole_suite_on_a_branch_fits_into_the_store(
                 Asking(
                     verdict="fail" if again else "pass",
                     reason="value mismatch" if again else None,
-                    difference=f"revenue is {rnd.random()}, expected {rnd.random()}."
+                    difference="; ".join(
+                        f"revenue of country={rnd.choice(WORDS)} is {rnd.random()}, "
+                        f"expected {rnd.random()}"
+                        for _ in range(5)
+                    )
                     if again
                     else None,
                     sql=_sql(rnd),
@@ -113,7 +124,8 @@ def test_questions_in_xcom_are_bounded_in_every_language(character: str) -> None
 
 
 def test_baseline_of_long_queries_is_bounded() -> None:
-    asking = PASS.model_copy(update={"sql": "SELECT " + "x" * (MAX_SQL - 7)})
+    long = {"sql": "x" * MAX_SQL, "difference": "x" * MAX_DIFFERENCE, "chat_id": "x" * 36}
+    asking = FAIL.model_copy(update=long)
     night = [Judged(f"q{n}", "q", "s", (asking,), None, "stable", None) for n in range(200)]
     stored = Baseline().after(night, "green").to_json()
     assert len(json.dumps(stored).encode()) <= 256 * 1024
@@ -124,3 +136,11 @@ def test_report_for_build_servers_is_xml_whatever_the_texts_are(text: str) -> No
     asking = Asking(verdict="fail", sql=text, difference=text, reason="value mismatch")
     one = Judged(text, "q", text, (asking,), None, "new_failure", "unknown")
     ET.fromstring(_junit("suite", [one.to_json()]).encode("utf-8", "replace"))
+
+
+def test_report_on_verdicts_that_the_service_does_not_document_is_xml_and_short() -> None:
+    words = ["time\x08out", "x" * 300_000, None, 7]
+    suite, askings = _of_service([{"verdict": word} for word in words])
+    assert {one.reason for [one] in askings.values()} == {"error"}
+    judged = judge(suite, askings, Baseline(), on_branch=False, confirm=0)
+    ET.fromstring(_junit("suite", [one.to_json() for one in judged]))
