@@ -491,21 +491,22 @@ class RemoteRunOperator(PlatformOperator):
                 attempt.name_submission = known
             case Identified(ids):
                 attempt.submission.note("intent", ids)
-            case RunAccepted(ids):
-                self._accepted(attempt, ids)
+            case RunAccepted(ids, sends_next):
+                self._accepted(attempt, ids, must_be_stored=sends_next)
             case LogLine():
                 event.write(self.log, attempt.client.secrets)
             case _:
                 attempt.event_log(event)
 
-    def _accepted(self, attempt: Attempt, ids: Ids) -> None:
+    def _accepted(self, attempt: Attempt, ids: Ids, *, must_be_stored: bool = False) -> None:
         """Record that the service accepted the submission: from now on the run can be followed and
         stopped. If the task was stopped meanwhile, stop the run or leave it to the retry."""
         attempt.ids = {**ids, "key": attempt.submission.key}
         self.store_link(attempt.context, attempt.config, **ids)
         if self._kill.happened and not self._kill.leaves_run:
             self._kill.stop_quietly(attempt, attempt.ids)
-        attempt.submission.note("running", attempt.ids)
+        store = attempt.submission.write if must_be_stored else attempt.submission.note
+        store("running", attempt.ids)
         if self._kill.leaves_run:
             if not attempt.submission.finds(attempt.ids):
                 self._kill.stop_quietly(attempt, attempt.ids)  # no retry could find it

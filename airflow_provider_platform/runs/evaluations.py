@@ -271,7 +271,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             match event:
                 case Intended(chat) | Identified(chat):
                     state.active[key] = {**chat, "phase": "intent"}
-                    await state.save(api)
+                    await state.save(api, sends_next=isinstance(event, Intended))
                 case RunAccepted(chat):
                     state.active[key] = {**chat, "phase": "running"}
                     await state.save(api)
@@ -508,11 +508,11 @@ class _State:
         if asking.tokens is not None:
             self.ids["tokens"] = (self.ids["tokens"] or 0) + asking.tokens
 
-    async def save(self, api: Api) -> None:
+    async def save(self, api: Api, *, sends_next: bool = False) -> None:
         """Have the record written. The ids that the caller holds change too."""
         self.ids["active"] = {str(key): chat for key, chat in self.active.items()}
         self.ids["graded"] = _packed(self.askings)
-        await api.notify(RunAccepted(dict(self.ids)))
+        await api.notify(RunAccepted(dict(self.ids), sends_next))
 
     def outcome(self) -> dict[str, Any]:
         return {

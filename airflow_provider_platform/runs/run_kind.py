@@ -115,9 +115,11 @@ class Identified:
 
 @dataclass(frozen=True)
 class RunAccepted:
-    """The service accepted the run: the run can be followed and stopped."""
+    """The service accepted the run: the run can be followed and stopped. If a part of it is sent
+    next, the record must be written before."""
 
     ids: Ids
+    sends_next: bool = False
 
 
 @dataclass(frozen=True)

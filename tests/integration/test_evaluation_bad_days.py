@@ -14,6 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.operators import evaluation
+from airflow_provider_platform.operators._record import RecordKeeper
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.compare import PlatformCompareOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
@@ -265,6 +266,25 @@ def test_question_that_may_have_been_lost_ends_no_other(
     run = night(questions=FIVE, parallel=2, min_measured=0.5)
     assert run.xcom("suite")["counts"]["passed"] == 4, error(run)
     assert active(platform_sandbox) == []
+
+
+@needs_store
+def test_question_whose_record_cannot_be_stored_is_not_asked(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would find it again if the worker died."""
+    platform_sandbox.control.answer("question", sql=ORDERS, times=None)
+    write = RecordKeeper._write
+
+    def refuse_one(self: Any, record: Any) -> None:
+        active = record.ids.get("active", {})
+        if active.get("production:q3", {}).get("phase") == "intent":
+            raise ConnectionError("Airflow does not answer.")
+        write(self, record)
+
+    monkeypatch.setattr(RecordKeeper, "_write", refuse_one)
+    assert night(questions=FIVE, parallel=2).state == "failed"
+    assert set(asked(platform_sandbox)) == {"question 0", "question 1", "question 2"}
 
 
 @pytest.mark.parametrize("night", [True], ids=["deferred"], indirect=True)
