@@ -23,10 +23,10 @@ PYTEST := "$(ROOT)/.ci/pytest_again.py"
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests on a running Airflow wait most of their time.
 WAITING_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
-NO_TESTS := 5
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=
+OUTAGES := tests/system/outages
 WHOLE_AIRFLOW := tests/browser tests/cluster tests/storage tests/supervisor tests/system
 # Tests that do not use Airflow have the same result on all releases.
 FAST := $(if $(RELEASE),tests/unit tests/integration tests/demo,$(WHOLE_AIRFLOW:%=--ignore=%))
@@ -75,10 +75,12 @@ test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=
 test-system: $(ENVIRONMENT) ## run the tests that need a complete running Airflow (REPEAT=3 runs them three times)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  { $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WAITING_WORKERS) -m "not alone" $(ARGS) tests/system tests/supervisor; } || \
-	    [ $$? -eq $(NO_TESTS) ] || exit 1; \
-	  { $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n 0 -m alone $(ARGS) tests/system; } || [ $$? -eq $(NO_TESTS) ] || exit 1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WAITING_WORKERS) --ignore=$(OUTAGES) $(ARGS) tests/system tests/supervisor || exit 1; \
 	done
+
+.PHONY: test-outages
+test-outages: $(ENVIRONMENT) ## run the system tests that kill Airflow's triggerer or API server, on an Airflow of their own
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) $(OUTAGES)
 
 .PHONY: test-browser
 test-browser: $(ENVIRONMENT) ## run the browser tests: the connection form, the examples, the sandbox's pages

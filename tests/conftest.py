@@ -15,12 +15,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from airflow_provider_platform.sandbox.demo.dag_runs import isolated
@@ -38,7 +39,7 @@ from tests import hypothesis_profiles  # noqa: E402
 hypothesis_profiles.load_profile()
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
 
     from airflow.sdk import DAG
 
@@ -63,12 +64,18 @@ def left_out(path: Path) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Collect the tests without the garbage collector, and keep it away from them afterwards: tests
-    and modules never become garbage. Looking through them took half the time of collecting, and up
-    to a second in each later pass."""
+    with _no_garbage():
+        return (yield)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Make objects without the garbage collector, and keep it away from them afterwards. Tests,
+    modules and routes never become garbage. Looking through them took half the time of collecting
+    the tests, and up to a second in each later pass."""
     gc.disable()
     try:
-        return (yield)
+        yield
     finally:
         gc.freeze()
         gc.enable()
@@ -138,6 +145,14 @@ def airflow_db(_platform_airflow_database: None) -> None:
     # them longer than the task.
     if not hasattr(supervisor.in_process_api_server, "cache_info"):
         supervisor.in_process_api_server = cache(supervisor.in_process_api_server)
+    # The first request to this API makes its routes.
+    with (
+        _no_garbage(),
+        httpx.Client(
+            transport=supervisor.in_process_api_server().transport, base_url="http://in-process"
+        ) as client,
+    ):
+        client.get("/health")
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +175,15 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 async def _no_pause(*_: Any) -> None:
     """Poll at once: nothing else waits."""
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_secrets() -> Iterator[None]:
+    """Forget the secrets of a test. For each new secret, Airflow compiles one pattern of all."""
+    yield
+    masker = sys.modules.get("airflow.sdk._shared.secrets_masker")
+    if masker is not None:
+        masker.reset_secrets_masker()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ sandbox and a connection of its own, so that tests do not meet there.
 
 from __future__ import annotations
 
-import fcntl
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +18,10 @@ from tests.system.fixtures import *  # noqa: F403 - pytest finds them by their n
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    import psutil
-
-    from tests.system.airflow_processes import AirflowProcesses
 
 _SHARED = "running_airflow"
-_ALONE = {"only_triggerer", "only_airflow"}
 _stack = ExitStack()
 _passed = pytest.StashKey[bool]()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need the shared Airflow alone: `make test-system` runs them later."""
-    for item in items:
-        if _ALONE & set(getattr(item, "fixturenames", ())):
-            item.add_marker("alone")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -62,15 +50,6 @@ def airflow(request: pytest.FixtureRequest) -> Iterator[RunningAirflow]:
         pytest.fail("In parallel, name tests/system on the command line: it starts its Airflow.")
 
 
-@pytest.fixture(autouse=True)
-def _part_of_triggerer(airflow: RunningAirflow, request: pytest.FixtureRequest) -> Iterator[None]:
-    """All workers' tests share the triggerer; who kills it needs it alone."""
-    alone = _ALONE & set(request.fixturenames)
-    with (airflow.home / "triggerer.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        yield
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
@@ -82,10 +61,7 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(autouse=True)
-def _checked_history(
-    request: pytest.FixtureRequest,
-    _part_of_triggerer: None,  # held from before the first task until after the last check
-) -> Iterator[None]:
+def _checked_history(request: pytest.FixtureRequest) -> Iterator[None]:
     """After each test that has passed, with all it has started still as it left it, its history is
     checked. A test that provokes what a rule forbids says so by a mark,
     `history_allows(rule, because=...)`."""
@@ -97,16 +73,3 @@ def _checked_history(
     yield
     if request.node.stash.get(_passed, False):
         check_history(sandbox, started, allowed_rules(request.node))
-
-
-@pytest.fixture
-def only_triggerer(processes: AirflowProcesses, _part_of_triggerer: None) -> list[psutil.Process]:
-    """The triggerer and its children; no other test runs meanwhile."""
-    (triggerer,) = processes.triggerers()
-    return [triggerer, *triggerer.children(recursive=True)]
-
-
-@pytest.fixture
-def only_airflow(airflow: RunningAirflow, _part_of_triggerer: None) -> RunningAirflow:
-    """The running Airflow; no other test runs meanwhile."""
-    return airflow

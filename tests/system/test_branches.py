@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.system.airflow_processes import kill
-
 if TYPE_CHECKING:
-    import psutil
-
     from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
     from tests.system.task_run import TaskRun
@@ -120,19 +116,6 @@ def test_worker_killed_while_waiting_for_production_merges_nothing_again(
     assert merges_sent(sandbox) == 1
 
 
-def test_merge_continues_to_wait_after_a_killed_triggerer(
-    merge: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
-) -> None:
-    sandbox.report_build("main", "building")
-    task = merge(deferrable=True)
-    task.wait("deferred")
-    task.wait_trigger()
-    kill(only_triggerer)
-    sandbox.report_build("main", None)
-    task.wait("success", try_number=1)
-    assert merges_sent(sandbox) == 1
-
-
 @MODES
 def test_gate_merges_and_leaves_no_branch(
     start_task: StartTask, sandbox: PatientControl, deferrable: bool
@@ -141,19 +124,6 @@ def test_gate_merges_and_leaves_no_branch(
     run.wait_run("success")
     assert merged(sandbox) == [BRANCH]
     assert sandbox.branches() == ["dev", "main"]
-
-
-def test_gate_survives_a_triggerer_killed_while_opening_its_branch(
-    start_task: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
-) -> None:
-    sandbox.report_build(BRANCH, "building")
-    run = start_task("gated", "gate.built", branch_name=BRANCH, deferrable=True)
-    run.wait("deferred")
-    run.wait_trigger()
-    kill(only_triggerer)
-    sandbox.report_build(BRANCH, None)
-    run.wait_run("success")
-    assert (merged(sandbox), sandbox.branches()) == ([BRANCH], ["dev", "main"])
 
 
 def test_cleared_check_reopens_the_branch_and_the_gate_continues(

@@ -1,4 +1,4 @@
-"""Deliveries start once, even if the worker or the triggerer dies."""
+"""Deliveries start once, even if the worker dies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.system.airflow_processes import kill
-
 if TYPE_CHECKING:
-    import psutil
-
     from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
 
@@ -82,20 +78,6 @@ def test_killed_worker_starts_no_second_run(start_task: StartTask, sandbox: Pati
     sandbox.advance(LONG)
     task.wait("success", try_number=2)
     assert task.result["started"] is True
-    assert starts(sandbox) == 1
-
-
-def test_killed_triggerer_starts_no_second_run(
-    start_task: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
-) -> None:
-    slow(sandbox)
-    task = start_task("deliver", "run", deferrable=True)
-    task.wait("deferred")
-    task.wait_trigger()
-    kill(only_triggerer)
-    task.until(lambda _: task.starts_of_trigger(1) == 2, "its trigger's next start")
-    sandbox.advance(LONG)
-    task.wait("success", try_number=1)
     assert starts(sandbox) == 1
 
 
