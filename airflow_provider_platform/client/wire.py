@@ -8,9 +8,11 @@ await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs
 repeats a management call under the policy of `api_errors`. It follows no redirect, and sends each
 credential to its own address only.
 
-`Connections` has two `httpx.AsyncClient`s. One keeps its connections, for requests that can be sent
-twice: the service may close an idle connection at the moment when a request is sent on it. The
-other keeps none, for requests that must not be sent twice.
+`Connections` has two `httpx.AsyncHTTPTransport`s. One keeps its connections, for requests that can
+be sent twice: the service may close an idle connection at the moment when a request is sent on it.
+The other keeps none, for requests that must not be sent twice. An `httpx.AsyncClient` around them
+would only add what this package does not use (redirects, authentication, default headers), for a
+fourth of the processor time of a poll.
 
 A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
 connection.
@@ -44,16 +46,14 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
-from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
 import certifi
 import httpx
 from pydantic import SecretStr
-from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client.addresses import passwords_in
 from airflow_provider_platform.client.api_errors import (
@@ -67,9 +67,9 @@ from airflow_provider_platform.client.api_errors import (
     is_html_type,
     management_error,
     own_error,
+    pause_before_repeat,
     rpc_error,
     service_message,
-    tenacity_policy,
 )
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
@@ -119,10 +119,10 @@ class Connections:
     def __init__(self) -> None:
         _hide_logged_headers()
         self.closed = False
-        self._clients: dict[tuple[str, bool], httpx.AsyncClient] = {}
-        self._in_use: set[httpx.AsyncClient] = set()
-        """The clients that have had a response, so that they may keep a connection."""
-        self._cookies = CookieJar()
+        self._transports: dict[tuple[str, bool], httpx.AsyncBaseTransport] = {}
+        self._in_use: set[httpx.AsyncBaseTransport] = set()
+        """The transports that have had a response, so that they may keep a connection."""
+        self._cookies = httpx.Cookies()
         """Load balancers need them. They go only to the host that set them."""
 
     async def send(
@@ -135,7 +135,6 @@ class Connections:
         content: bytes | None,
         seconds: float,
         repeatable: bool,
-        params: list[tuple[str, Any]] | None = None,
     ) -> OpenResponse:
         """Send a request and return when the head of its response has arrived. `seconds` is the
         time that the caller gives the request; connecting may take a little less, so that a
@@ -143,44 +142,54 @@ class Connections:
         PlatformClosedError, PlatformConfigError."""
         if self.closed:
             raise PlatformClosedError("This client is closed: nothing was sent.")
-        address = httpx.URL(url)
-        client = self._client(config, address.scheme, keep=repeatable)
-        request = client.build_request(
+        address = _parsed(url)
+        transport = self._transport(config, address.scheme, keep=repeatable)
+        request = httpx.Request(
             method,
             address,
-            params=params,
-            headers=headers,
+            headers={**_HEADERS, **headers},
+            cookies=self._cookies,
             content=content,
-            timeout=httpx.Timeout(None, connect=min(CONNECT_TIMEOUT, seconds * 0.9)),
+            extensions={"timeout": {"connect": min(CONNECT_TIMEOUT, seconds * 0.9)}},
         )
+        sent_twice = False
         try:
-            response = await client.send(request, stream=True)
+            response = await transport.handle_async_request(request)
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, ssl.SSLError):
-            if not repeatable or client not in self._in_use:
+            if not repeatable or transport not in self._in_use:
                 raise
-            response = await client.send(request, stream=True)
-            return OpenResponse(self, response, sent_twice=True)
-        self._in_use.add(client)
-        return OpenResponse(self, response)
+            response = await transport.handle_async_request(request)
+            sent_twice = True
+        self._in_use.add(transport)
+        if "set-cookie" in response.headers:
+            response.request = request
+            self._cookies.extract_cookies(response)
+        return OpenResponse(self, response, sent_twice=sent_twice)
 
     async def aclose(self) -> None:
         """Close all connections for good."""
         self.closed = True
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
+        transports, self._transports = self._transports, {}
+        for transport in transports.values():
             with suppress(Exception):
-                await client.aclose()
+                await transport.aclose()
 
-    def _client(self, config: PlatformConfig, scheme: str, *, keep: bool) -> httpx.AsyncClient:
-        if (scheme, keep) not in self._clients:
-            self._clients[scheme, keep] = _http_client(config, scheme, self._cookies, keep=keep)
-        return self._clients[scheme, keep]
+    def _transport(
+        self, config: PlatformConfig, scheme: str, *, keep: bool
+    ) -> httpx.AsyncBaseTransport:
+        if (scheme, keep) not in self._transports:
+            self._transports[scheme, keep] = _http_transport(config, scheme, keep=keep)
+        return self._transports[scheme, keep]
 
 
-def _http_client(
-    config: PlatformConfig, scheme: str, cookies: CookieJar, *, keep: bool
-) -> httpx.AsyncClient:
-    """Return a client for addresses of a scheme. It uses the proxy of the connection, otherwise
+@lru_cache(maxsize=4096)
+def _parsed(url: str) -> httpx.URL:
+    """Return a cached address: a wait polls the same one again and again."""
+    return httpx.URL(url)
+
+
+def _http_transport(config: PlatformConfig, scheme: str, *, keep: bool) -> httpx.AsyncBaseTransport:
+    """Return a transport for addresses of a scheme. It uses the proxy of the connection, otherwise
     those of the system, as httpx reads them."""
     verify = tls_context(config) if scheme == "https" else _plain_context()
     limits = httpx.Limits(
@@ -190,22 +199,14 @@ def _http_client(
     )
     try:
         if config.proxy is None and getproxies():
-            # httpx reads them only if it makes the transport itself.
-            return httpx.AsyncClient(
-                verify=verify,
-                limits=limits,
-                headers=_HEADERS,
-                cookies=cookies,
-                mounts=_THIS_MACHINE,
+            return _ThroughSystemProxies(
+                httpx.AsyncClient(verify=verify, limits=limits, mounts=_THIS_MACHINE)
             )
-        transport = httpx.AsyncHTTPTransport(
+        return httpx.AsyncHTTPTransport(
             verify=verify,
             limits=limits,
             proxy=_proxy(config),
             socket_options=_keep_alive_options(),
-        )
-        return httpx.AsyncClient(
-            transport=transport, headers=_HEADERS, cookies=cookies, trust_env=False
         )
     except (ValueError, ImportError, httpx.InvalidURL):
         raise PlatformConfigError(
@@ -222,6 +223,19 @@ _THIS_MACHINE: dict[str, httpx.AsyncBaseTransport | None] = {
     "all://[::1]": None,
 }
 """The system's proxies never apply to the machine itself."""
+
+
+class _ThroughSystemProxies(httpx.AsyncBaseTransport):
+    """Uses the system's proxies: only a client of httpx knows which of them an address needs."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await self._client.send(request, stream=True)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
 
 
 def _proxy(config: PlatformConfig) -> httpx.Proxy | None:
@@ -295,7 +309,8 @@ class OpenResponse:
         self.connections = connections
         self.sent_twice = sent_twice
         self.status: int = response.status_code
-        self.headers: httpx.Headers = response.headers
+        self.headers: Mapping[str, str] = dict(response.headers)
+        """The names are in lower case."""
         self._response = response
 
     @property
@@ -320,8 +335,8 @@ class OpenResponse:
             raise _RefusedCodingError(", ".join(codings))
         unpack = zlib.decompressobj(_GZIP_WINDOW) if codings else None
         packed = 0
-        raw = cast("AsyncGenerator[bytes]", self._response.aiter_raw())
-        async with aclosing(raw) as arriving:
+        raw = cast("httpx.AsyncByteStream", self._response.stream).__aiter__()
+        async with aclosing(cast("AsyncGenerator[bytes]", raw)) as arriving:
             async for piece in arriving:
                 packed += len(piece)
                 yield unpack.decompress(piece) if unpack else piece
@@ -522,17 +537,16 @@ def json_body(name: RequestName, value: Any) -> bytes:
         ) from None
 
 
-def query_pairs(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
-    """Return query parameters as pairs: a list repeats its name, None is left out, booleans are in
-    lower case."""
-    if not params:
-        return None
-    return [
+def with_query(url: str, params: Mapping[str, Any]) -> str:
+    """Return the address with query parameters: a list repeats its name, None is left out, booleans
+    are in lower case."""
+    pairs = [
         (name, str(item).lower() if isinstance(item, bool) else str(item))
         for name, value in params.items()
         for item in (value if isinstance(value, list | tuple) else [value])
         if item is not None
     ]
+    return f"{url}?{urlencode(pairs)}" if pairs else url
 
 
 # -- Logs --------------------------------------------------------------------------------------
@@ -859,21 +873,25 @@ class Transport:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
         operation = operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
-        if once:
-            return await self._attempt(operation, deadline)
-        policy = tenacity_policy(
-            repeatable=operation.repeatable,
-            max_attempts=self.config.max_attempts,
-            deadline=deadline,
-            clock=self.clock,
-        )
-        async for attempt in AsyncRetrying(**policy):
-            with attempt:
-                number = attempt.retry_state.attempt_number
-                return await self._attempt(operation, deadline, number)
-        raise AssertionError("tenacity re-raises the last error")
+        attempt = 1
+        while True:
+            try:
+                return await self._attempt(operation, deadline, attempt)
+            except PlatformError as error:
+                pause = pause_before_repeat(
+                    error,
+                    attempt,
+                    repeatable=operation.repeatable,
+                    max_attempts=1 if once else self.config.max_attempts,
+                    deadline=deadline,
+                    now=self.clock(),
+                )
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+            attempt += 1
 
-    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int = 1) -> T:
+    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int) -> T:
         used = self.config
         try:
             return await self._perform(operation, deadline)
@@ -1031,7 +1049,7 @@ class Transport:
                 **operation.headers,
                 "Authorization": f"Bearer {bearer}",
             },
-            params=operation.query,
+            query=operation.query,
             body=operation.body,
             limit=max_bytes(operation),
             seconds=self._seconds_until(deadline),
@@ -1063,7 +1081,7 @@ class Transport:
         body: Any,
         limit: int,
         name: RequestName,
-        params: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
         seconds: float | None = None,
         repeatable: bool = False,
     ) -> _Answered:
@@ -1072,12 +1090,11 @@ class Transport:
             response = await self._send(
                 name,
                 method,
-                url,
+                with_query(url, query) if query else url,
                 headers=headers,
                 body=body,
                 seconds=seconds,
                 repeatable=repeatable,
-                params=params,
             )
             try:
                 answer = await response.read(name, limit)
@@ -1097,7 +1114,6 @@ class Transport:
         body: Any,
         seconds: float,
         repeatable: bool,
-        params: Mapping[str, Any] | None = None,
     ) -> OpenResponse:
         content = None if method == "GET" and body is None else json_body(name, body)
         if body is not None:
@@ -1112,7 +1128,6 @@ class Transport:
             content=content,
             seconds=seconds,
             repeatable=repeatable,
-            params=query_pairs(params),
         )
 
     def _seconds_until(self, deadline: float | None) -> float:
