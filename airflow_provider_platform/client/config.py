@@ -335,7 +335,8 @@ class PlatformConfig(_Fields):
 
     def resolve_deployment_id(self, value: int | str | None = None) -> int:
         """The given deployment, else the connection's. Raises PlatformInputError."""
-        deployment_id = check_deployment_id(value) or self.deployment_id
+        given = value not in (None, "")
+        deployment_id = check_deployment_id(value) if given else self.deployment_id
         if deployment_id is None:
             raise PlatformInputError(
                 "Nothing was sent: deployment_id is missing. Set it in the task, or as "

@@ -234,7 +234,7 @@ class _KnownOperation:
     def _id(self, name: str, value: Any) -> int | str | None:
         """Return an id for the path; None only for a deployment that is not given."""
         if name == "deployment_id":
-            return check_deployment_id(value)
+            return None if value is None else check_deployment_id(value)
         if value is None or (isinstance(value, str) and value.strip() in ("", ".", "..")):
             self._refuse_id(name, "must be given and must be the id of one resource")
         if self._names[name] in (*self.row.texts, *self.row.untyped):

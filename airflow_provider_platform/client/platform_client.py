@@ -4,8 +4,9 @@ A client makes an `Api` and calls a function with it: `client.run(lambda api: fo
 
 `AsyncPlatformClient` runs such a function on the event loop of its caller. `PlatformClient` is for
 synchronous code and has an event loop in its own thread (`LoopThread`). The caller's thread
-receives only the events of the function, in order (`Steps`, `Events`). The function waits until an
-event of `notify` is handled; an event of `report`, for the log, does not stop it.
+receives only the events of the function, in order (`Events`, from the `Steps` of `client.wire`).
+The function waits until an event of `notify` is handled. An event of `report`, for the log, does
+not stop it.
 
 Nothing waits for such a thread forever. It is a daemon thread, so a process can end while the
 thread works. The thread ends by itself if nothing refers to it any more. A forked process has none
@@ -29,58 +30,32 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Iterator,
     Mapping,
 )
 from concurrent.futures import CancelledError, Future
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_platform.client import pages as paging
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import (
-    PlatformClosedError,
-    PlatformError,
-    PlatformInputError,
-    PlatformInterruptedError,
-)
+from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
 from airflow_provider_platform.client.operation import Operation, prepared
 from airflow_provider_platform.client.wire import (
-    INTERRUPTED,
-    Api,
+    END,
     Clock,
+    OnEvent,
+    Steps,
     Transport,
-    not_interrupted,
+    Work,
+    run_here,
+    work_of,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.wire import Clock, Transport
-
-
 T = TypeVar("T")
-
-Work = Callable[[Api], Awaitable[T]]
-"""What a client runs: it gets the `Api` of this run, and its result is the run's."""
-
-
-def work_of(work: Operation[T] | Work[T]) -> Work[T]:
-    """Return the work; an operation becomes the work that makes this one call. Raises
-    PlatformInputError for anything else."""
-    if isinstance(work, Operation):
-        operation = work
-        return lambda api: api.call(operation)
-    if not callable(work):
-        raise PlatformInputError(
-            "Nothing was sent: run needs a function that gets an api and makes calls, not "
-            f"{type(work).__name__}. For one operation, write call(operation, ...).",
-            field="work",
-        )
-    return work
 
 
 # An event loop in its own thread, for synchronous code.
@@ -127,15 +102,12 @@ class LoopThread:
         """Whether the loop belongs to this process."""
         return self._pid == os.getpid()
 
-    def call(self, function: Callable[[], Awaitable[T]]) -> T:
+    def call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run the function on the loop and return its outcome. If the caller's thread gets an
         exception (a signal handler may raise), the function is cancelled. Raises
         LoopStoppedError."""
         if threading.current_thread() is self._thread:
             raise RuntimeError("the loop's own thread cannot wait for it")
-
-        async def awaited() -> T:
-            return await function()
 
         if not self.here:
             raise LoopStoppedError
@@ -144,7 +116,7 @@ class LoopThread:
             with self._gate:
                 if not self._open:
                     raise LoopStoppedError
-                future = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
+                future = asyncio.run_coroutine_threadsafe(function(), self._loop)
             return _outcome(future)
         except CancelledError:
             raise LoopStoppedError from None
@@ -225,124 +197,6 @@ def _stop_all() -> None:
 
 
 # The events of one run of work.
-
-
-END = object()
-
-
-class Steps(Generic[T]):
-    """One run of work on the running loop, as a sequence of events. Where the work notifies, it
-    waits until the next step.
-
-    `result` is the work's result, after its end. With `silent` the work does not stop at events.
-    """
-
-    result: T
-
-    def __init__(
-        self,
-        work: Work[T],
-        transport: Transport,
-        interrupted: Callable[[], bool] = not_interrupted,
-        *,
-        silent: bool = False,
-    ) -> None:
-        self._work = work
-        self._interrupted = interrupted
-        self._api = (
-            Api(transport, interrupted=interrupted)
-            if silent
-            else Api(transport, self._offer, self._report, interrupted)
-        )
-        self._task: asyncio.Task[None] | None = None
-        self._events: deque[object] = deque()
-        self._has_event: asyncio.Future[None] | None = None
-        self._handled: asyncio.Future[None] | None = None
-        self._offers = asyncio.Lock()
-        self._is_closing = False
-
-    async def step(self) -> Any:
-        """Continue the work until its next event, and return the event; `END` at the end. Raises
-        what the work raises. A cancelled step ends the work."""
-        if self._events:
-            return self._events.popleft()
-        self._has_event = asyncio.get_running_loop().create_future()
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
-            # Nobody may ask for the end of abandoned work, whose error is then no mistake.
-            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
-            # A forked process has a copy of the task and no loop for it.
-            self._task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
-        elif self._handled is not None and not self._handled.done():
-            self._handled.set_result(None)
-        try:
-            futures: set[asyncio.Future[Any]] = {self._task, self._has_event}
-            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await self.aclose()
-            if self._interrupted():
-                raise PlatformInterruptedError(INTERRUPTED) from None
-            raise
-        if self._events:
-            return self._events.popleft()
-        if self._task.cancelled() and self._interrupted():
-            raise PlatformInterruptedError(INTERRUPTED)
-        self._task.result()
-        return END
-
-    @property
-    def ended(self) -> bool:
-        """Whether the work has returned or failed."""
-        return self._task is not None and self._task.done()
-
-    def cancel(self) -> None:
-        """Cancel what the work is waiting for on the service, if anything."""
-        waits_for_caller = self._handled is not None and not self._handled.done()
-        if self._task is not None and not waits_for_caller:
-            self._cancel_once(self._task)
-
-    def end_soon(self) -> None:
-        """End the work, without waiting."""
-        self._is_closing = True
-        if self._task is not None:
-            self._cancel_once(self._task)
-
-    async def aclose(self) -> None:
-        """End the work, and wait until it has cleaned up."""
-        self._is_closing = True
-        if self._task is not None:
-            self._cancel_once(self._task)
-            await asyncio.wait({self._task})
-
-    @staticmethod
-    def _cancel_once(task: asyncio.Task[None]) -> None:
-        if not task.cancelling():  # a second cancel would end the clean-up
-            task.cancel()
-
-    async def _run(self) -> None:
-        try:
-            self.result = await self._work(self._api)
-        except PlatformError as error:
-            self._api.secrets.hide_in(error)
-            raise
-        finally:
-            await self._api.aclose()
-            del self._work  # it may hold the client, whose end it would delay until a collection
-
-    async def _offer(self, event: object) -> None:
-        """Hand the event to the caller, and wait until the caller has handled it."""
-        if self._is_closing:
-            raise asyncio.CancelledError
-        async with self._offers:  # work may do several things at the same time
-            self._handled = asyncio.get_running_loop().create_future()
-            self._report(event)
-            await self._handled
-
-    def _report(self, event: object) -> None:
-        """Hand the event to the caller."""
-        self._events.append(event)
-        if self._has_event is not None and not self._has_event.done():
-            self._has_event.set_result(None)
 
 
 class Events(Generic[T]):
@@ -447,9 +301,6 @@ def _why_stopped(running: RunningWork[Any] | None) -> str:
     return "The client was closed before the run was complete."
 
 
-OnEvent = Callable[[Any], None]
-
-
 # The clients.
 
 
@@ -464,43 +315,6 @@ async def run_sync(function: Callable[..., T], *args: Any) -> T:
 
 async def _in_thread(mask: Callable[[list[str]], None], secrets: list[str]) -> None:
     await run_sync(mask, secrets)
-
-
-class _ListenerFailed(BaseException):
-    """What `on_event` raised. The work must not take it for a failure of its own."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
-
-
-async def run_here(
-    work: Operation[T] | Work[T],
-    transport: Transport,
-    on_event: OnEvent,
-    interrupted: Callable[[], bool] = not_interrupted,
-) -> T:
-    """Run an operation or other work on the running loop; `on_event` hears what it notifies of."""
-
-    def report(event: object) -> None:
-        try:
-            on_event(event)
-        except Exception as error:
-            raise _ListenerFailed(error) from error
-
-    async def hear(event: object) -> None:
-        report(event)
-
-    api = Api(transport, hear, report, interrupted)
-    try:
-        return await work_of(work)(api)
-    except _ListenerFailed as failed:
-        raise failed.error from None
-    except PlatformError as error:
-        transport.secrets.hide_in(error)
-        raise
-    finally:
-        await api.aclose()
 
 
 class _Client:

@@ -4,6 +4,7 @@ This is the only module that imports httpx. Code that decides about order, repea
 run is `async def` with an `Api` as its first argument, and calls the service through it: `answer =
 await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs no server.
 
+`Steps` and `run_here` run such a function on the running event loop, for the clients.
 `Transport` sends what an `Api` asks for: management calls, streams and the abort of a chat. It
 repeats a management call under the policy of `api_errors`. It follows no redirect, and sends each
 credential to its own address only.
@@ -33,6 +34,7 @@ import socket
 import ssl
 import time
 import zlib
+from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -47,7 +49,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
@@ -782,8 +784,6 @@ def json_value(
 ) -> Any:
     """Return the value of a JSON body. Raises PlatformError for HTML, for a cut document and for
     anything else."""
-    if is_html(headers, body):
-        raise _wrong_address(name, "HTML", described=described)
     try:
         return db_safe(read_json(body))
     except CutJsonError as error:
@@ -791,7 +791,8 @@ def json_value(
             f"{name.action}: the response was cut off: it {error}.", where=name.where
         ) from None
     except ValueError:
-        raise _wrong_address(name, "something else", described=described) from None
+        got = "HTML" if is_html(headers, body) else "something else"
+        raise _wrong_address(name, got, described=described) from None
 
 
 def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
@@ -1389,3 +1390,183 @@ class Api:
         """Close the open stream, if any."""
         while self._streams:
             await self._streams.pop().aclose()
+
+
+# Work that calls the service, as it runs on an event loop.
+
+
+Work = Callable[[Api], Awaitable[T]]
+"""What a client runs: it gets the `Api` of this run, and its result is the run's."""
+
+
+def work_of(work: Operation[T] | Work[T]) -> Work[T]:
+    """Return the work; an operation becomes the work that makes this one call. Raises
+    PlatformInputError for anything else."""
+    if isinstance(work, Operation):
+        operation = work
+        return lambda api: api.call(operation)
+    if not callable(work):
+        raise PlatformInputError(
+            "Nothing was sent: run needs a function that gets an api and makes calls, not "
+            f"{type(work).__name__}. For one operation, write call(operation, ...).",
+            field="work",
+        )
+    return work
+
+
+OnEvent = Callable[[Any], None]
+
+
+class _ListenerFailed(BaseException):
+    """What `on_event` raised. The work must not take it for a failure of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+async def run_here(
+    work: Operation[T] | Work[T],
+    transport: Transport,
+    on_event: OnEvent,
+    interrupted: Callable[[], bool] = not_interrupted,
+) -> T:
+    """Run an operation or other work on the running loop; `on_event` hears what it notifies of."""
+
+    def report(event: object) -> None:
+        try:
+            on_event(event)
+        except Exception as error:
+            raise _ListenerFailed(error) from error
+
+    async def hear(event: object) -> None:
+        report(event)
+
+    api = Api(transport, hear, report, interrupted)
+    try:
+        return await work_of(work)(api)
+    except _ListenerFailed as failed:
+        raise failed.error from None
+    except PlatformError as error:
+        transport.secrets.hide_in(error)
+        raise
+    finally:
+        await api.aclose()
+
+
+END = object()
+
+
+class Steps(Generic[T]):
+    """One run of work on the running loop, as a sequence of events. Where the work notifies, it
+    waits until the next step.
+
+    `result` is the work's result, after its end. With `silent` the work does not stop at events.
+    """
+
+    result: T
+
+    def __init__(
+        self,
+        work: Work[T],
+        transport: Transport,
+        interrupted: Callable[[], bool] = not_interrupted,
+        *,
+        silent: bool = False,
+    ) -> None:
+        self._work = work
+        self._interrupted = interrupted
+        self._api = (
+            Api(transport, interrupted=interrupted)
+            if silent
+            else Api(transport, self._offer, self._report, interrupted)
+        )
+        self._task: asyncio.Task[None] | None = None
+        self._events: deque[object] = deque()
+        self._has_event: asyncio.Future[None] | None = None
+        self._handled: asyncio.Future[None] | None = None
+        self._offers = asyncio.Lock()
+        self._is_closing = False
+
+    async def step(self) -> Any:
+        """Continue the work until its next event, and return the event; `END` at the end. Raises
+        what the work raises. A cancelled step ends the work."""
+        if self._events:
+            return self._events.popleft()
+        self._has_event = asyncio.get_running_loop().create_future()
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+            # Nobody may ask for the end of abandoned work, whose error is then no mistake.
+            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+            # A forked process has a copy of the task and no loop for it.
+            self._task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+        elif self._handled is not None and not self._handled.done():
+            self._handled.set_result(None)
+        try:
+            futures: set[asyncio.Future[Any]] = {self._task, self._has_event}
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self.aclose()
+            if self._interrupted():
+                raise PlatformInterruptedError(INTERRUPTED) from None
+            raise
+        if self._events:
+            return self._events.popleft()
+        if self._task.cancelled() and self._interrupted():
+            raise PlatformInterruptedError(INTERRUPTED)
+        self._task.result()
+        return END
+
+    @property
+    def ended(self) -> bool:
+        """Whether the work has returned or failed."""
+        return self._task is not None and self._task.done()
+
+    def cancel(self) -> None:
+        """Cancel what the work is waiting for on the service, if anything."""
+        waits_for_caller = self._handled is not None and not self._handled.done()
+        if self._task is not None and not waits_for_caller:
+            self._cancel_once(self._task)
+
+    def end_soon(self) -> None:
+        """End the work, without waiting."""
+        self._is_closing = True
+        if self._task is not None:
+            self._cancel_once(self._task)
+
+    async def aclose(self) -> None:
+        """End the work, and wait until it has cleaned up."""
+        self._is_closing = True
+        if self._task is not None:
+            self._cancel_once(self._task)
+            await asyncio.wait({self._task})
+
+    @staticmethod
+    def _cancel_once(task: asyncio.Task[None]) -> None:
+        if not task.cancelling():  # a second cancel would end the clean-up
+            task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            self.result = await self._work(self._api)
+        except PlatformError as error:
+            self._api.secrets.hide_in(error)
+            raise
+        finally:
+            await self._api.aclose()
+            del self._work  # it may hold the client, whose end it would delay until a collection
+
+    async def _offer(self, event: object) -> None:
+        """Hand the event to the caller, and wait until the caller has handled it."""
+        if self._is_closing:
+            raise asyncio.CancelledError
+        async with self._offers:  # work may do several things at the same time
+            self._handled = asyncio.get_running_loop().create_future()
+            self._report(event)
+            await self._handled
+
+    def _report(self, event: object) -> None:
+        """Hand the event to the caller."""
+        self._events.append(event)
+        if self._has_event is not None and not self._has_event.done():
+            self._has_event.set_result(None)

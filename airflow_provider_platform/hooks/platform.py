@@ -84,7 +84,6 @@ from airflow_provider_platform.client.platform_client import (
     AsyncPlatformClient,
     Events,
     PlatformClient,
-    Work,
     yield_turn,
 )
 from airflow_provider_platform.client.redaction import quote_service
@@ -95,7 +94,7 @@ from airflow_provider_platform.client.rules import (
     read_json_string,
     refuse,
 )
-from airflow_provider_platform.client.wire import Api
+from airflow_provider_platform.client.wire import Api, Work
 from airflow_provider_platform.hooks.form_drawing import (
     CONNECTION_TYPE,
     field_behaviour,

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from airflow_provider_platform.client.data_api.parameters import Parameters
-    from airflow_provider_platform.client.platform_client import Work
+    from airflow_provider_platform.client.wire import Work
     from airflow_provider_platform.hooks.query_rows import QueryRows
 
 

@@ -77,7 +77,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import BaseOperator, Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.platform_client import PlatformClient, Work
+    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.wire import Work
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.run_kind import Ids, Log, RunKind
 

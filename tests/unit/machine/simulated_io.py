@@ -18,8 +18,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import PlatformClient, run_here
-from airflow_provider_platform.client.wire import _api_step
+from airflow_provider_platform.client.platform_client import PlatformClient
+from airflow_provider_platform.client.wire import _api_step, run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run
@@ -276,7 +276,7 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
     library = logging.getLogger("airflow_provider_platform")
     handler, level = _LibraryLog(simulation), library.level
     replaced = [
-        patch.object(platform_client, "Api", simulated_api),
+        patch.object(wire, "Api", simulated_api),
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(PlatformClient, "run", _run),
         patch.object(wire, "steady_clock", lambda: lambda: simulation.time.now),

@@ -22,9 +22,8 @@ from airflow_provider_platform.client.platform_client import (
     LoopThread,
     PlatformClient,
     RunningWork,
-    Steps,
 )
-from airflow_provider_platform.client.wire import Transport
+from airflow_provider_platform.client.wire import Steps, Transport
 from tests.unit.client.wire.calls import GET, POST, config_for, reading
 from tests.unit.client.wire.http_server import (
     STREAM_HEAD,
