@@ -51,8 +51,8 @@ from airflow_provider_platform.client.wire import (
     Steps,
     Transport,
     Work,
+    ignore_event,
     run_here,
-    work_of,
 )
 
 T = TypeVar("T")
@@ -277,11 +277,14 @@ class RunningWork(Generic[T]):
 
     def step(self) -> Any:
         """Return the next event; `END` at the end."""
+        event = END
         try:
-            return self.thread.call(self.steps.step)
+            event = self.thread.call(self.steps.step)
         finally:
-            if self.steps.ended:  # its error holds the frames of the caller, and they this object
+            if event is END and self.steps.ended:
+                # Its error holds the frames of the caller, and they this object.
                 self._ending.detach()
+        return event
 
     def close(self) -> None:
         """End the work, and wait for it."""
@@ -302,10 +305,6 @@ def _why_stopped(running: RunningWork[Any] | None) -> str:
 
 
 # The clients.
-
-
-def _ignore_event(event: Any) -> None:
-    """Ignore the event."""
 
 
 async def run_sync(function: Callable[..., T], *args: Any) -> T:
@@ -359,7 +358,7 @@ class AsyncPlatformClient(_Client):
     ) -> None:
         super().__init__(Transport(config, reload=reload, clock=clock, mask=mask))
 
-    async def run(self, work: Operation[T] | Work[T], on_event: OnEvent = _ignore_event) -> T:
+    async def run(self, work: Operation[T] | Work[T], on_event: OnEvent = ignore_event) -> T:
         """Run an operation or other work to its end; `on_event` hears what it notifies of."""
         return await run_here(work, self._transport, on_event)
 
@@ -447,10 +446,10 @@ class PlatformClient(_Client):
         """Whether `close` was called."""
         return self._closed
 
-    def run(self, work: Operation[T] | Work[T], on_event: OnEvent = _ignore_event) -> T:
+    def run(self, work: Operation[T] | Work[T], on_event: OnEvent = ignore_event) -> T:
         """Run an operation or other work to its end; `on_event` hears what it notifies of, in the
         caller's thread."""
-        with closing(self._events(work_of(work), silent=on_event is _ignore_event)) as events:
+        with closing(self._events(work, silent=on_event is ignore_event)) as events:
             for event in events:
                 on_event(event)
             return events.result
@@ -482,7 +481,7 @@ class PlatformClient(_Client):
         """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
         return self._events(work, silent=False)
 
-    def _events(self, work: Work[T], *, silent: bool) -> Events[T]:
+    def _events(self, work: Operation[T] | Work[T], *, silent: bool) -> Events[T]:
         def begin() -> RunningWork[T]:
             thread = self._loop_thread()
             steps = Steps(work, self._transport, partial(bool, self._interrupted), silent=silent)

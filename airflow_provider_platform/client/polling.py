@@ -152,13 +152,15 @@ async def poll_until(
     grace: bool = False,
     begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
     notify_failures: bool = True,
+    last_failure_counts: bool = False,
 ) -> Any:
     """Poll until the condition is true, for the last time at the deadline (Unix time). Return its
     value, or None after the deadline.
 
     By default the first poll comes after a pause, because the caller has just polled. "within the
     interval" is for one of many waits that begin together. Notifies of the condition's events and,
-    with `notify_failures`, of PollFailed. Raises the condition's errors if they are not tolerated.
+    with `notify_failures`, of PollFailed. Raises the condition's errors if they are not tolerated,
+    and, with `last_failure_counts`, PlatformDeadlineError if the last poll failed.
     """
     if begins == "within the interval":
         await first_pause(api, interval.interval, deadline - clock())
@@ -173,6 +175,8 @@ async def poll_until(
         if outcome is not None:
             return outcome
         if clock() >= deadline:
+            if failure is not None and last_failure_counts:
+                raise deadline_after(failure)
             return None
     raise AssertionError("polls are counted without end")
 
@@ -188,21 +192,9 @@ async def poll_until_over(
 ) -> Any:
     """`poll_until` within the limits, for a run: its outcome, or None if it is not over at the
     deadline. Raises PlatformDeadlineError if the last poll before the deadline failed."""
-    failure: PlatformError | None = None
-
-    async def read_and_note(api: Api) -> Any:
-        nonlocal failure
-        try:
-            outcome = await read_once(api)
-        except PlatformError as error:
-            failure = error
-            raise
-        failure = None
-        return outcome
-
-    outcome = await poll_until(
+    return await poll_until(
         api,
-        read_and_note,
+        read_once,
         PollInterval(limits.poll_interval),
         FailureBudget(),
         deadline=limits.deadline,
@@ -210,10 +202,8 @@ async def poll_until_over(
         grace=grace,
         begins="within the interval" if limits.stagger_first_poll else "at once",
         notify_failures=notify_failures,
+        last_failure_counts=True,
     )
-    if outcome is None and failure is not None:
-        raise deadline_after(failure)
-    return outcome
 
 
 def deadline_after(failure: PlatformError) -> PlatformDeadlineError:

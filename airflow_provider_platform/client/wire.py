@@ -302,14 +302,15 @@ def system_proxy_passwords() -> list[str]:
 
 
 class OpenResponse:
-    """A response whose head has arrived. `sent_twice` says that the service may have carried out
-    the request before."""
+    """A response whose head has arrived. `body` is empty until it has been read. `sent_twice` says
+    that the service may have carried out the request before."""
 
     def __init__(
         self, connections: Connections, response: httpx.Response, *, sent_twice: bool = False
     ) -> None:
         self.connections = connections
         self.sent_twice = sent_twice
+        self.body = b""
         self.status: int = response.status_code
         self.headers: Mapping[str, str] = dict(response.headers)
         """The names are in lower case."""
@@ -1085,7 +1086,7 @@ class Transport:
         query: Mapping[str, Any] | None = None,
         seconds: float | None = None,
         repeatable: bool = False,
-    ) -> _Answered:
+    ) -> OpenResponse:
         seconds = seconds or self.config.request_timeout
         async with translated(name, url, seconds):
             response = await self._send(
@@ -1098,12 +1099,10 @@ class Transport:
                 repeatable=repeatable,
             )
             try:
-                answer = await response.read(name, limit)
+                response.body = await response.read(name, limit)
             finally:
                 await response.aclose()
-        return _Answered(
-            response.status, response.headers, answer, response.is_open_ended, response.sent_twice
-        )
+        return response
 
     async def _send(
         self,
@@ -1146,19 +1145,8 @@ class Transport:
         return {config.chat_service_header: token.get_secret_value()} if token else {}
 
 
-@dataclass(frozen=True)
-class _Answered:
-    """A response before parsing; `open_ended` as in `read_response`."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    open_ended: bool
-    sent_twice: bool
-
-
 def _read(
-    operation: Operation[T], answered: _Answered, *, now: float, secrets: KnownSecrets | None
+    operation: Operation[T], answered: OpenResponse, *, now: float, secrets: KnownSecrets | None
 ) -> tuple[T, list[str]]:
     """Return the answer and the secrets in it."""
     answer = read_response(
@@ -1168,7 +1156,7 @@ def _read(
         answered.body,
         now=now,
         secrets=secrets,
-        open_ended=answered.open_ended,
+        open_ended=answered.is_open_ended,
     )
     searched = not operation.binary and may_hold_secrets(answered.body)
     return answer, list(secrets_in(answer)) if searched else []
@@ -1186,7 +1174,7 @@ async def _ignore(event: object) -> None:
     """Ignore the event."""
 
 
-def _ignore_report(event: object) -> None:
+def ignore_event(event: object) -> None:
     """Ignore the event."""
 
 
@@ -1231,7 +1219,7 @@ class Api:
         self,
         transport: Transport,
         hear: Callable[[object], Awaitable[None]] = _ignore,
-        report: Callable[[object], None] = _ignore_report,
+        report: Callable[[object], None] = ignore_event,
         interrupted: Callable[[], bool] = not_interrupted,
     ) -> None:
         self._transport = transport
@@ -1468,13 +1456,13 @@ class Steps(Generic[T]):
 
     def __init__(
         self,
-        work: Work[T],
+        work: Operation[T] | Work[T],
         transport: Transport,
         interrupted: Callable[[], bool] = not_interrupted,
         *,
         silent: bool = False,
     ) -> None:
-        self._work = work
+        self._work = work_of(work)
         self._interrupted = interrupted
         self._api = (
             Api(transport, interrupted=interrupted)
