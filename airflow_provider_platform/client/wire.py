@@ -13,7 +13,7 @@ credential to its own address only.
 be sent twice: the service may close an idle connection at the moment when a request is sent on it.
 The other keeps none, for requests that must not be sent twice. An `httpx.AsyncClient` around them
 would only add what this package does not use (redirects, authentication, default headers), for a
-fourth of the processor time of a poll.
+fifth of the processor time of a poll.
 
 A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
 connection.
