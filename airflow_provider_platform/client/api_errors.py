@@ -15,10 +15,12 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+
+from tenacity import RetryCallState, retry_if_exception, stop_after_attempt
 
 from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.errors import (
@@ -148,22 +150,33 @@ def pause_after(error: BaseException | None, failures: int) -> float:
     return jittered if asked is None else asked + jittered * 0.1
 
 
-def pause_before_repeat(
-    error: PlatformError,
-    attempts: int,
-    *,
-    repeatable: bool,
-    max_attempts: int,
-    deadline: float | None,
-    now: float,
-) -> float | None:
-    """Return the seconds to wait before the request is sent again; None if it is not sent again.
-    `deadline` and `now` are in Unix time."""
-    if attempts >= max_attempts or not may_repeat(error, repeatable=repeatable):
-        return None
-    pause = pause_after(error, attempts)
-    too_long = pause > LONGEST_RETRY_AFTER if deadline is None else now + pause >= deadline
-    return None if too_long else pause
+def tenacity_policy(
+    *, repeatable: bool, max_attempts: int, deadline: float | None, clock: Callable[[], float]
+) -> dict[str, Any]:
+    """Return the arguments with which tenacity's `Retrying` or `AsyncRetrying` follows this
+    policy."""
+
+    enough = stop_after_attempt(max_attempts)
+
+    def wait(state: RetryCallState) -> float:
+        return pause_after(_error_of(state), state.attempt_number)
+
+    def too_late(state: RetryCallState) -> bool:
+        if deadline is None:
+            return state.upcoming_sleep > LONGEST_RETRY_AFTER
+        return clock() + state.upcoming_sleep >= deadline
+
+    return {
+        "retry": retry_if_exception(lambda error: may_repeat(error, repeatable=repeatable)),
+        "wait": wait,
+        "stop": lambda state: enough(state) or too_late(state),
+        "reraise": True,
+    }
+
+
+def _error_of(state: RetryCallState) -> PlatformError | None:
+    error = state.outcome.exception() if state.outcome else None
+    return error if isinstance(error, PlatformError) else None
 
 
 TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})

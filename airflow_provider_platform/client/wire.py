@@ -56,6 +56,7 @@ from urllib.request import getproxies
 import certifi
 import httpx
 from pydantic import SecretStr
+from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client.addresses import passwords_in
 from airflow_provider_platform.client.api_errors import (
@@ -69,9 +70,9 @@ from airflow_provider_platform.client.api_errors import (
     is_html_type,
     management_error,
     own_error,
-    pause_before_repeat,
     rpc_error,
     service_message,
+    tenacity_policy,
 )
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
@@ -875,25 +876,21 @@ class Transport:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
         operation = operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
-        attempt = 1
-        while True:
-            try:
-                return await self._attempt(operation, deadline, attempt)
-            except PlatformError as error:
-                pause = pause_before_repeat(
-                    error,
-                    attempt,
-                    repeatable=operation.repeatable,
-                    max_attempts=1 if once else self.config.max_attempts,
-                    deadline=deadline,
-                    now=self.clock(),
-                )
-                if pause is None:
-                    raise
-            await asyncio.sleep(pause)
-            attempt += 1
+        if once:
+            return await self._attempt(operation, deadline)
+        policy = tenacity_policy(
+            repeatable=operation.repeatable,
+            max_attempts=self.config.max_attempts,
+            deadline=deadline,
+            clock=self.clock,
+        )
+        async for attempt in AsyncRetrying(**policy):
+            with attempt:
+                number = attempt.retry_state.attempt_number
+                return await self._attempt(operation, deadline, number)
+        raise AssertionError("tenacity re-raises the last error")
 
-    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int) -> T:
+    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int = 1) -> T:
         used = self.config
         try:
             return await self._perform(operation, deadline)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tenacity import Retrying
 
 from airflow_provider_platform.client.api_errors import (
     LONGEST_PAUSE,
@@ -16,7 +17,7 @@ from airflow_provider_platform.client.api_errors import (
     may_repeat,
     parse_retry_after,
     pause_after,
-    pause_before_repeat,
+    tenacity_policy,
 )
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
@@ -112,21 +113,28 @@ def run(
     until: float | None = None,
 ) -> tuple[Any, list[float]]:
     """What comes of a call that fails so, and the pauses it made."""
-    now, pauses = NOON, []
-    for error in errors:
-        pause = pause_before_repeat(
-            error,
-            len(pauses) + 1,
-            repeatable=repeatable,
-            max_attempts=attempts,
-            deadline=None if until is None else NOON + until,
-            now=now,
-        )
-        if pause is None:
-            return error, pauses
-        pauses.append(pause)
-        now += pause
-    return "done", pauses
+    now, pauses, left = NOON, [], list(errors)
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        pauses.append(seconds)
+        now += seconds
+
+    def attempt() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    policy = tenacity_policy(
+        repeatable=repeatable,
+        max_attempts=attempts,
+        deadline=None if until is None else NOON + until,
+        clock=lambda: now,
+    )
+    try:
+        return Retrying(sleep=sleep, **policy)(attempt), pauses
+    except PlatformError as error:
+        return error, pauses
 
 
 def test_call_is_repeated_until_max_attempts() -> None:
