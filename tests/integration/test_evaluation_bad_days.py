@@ -298,9 +298,9 @@ def test_question_that_left_its_file_while_it_was_asked_ends_no_other(
     monkeypatch.setattr(evaluation, "_read_yaml", lambda _: versions[-1])
     wait = EvaluationRunKind.to_event
 
-    def deploy(self: Any, env: Any, outcome: Any) -> Any:
+    def deploy(self: Any, secrets: Any, outcome: Any) -> Any:
         versions.append(FIVE[1:])
-        return wait(self, env, outcome)
+        return wait(self, secrets, outcome)
 
     monkeypatch.setattr(EvaluationRunKind, "to_event", deploy)
     run = night(questions=["questions.yml"], parallel=2)

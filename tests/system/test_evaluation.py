@@ -37,7 +37,7 @@ def test_retry_asks_only_what_is_missing_if_killed_in_the_middle(
     task.until(lambda _: "question 4" in str(task.record), "the record of question 4")
     if point == "after_echo":
         task.until(
-            lambda _: task.record["ids"]["active"]["production:1:question 4"]["phase"] == "running",
+            lambda _: task.record["ids"]["active"]["production:question 4"]["phase"] == "running",
             "the acceptance of question 4",
         )
     task.kill()
