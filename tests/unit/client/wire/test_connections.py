@@ -20,8 +20,8 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.polling import PollLimits
-from airflow_provider_platform.runs.dbt_sync import wait
+from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
+from airflow_provider_platform.runs.run_kind import RunEnvironment
 from tests.unit.client.wire.calls import DELETE, GET, POST, Run, config_for
 from tests.unit.client.wire.keep_alive_server import Connection, keeping
 from tests.unit.client.wire.test_certificates import authority, bundle, certified
@@ -96,9 +96,9 @@ def test_polls_of_a_wait_share_one_connection(run: Run, idle: Any) -> None:
 
     async def start_and_wait(api: Api) -> Any:
         await api.call(POST)
-        clock = time.time
-        limits = PollLimits(deadline=clock() + 60, poll_interval=0.01)
-        return await wait(api, 1, "job", limits, clock)
+        env = RunEnvironment(time.time() + 60, poll_interval=0.01)
+        ids = {"sync_job_id": "job", "deployment_id": 1, "waits": True}
+        return await DbtSyncRunKind().follow(api, env, ids)
 
     with keeping(status) as server:
         assert run(config_for(server), start_and_wait).sync_job_id == "job"

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.platform_client import yield_turn
-from airflow_provider_platform.client.polling import PollLimits, first_pause, poll_pause
+from airflow_provider_platform.client.polling import first_pause, poll_pause
 from airflow_provider_platform.client.wire import Api, Transport
-from airflow_provider_platform.runs.dbt_sync import wait as wait_for_sync
-from airflow_provider_platform.runs.exports import wait as wait_for_export
-from tests.unit.client.fakes.effects import API, Call, Sleep
+from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
+from airflow_provider_platform.runs.exports import ExportRunKind
+from airflow_provider_platform.runs.run_kind import RunEnvironment
+from tests.unit.client.fakes.effects import API, Call, Sleep, api_with
 from tests.unit.client.wire.calls import config_for
 
 if TYPE_CHECKING:
@@ -98,11 +99,12 @@ def waits(*, stagger_first_poll: bool) -> list[Program[Any]]:
     def clock() -> float:
         return 1_800_000_000.0
 
-    deadline = clock() + 3600
-    limits = PollLimits(deadline, INTERVAL, stagger_first_poll)
+    env = RunEnvironment(clock() + 3600, INTERVAL, in_triggerer=stagger_first_poll)
+    run = {"deployment_id": 1, "submitted_at": clock()}
+    api = api_with(clock)
     return [
-        wait_for_sync(API, 1, "job", limits, clock),
-        wait_for_export(API, 1, "job", limits, clock),
+        DbtSyncRunKind().follow(api, env, {**run, "sync_job_id": "job", "waits": True}),
+        ExportRunKind().follow(api, env, {**run, "dashboard_id": 1, "job_id": "job"}),
     ]
 
 
