@@ -49,15 +49,15 @@ ui: $(ENVIRONMENT) ## start Airflow's UI and the sandbox, with the runs of the d
 
 .PHONY: test
 test: $(ENVIRONMENT) ## run the quick tests of every layer (ARGS="-k chat" selects from all tests)
-	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) $(QUICK) $(ARGS)
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) --dist worksteal $(FAST) $(QUICK) $(ARGS)
 
 .PHONY: test-all
 test-all: $(ENVIRONMENT) ## run the quick tests and the tests that `make test` leaves out
-	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) $(ARGS)
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) --dist worksteal $(FAST) $(ARGS)
 
 .PHONY: test-rest
 test-rest: $(ENVIRONMENT) ## run only the tests that `make test` leaves out
-	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) -m exhaustive $(ARGS)
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) --dist worksteal $(FAST) -m exhaustive $(ARGS)
 
 .PHONY: $(OTHERS:%=test-%)
 $(OTHERS:%=test-%): test-%:
@@ -75,7 +75,7 @@ test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=
 test-system: $(ENVIRONMENT) ## run the tests that need a complete running Airflow (REPEAT=3 runs them three times)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WAITING_WORKERS) --ignore=$(OUTAGES) $(ARGS) tests/system tests/supervisor || exit 1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WAITING_WORKERS) --dist worksteal --ignore=$(OUTAGES) $(ARGS) tests/system tests/supervisor || exit 1; \
 	done
 
 .PHONY: test-outages

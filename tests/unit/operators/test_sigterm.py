@@ -383,9 +383,8 @@ def kill_without_store(
     ended = task(operator, tries)
     control.wait_for_breakpoint(point)
     if accepted:
-        control.wait_until(
-            lambda _: (attempt := operator._kill.attempt).ids and not attempt.submission.is_stored
-        )
+        attempt = operator._kill.attempt
+        wait_for(lambda: attempt.ids is not None and not attempt.submission.is_stored)
     operator.on_kill()
     if not accepted:
         control.release(point)
