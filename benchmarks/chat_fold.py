@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from airflow_provider_platform.client.chat.records import ChatRun, Verdict
+from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import input_digest
 
 if TYPE_CHECKING:

@@ -164,7 +164,7 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if "platform_sandbox" in request.fixturenames and (is_recipe or not left_out(request.path)):
         client = "airflow_provider_platform.client"
         runs = "airflow_provider_platform.runs"
-        monkeypatch.setattr(f"{client}.api_errors.FIRST_PAUSE", 0.01)
+        monkeypatch.setattr(f"{client}.failed_calls.FIRST_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.data_api.query.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{runs}.pre_aggregations.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{client}.chat.program.EARLY_END", 0.0)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from airflow_provider_platform.client.agents import find_agent_id
-from airflow_provider_platform.client.api_errors import CHAT_STREAM, PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.chat.request import ChatRequest
 from airflow_provider_platform.client.chat.thread import abort, first_record
 from airflow_provider_platform.client.config import PlatformConfig, token_warnings
@@ -36,6 +35,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM, PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.operation import operation
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import (

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.api_errors import is_transient, pause_after
 from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     BranchNotServedError,
@@ -26,6 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
 )
+from airflow_provider_platform.client.failed_calls import is_transient, pause_after
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api, Clock

@@ -9,8 +9,8 @@ A log line or the message of an error is one line, without control characters an
 if it quotes the service.
 
 Secrets become known in two ways: the connection declares its secrets, and `secret_names` finds
-those of requests and responses by the names of their fields. `api_errors` hides the values of such
-fields in the service's messages.
+those of requests and responses by the names of their fields. `failed_calls` hides the values of
+such fields in the service's messages.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs
 
 `Steps` and `run_here` run such a function on the running event loop, for the clients.
 `Transport` sends what an `Api` asks for: management calls, streams and the abort of a chat. It
-repeats a management call under the policy of `api_errors`. It follows no redirect, and sends each
+repeats a management call under the policy of `failed_calls`. It follows no redirect, and sends each
 credential to its own address only.
 
 `Connections` has two `httpx.AsyncHTTPTransport`s. One keeps its connections, for requests that can
@@ -59,21 +59,6 @@ from pydantic import SecretStr
 from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client.addresses import passwords_in
-from airflow_provider_platform.client.api_errors import (
-    CHAT_ABORT,
-    CHAT_STREAM,
-    DATA_QUERY,
-    chat_error,
-    data_call_error,
-    data_error,
-    is_html,
-    is_html_type,
-    management_error,
-    own_error,
-    rpc_error,
-    service_message,
-    tenacity_policy,
-)
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
@@ -87,6 +72,21 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
     RequestName,
+)
+from airflow_provider_platform.client.failed_calls import (
+    CHAT_ABORT,
+    CHAT_STREAM,
+    DATA_QUERY,
+    chat_error,
+    data_call_error,
+    data_error,
+    is_html,
+    is_html_type,
+    management_error,
+    own_error,
+    rpc_error,
+    service_message,
+    tenacity_policy,
 )
 from airflow_provider_platform.client.json_text import CutJsonError, db_safe, read_json
 from airflow_provider_platform.client.operation import Operation

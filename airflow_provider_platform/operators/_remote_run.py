@@ -47,7 +47,7 @@ from airflow_provider_platform.operators._base import (
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._record import (
+from airflow_provider_platform.operators._retry_or_clear import (
     RecordKeeper,
     Step,
     disposition_of,

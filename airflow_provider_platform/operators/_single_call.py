@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
 from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
-from airflow_provider_platform.operators._record import (
+from airflow_provider_platform.operators._retry_or_clear import (
     RecordKeeper,
     Step,
     SubmissionRecord,
@@ -113,7 +113,7 @@ class SingleCallOperator(PlatformOperator):
     def _result(
         self, hook: PlatformHook, submission: RecordKeeper, lost: dict[str, Any], step: Step
     ) -> Any:
-        from airflow_provider_platform.client.api_errors import may_have_been_processed
+        from airflow_provider_platform.client.failed_calls import may_have_been_processed
 
         if step is Step.FIND_OUT:
             self.log.warning(

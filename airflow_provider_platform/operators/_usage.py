@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.operators._record import TryCounters
+from airflow_provider_platform.operators._retry_or_clear import TryCounters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

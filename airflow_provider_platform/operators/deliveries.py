@@ -12,8 +12,8 @@ from airflow_provider_platform.client.choices import IfRunning, OnNotActivated
 from airflow_provider_platform.client.errors import FeatureNotActivatedError, PlatformError
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
-from airflow_provider_platform.operators._record import read_record
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._retry_or_clear import read_record
 from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.chat import run_errors as errors
+from airflow_provider_platform.client.chat.chat_run import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.records import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.result import (
     as_plain,
     check_tools,

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from airflow_provider_platform.client.api_errors import is_transient, may_have_been_processed
 from airflow_provider_platform.client.branches import is_open
 from airflow_provider_platform.client.builds import Build
 from airflow_provider_platform.client.choices import SyncOutput, SyncSource
@@ -51,6 +50,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
 )
+from airflow_provider_platform.client.failed_calls import is_transient, may_have_been_processed
 from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.missing_operations import may_be_missing
 from airflow_provider_platform.client.models import (

@@ -37,7 +37,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from airflow_provider_platform.client.api_errors import is_transient, may_have_been_processed
 from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -51,6 +50,7 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     ReportDeliveryFailedError,
 )
+from airflow_provider_platform.client.failed_calls import is_transient, may_have_been_processed
 from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.missing_operations import (
     check_tenant,

@@ -33,10 +33,6 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.api_errors import (
-    cannot_have_been_processed,
-    may_have_been_processed,
-)
 from airflow_provider_platform.client.branch_names import NOT_ACTIVE
 from airflow_provider_platform.client.branches import (
     BranchResponse,
@@ -72,6 +68,10 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     PlatformProtocolError,
     from_payload,
+)
+from airflow_provider_platform.client.failed_calls import (
+    cannot_have_been_processed,
+    may_have_been_processed,
 )
 from airflow_provider_platform.client.missing_operations import (
     check_tenant,

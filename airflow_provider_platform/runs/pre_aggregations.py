@@ -40,13 +40,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from airflow_provider_platform.client.api_errors import (
-    SCOPE_MISSING,
-    may_have_been_processed,
-    may_repeat,
-    pause_after,
-    says_time_out,
-)
 from airflow_provider_platform.client.build_selector import (
     check_full_name,
     zoneless_range,
@@ -77,6 +70,13 @@ from airflow_provider_platform.client.errors import (
     PreAggregationJobsLostError,
     RequestName,
     ResultEmptyError,
+)
+from airflow_provider_platform.client.failed_calls import (
+    SCOPE_MISSING,
+    may_have_been_processed,
+    may_repeat,
+    pause_after,
+    says_time_out,
 )
 from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.api_errors import may_have_been_processed
 from airflow_provider_platform.client.branches import all_rows
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -19,6 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformOutcomeUnknownError,
 )
+from airflow_provider_platform.client.failed_calls import may_have_been_processed
 from airflow_provider_platform.client.missing_operations import may_be_missing
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed

@@ -48,21 +48,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.api_errors import (
-    cannot_have_been_processed,
-    is_transient,
-    pause_after,
-    rpc_error,
-)
 from airflow_provider_platform.client.chat import run_errors as errors
-from airflow_provider_platform.client.chat.framing import is_busy
-from airflow_provider_platform.client.chat.records import (
+from airflow_provider_platform.client.chat.chat_run import (
     Accepted,
     ChatRun,
     ThreadNamed,
     Verdict,
     Waiting,
 )
+from airflow_provider_platform.client.chat.framing import is_busy
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
@@ -83,6 +77,12 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     PlatformTransportError,
+)
+from airflow_provider_platform.client.failed_calls import (
+    cannot_have_been_processed,
+    is_transient,
+    pause_after,
+    rpc_error,
 )
 from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 

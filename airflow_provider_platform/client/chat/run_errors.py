@@ -4,16 +4,15 @@ Two of them are made where the result is made, because this module needs the rec
 a final answer (`ChatRun.result` in `records`), and failed queries and tool calls
 (`check_tools` in `tool_calls`). Errors that are not about a run are elsewhere, too: a thread that
 cannot be read (`thread`), a web page in place of a stream (`framing`), and the errors that the
-service sends (`client.api_errors`).
+service sends (`client.failed_calls`).
 """
 
 from __future__ import annotations
 
 import re
 
-from airflow_provider_platform.client.api_errors import rpc_error, says_user_limit, user_limit_error
 from airflow_provider_platform.client.branch_names import branch_advice
-from airflow_provider_platform.client.chat.records import ChatRun, Verdict
+from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatBusyError,
@@ -29,6 +28,11 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     PlatformServerError,
     PlatformTransportError,
+)
+from airflow_provider_platform.client.failed_calls import (
+    rpc_error,
+    says_user_limit,
+    user_limit_error,
 )
 from airflow_provider_platform.client.redaction import quote_service
 

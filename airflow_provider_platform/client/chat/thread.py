@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.api_errors import (
-    CHAT_STREAM,
-    is_transient,
-    pause_after,
-    rpc_error,
+from airflow_provider_platform.client.chat.chat_run import (
+    MAX_TEXT,
+    RecordFold,
+    ThreadMessages,
+    is_assistant,
+    last_answer,
+    read_messages,
 )
 from airflow_provider_platform.client.chat.framing import (
     RecordReader,
@@ -31,14 +33,6 @@ from airflow_provider_platform.client.chat.framing import (
     is_error,
     is_rpc_error,
     says_busy,
-)
-from airflow_provider_platform.client.chat.records import (
-    MAX_TEXT,
-    RecordFold,
-    ThreadMessages,
-    is_assistant,
-    last_answer,
-    read_messages,
 )
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
@@ -55,6 +49,12 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
+)
+from airflow_provider_platform.client.failed_calls import (
+    CHAT_STREAM,
+    is_transient,
+    pause_after,
+    rpc_error,
 )
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
 from airflow_provider_platform.client.redaction import quote_service

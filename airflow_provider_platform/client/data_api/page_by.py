@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sqlglot import Token, TokenType, exp
 
-from airflow_provider_platform.client.api_errors import may_repeat, pause_after
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
@@ -45,6 +44,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInputError,
 )
+from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api, Clock

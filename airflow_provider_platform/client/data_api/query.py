@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Self
 from pydantic import Field, SecretStr
 
 from airflow_provider_platform.client.addresses import DATA_PATH, data_address
-from airflow_provider_platform.client.api_errors import may_repeat, pause_after
 from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.branches import (
     branch_address_beside,
@@ -44,6 +43,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
 from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import deadline_after
 from airflow_provider_platform.client.redaction import quote_service, shortened

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_provider_platform.client.api_errors import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.errors import (
     DataQueryError,
     DataQueryTimeoutError,
@@ -29,6 +28,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.failed_calls import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.json_text import (
     LineReader,
     parse_line,

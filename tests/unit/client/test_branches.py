@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.api_errors import management_error
 from airflow_provider_platform.client.branch_names import check_branch_name
 from airflow_provider_platform.client.branches import (
     branch_address_beside,
@@ -31,6 +30,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformServerError,
 )
+from airflow_provider_platform.client.failed_calls import management_error
 from airflow_provider_platform.client.resources import get_build_status
 from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches

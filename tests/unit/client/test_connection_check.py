@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.api_errors import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.config import PlatformConfig, token_warnings
 from airflow_provider_platform.client.connection_check import (
     LONGEST_WAIT,
@@ -22,6 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.platform_client import PlatformClient
 from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.unit.client.fakes.effects import API, Call, CloseStream, OpenStream, ReadStream, SendChat

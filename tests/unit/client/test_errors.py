@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client import errors
-from airflow_provider_platform.client.api_errors import error_for_status
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import LABELS
 from airflow_provider_platform.client.errors import (
@@ -26,6 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     from_payload,
 )
+from airflow_provider_platform.client.failed_calls import error_for_status
 from airflow_provider_platform.client.redaction import MAX_SERVICE_TEXT, quote_service
 
 CHAT = "https://ai.example.com/api/v1/public/acme/agents/7/chat"

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from airflow_provider_platform.client.chat.records import Accepted, StageChanged, Thought
+from airflow_provider_platform.client.chat.chat_run import Accepted, StageChanged, Thought
 from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.runs.run_kind import SHOWN_STEPS, EventLog, LogLine, log_changes
 

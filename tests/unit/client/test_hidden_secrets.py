@@ -12,7 +12,6 @@ import pytest
 from pydantic import SecretStr
 
 from airflow_provider_platform.client import secret_names
-from airflow_provider_platform.client.api_errors import service_message
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
@@ -24,6 +23,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
 )
+from airflow_provider_platform.client.failed_calls import service_message
 from airflow_provider_platform.client.json_text import parse_line
 from airflow_provider_platform.client.operation import Operation, operation, raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient

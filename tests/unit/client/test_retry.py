@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tenacity import Retrying
 
-from airflow_provider_platform.client.api_errors import (
+from airflow_provider_platform.client.errors import (
+    PlatformApiError,
+    PlatformConfigError,
+    PlatformError,
+    PlatformProtocolError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.failed_calls import (
     LONGEST_PAUSE,
     LONGEST_RETRY_AFTER,
     error_for_status,
@@ -18,13 +25,6 @@ from airflow_provider_platform.client.api_errors import (
     parse_retry_after,
     pause_after,
     tenacity_policy,
-)
-from airflow_provider_platform.client.errors import (
-    PlatformApiError,
-    PlatformConfigError,
-    PlatformError,
-    PlatformProtocolError,
-    PlatformTransportError,
 )
 
 NOON = 1_800_000_000.0

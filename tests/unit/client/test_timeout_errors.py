@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.api_errors import LONGEST, says_time_out
+from airflow_provider_platform.client.failed_calls import LONGEST, says_time_out
 
 
 @pytest.mark.parametrize(

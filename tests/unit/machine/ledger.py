@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.operators._record import run_is_dead
+from airflow_provider_platform.operators._retry_or_clear import run_is_dead
 from tests.unit.machine.build_jobs import Builds
 from tests.unit.machine.platform import Run
 from tests.unit.machine.tenant import SimulatedTenant

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.api_errors import CHAT_STREAM, chat_error
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
 from tests.unit.client.fakes.played_service import BUSY, Answer, Fault, PlayedService, PlayedTime
 from tests.unit.client.fakes.streams import Record, Turn, aborted, folded, query_result
 

@@ -11,19 +11,19 @@ from unittest.mock import patch
 
 from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.client import platform_client, wire
-from airflow_provider_platform.client.api_errors import may_repeat, pause_after
 from airflow_provider_platform.client.chat import program as chat_program
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
 from airflow_provider_platform.client.platform_client import PlatformClient
 from airflow_provider_platform.client.wire import _api_step, run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run
-from airflow_provider_platform.operators._record import RecordKeeper
+from airflow_provider_platform.operators._retry_or_clear import RecordKeeper
 from tests.unit.client.fakes.effects import (
     Call,
     CallData,

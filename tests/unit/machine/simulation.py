@@ -20,7 +20,7 @@ from tests.unit.machine.processes import Process
 from tests.unit.machine.tenant import SimulatedTenant, Sync
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._record import RecordKeeper
+    from airflow_provider_platform.operators._retry_or_clear import RecordKeeper
     from tests.unit.machine.ledger import Ledger
 
 Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "half"]

@@ -13,8 +13,8 @@ import pytest
 
 from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.operators import _remote_run
-from airflow_provider_platform.operators._record import RecordKeeper, Step
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._retry_or_clear import RecordKeeper, Step
 from airflow_provider_platform.runs import merges
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind

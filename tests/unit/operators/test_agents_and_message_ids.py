@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.links import AgentLink, addresses_of
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from tests.unit.operators.remote_tasks import PROMPT, chat, deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries, deferral

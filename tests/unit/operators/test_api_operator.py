@@ -12,7 +12,7 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
 from airflow_provider_platform.client.table import operations
 from airflow_provider_platform.operators import api
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from tests.unit.operators.task_context import TaskTries
 

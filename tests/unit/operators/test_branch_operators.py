@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.branches import (
     PlatformCloseBranchOperator,
     PlatformDeleteBranchOperator,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client import api_errors
-from airflow_provider_platform.client.chat.records import read_messages
+from airflow_provider_platform.client import failed_calls
+from airflow_provider_platform.client.chat.chat_run import read_messages
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatError,
@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformServerError,
 )
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from tests.unit.operators.remote_tasks import LOOK, chat, deferral_while_stopped
 from tests.unit.operators.task_context import StateStore, TaskDeferred, TaskTries, deferral
 
@@ -131,7 +131,7 @@ def stopped_thread(request: pytest.FixtureRequest, control: SandboxControl) -> s
 @pytest.fixture
 def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeated looks come soon."""
-    monkeypatch.setattr(api_errors, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
 
 
 def event_of(waiting: Any) -> dict[str, Any]:
@@ -558,7 +558,7 @@ def test_warning_counts_the_queries_that_the_thread_no_longer_has(
         return read_messages([one for one in messages if "tool_calls" not in one["kwargs"]])
 
     monkeypatch.setattr(
-        "airflow_provider_platform.client.chat.records.read_messages", without_calls
+        "airflow_provider_platform.client.chat.chat_run.read_messages", without_calls
     )
     result = resumed(tries, waiting, event)
     said = "\n".join(capture.lines())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client import api_errors
+from airflow_provider_platform.client import failed_calls
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     PlatformDeadlineError,
@@ -19,8 +19,8 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators import _record
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators import _retry_or_clear
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.runs.chat import ChatRunKind
 from tests.unit.client.wire.http_server import Exchange, answer, serving
@@ -50,7 +50,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats come soon: what is tested is what they lead to."""
-    monkeypatch.setattr(api_errors, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
 
 
 @pytest.mark.one_case_in(5)
@@ -241,7 +241,7 @@ def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run sends nothing meanwhile: if the try is killed now, the retry re-attaches."""
-    monkeypatch.setattr(_record, "WRITE_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(_retry_or_clear, "WRITE_AGAIN_SECONDS", 0.05)
     control.set_breakpoint("mid_stream")
     tries = TaskTries()
     tries.store = store = AwayStore()

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.notifications import Notification
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.notifications import (
     PlatformCreateNotificationOperator,
     PlatformDeleteNotificationOperator,

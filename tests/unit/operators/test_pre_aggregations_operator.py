@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import (
     PreAggregationJobsLostError,
     ResultEmptyError,
 )
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
 )

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
 )
 from airflow_provider_platform.operators import _remote_run
-from airflow_provider_platform.operators._record import STORE_KEY
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from tests.unit.operators.remote_tasks import chat, sync, wait_for
 from tests.unit.operators.task_context import StateStore, TaskTries, deferral
 

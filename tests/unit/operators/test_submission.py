@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.operators import _record
-from airflow_provider_platform.operators._record import (
+from airflow_provider_platform.operators import _retry_or_clear
+from airflow_provider_platform.operators._retry_or_clear import (
     STORE_KEY,
     RecordKeeper,
     Step,
@@ -181,7 +181,7 @@ class StoreThatIsAway(Store):
 
 @pytest.fixture
 def short_write_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_record, "WRITE_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(_retry_or_clear, "WRITE_AGAIN_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("short_write_interval")

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.api_errors import CHAT_STREAM, chat_error
+from airflow_provider_platform.client.chat.chat_run import Verdict
 from airflow_provider_platform.client.chat.framing import MAX_ERROR_LINES, is_busy
-from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.thread import first_record, thread_is_streaming
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -21,6 +20,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
 )
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
 from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import PlayedService, drive
 from tests.unit.client.fakes.streams import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.records import Accepted, Waiting
+from airflow_provider_platform.client.chat.chat_run import Accepted, Waiting
 from airflow_provider_platform.client.chat.request import ChatRequest, new_message_id
 from airflow_provider_platform.client.errors import (
     ChatBusyError,

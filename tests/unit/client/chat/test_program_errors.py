@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat.records import SHOWN_STAGES, StageChanged, StagesNotShown
+from airflow_provider_platform.client.chat.chat_run import (
+    SHOWN_STAGES,
+    StageChanged,
+    StagesNotShown,
+)
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatNoAnswerError,

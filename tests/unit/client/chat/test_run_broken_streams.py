@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.records import Verdict
+from airflow_provider_platform.client.chat.chat_run import Verdict
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat.records import Verdict
+from airflow_provider_platform.client.chat.chat_run import Verdict
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
 )

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.records import ChatRun, Connection
+from airflow_provider_platform.client.chat.chat_run import ChatRun, Connection
 from airflow_provider_platform.client.errors import PlatformError
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.records import Verdict
+from airflow_provider_platform.client.chat.chat_run import Verdict
 from airflow_provider_platform.client.chat.result import ChatResult, as_plain, check_tools
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query
 from airflow_provider_platform.client.errors import ChatToolError

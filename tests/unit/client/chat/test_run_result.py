@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.records import (
+from airflow_provider_platform.client.chat.chat_run import (
     Accepted,
     ChatEvent,
     StageChanged,

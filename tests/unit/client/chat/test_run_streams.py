@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.records import ChatRun, Verdict
+from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.records import Verdict
+from airflow_provider_platform.client.chat.chat_run import Verdict
 from airflow_provider_platform.client.chat.run_errors import run_ended
 from airflow_provider_platform.client.errors import from_payload
 from tests.unit.client.fakes.streams import (

@@ -38,7 +38,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.records import ChatRun
+    from airflow_provider_platform.client.chat.chat_run import ChatRun
 
 SECONDS = 3.0
 LATER = echo("1732512999999-message", "Something else?")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat import records as chat_records
+from airflow_provider_platform.client.chat import chat_run as chat_records
 from airflow_provider_platform.client.chat.thread import ThreadReader
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from tests.unit.client.fakes.chat_calls import new_call

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.api_errors import DATA_QUERY
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import (
     SqlQuery,
@@ -27,6 +26,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformServerError,
 )
+from airflow_provider_platform.client.failed_calls import DATA_QUERY
 from airflow_provider_platform.client.wire import check_data_start
 from tests.unit.client.fakes.effects import API, Call
 from tests.unit.client.fakes.played_branches import PlayedBranches

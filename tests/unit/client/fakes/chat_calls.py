@@ -21,7 +21,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.records import ChatRun
+    from airflow_provider_platform.client.chat.chat_run import ChatRun
 
 DEADLINE = NOON + 1800
 EARLIER = Turn(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from airflow_provider_platform.client.api_errors import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
 from tests.unit.client.fakes.effects import (
     API,
     CloseStream,

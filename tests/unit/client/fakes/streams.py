@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.records import ChatRun, Verdict
+from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import input_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_platform.client.chat.records import ChatEvent
+    from airflow_provider_platform.client.chat.chat_run import ChatEvent
     from airflow_provider_platform.client.chat.result import ChatResult
 
 Record = dict[str, Any]

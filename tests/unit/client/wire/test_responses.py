@@ -10,13 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.api_errors import (
-    CHAT_STREAM,
-    cannot_have_been_processed,
-    error_for_status,
-    is_transient,
-    service_message,
-)
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatUserLimitError,
@@ -27,6 +20,13 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformRateLimitError,
     PlatformTransportError,
+)
+from airflow_provider_platform.client.failed_calls import (
+    CHAT_STREAM,
+    cannot_have_been_processed,
+    error_for_status,
+    is_transient,
+    service_message,
 )
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import operation, raw_operation, typed

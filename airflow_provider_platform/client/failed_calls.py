@@ -1,4 +1,4 @@
-"""What an error response means: which error it becomes, and whether the request is sent again.
+"""What a failed call means: which error it becomes, and whether the request is sent again.
 
 The error has the service's own message. The data API passes on the message of the database without
 a code. So phrases decide whether a query hit a time limit: each is several words or the name of an

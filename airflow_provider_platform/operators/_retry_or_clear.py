@@ -1,4 +1,4 @@
-"""Submission once: the record that prevents a task from doing the same thing twice.
+"""What a retry does and what a clear does: the record by which nothing is submitted twice.
 
 Before a call that must not be repeated, the task writes what it is going to do, and after the call
 its outcome. The record is in the task state store (Airflow 3.3+), which survives retries, crashes
@@ -359,7 +359,7 @@ def _run_has_ended(error: PlatformError) -> bool:
 
 def _was_not_taken(error: PlatformError) -> bool:
     """Return whether an error means that a submission was refused or did not reach the service."""
-    from airflow_provider_platform.client.api_errors import cannot_have_been_processed
+    from airflow_provider_platform.client.failed_calls import cannot_have_been_processed
 
     refused = not error.retryable or isinstance(error, AlreadyRunningError)
     return refused or cannot_have_been_processed(error)
