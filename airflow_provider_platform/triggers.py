@@ -44,14 +44,13 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     NOT_STOPPED,
-    UNKNOWN,
     EventLog,
     LogLine,
     RunEnvironment,
     kind_class,
     log_changes,
-    stops_run,
 )
+from airflow_provider_platform.runs.stop_decision import UNKNOWN, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_platform.client.argument_rules import refuse
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.rules import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -36,6 +36,7 @@ from pydantic import (
 )
 
 from airflow_provider_platform.client.addresses import agent_address, passwords_in
+from airflow_provider_platform.client.argument_rules import check_deployment_id
 from airflow_provider_platform.client.connection_fields import (
     AnyField,
     ConnectionField,
@@ -46,7 +47,6 @@ from airflow_provider_platform.client.connection_fields import (
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.models import rule_of
-from airflow_provider_platform.client.rules import check_deployment_id
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 
 if TYPE_CHECKING:

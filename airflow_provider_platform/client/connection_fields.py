@@ -19,7 +19,7 @@ from airflow_provider_platform.client.addresses import (
     management_address,
     split_address,
 )
-from airflow_provider_platform.client.rules import (
+from airflow_provider_platform.client.argument_rules import (
     in_seconds,
     read_boolean,
     read_json_string,

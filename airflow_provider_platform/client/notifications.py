@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
+from airflow_provider_platform.client.argument_rules import check_timezone, exactly_one
 from airflow_provider_platform.client.choices import NotificationFormat
 from airflow_provider_platform.client.dashboard_filters import (
     DashboardFilterInput,
@@ -29,7 +30,6 @@ from airflow_provider_platform.client.models import EmptiableResponse, InputMode
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
 from airflow_provider_platform.client.resources import UserAttributeInput
-from airflow_provider_platform.client.rules import check_timezone, exactly_one
 from airflow_provider_platform.client.schedules import (
     PARTS_OF,
     RANGES,

@@ -27,6 +27,12 @@ from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client import table
+from airflow_provider_platform.client.argument_rules import (
+    check_deployment_id,
+    choice,
+    is_absent,
+    refuse,
+)
 from airflow_provider_platform.client.choices import Method
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
@@ -42,7 +48,6 @@ from airflow_provider_platform.client.paths import (
     api_of,
     check_path,
 )
-from airflow_provider_platform.client.rules import check_deployment_id, choice, is_absent, refuse
 from airflow_provider_platform.client.secret_names import hide_credentials, secrets_in
 
 T = TypeVar("T")

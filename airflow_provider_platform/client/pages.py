@@ -24,11 +24,11 @@ from pydantic import (
     model_validator,
 )
 
+from airflow_provider_platform.client.argument_rules import read_digits, refuse
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.models import JsonObject, ResponseModel
 from airflow_provider_platform.client.operation import PAGING, Json, Operation, described, prepared
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.rules import read_digits, refuse
 
 T = TypeVar("T")
 

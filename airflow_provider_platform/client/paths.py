@@ -9,7 +9,7 @@ import re
 from typing import Literal
 
 from airflow_provider_platform.client.addresses import has_relative_steps
-from airflow_provider_platform.client.rules import refuse
+from airflow_provider_platform.client.argument_rules import refuse
 
 ApiSide = Literal["management", "build"]
 """The two APIs of the management host; the build API is about the data model."""

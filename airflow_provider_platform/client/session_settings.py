@@ -7,13 +7,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.models import InputModel
-from airflow_provider_platform.client.rules import (
+from airflow_provider_platform.client.argument_rules import (
     check_timezone,
     is_absent,
     read_boolean,
     read_json_string,
 )
+from airflow_provider_platform.client.models import InputModel
 
 TimeZone = Annotated[str, AfterValidator(check_timezone)]
 

@@ -11,8 +11,8 @@ from airflow_provider_platform._airflow import (
     determine_kwargs,
     resumes,
 )
+from airflow_provider_platform.client.argument_rules import shown
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.rules import shown
 from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
 
 if TYPE_CHECKING:

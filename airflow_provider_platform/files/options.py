@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from airflow_provider_platform.client.argument_rules import read_boolean, read_json_string
 from airflow_provider_platform.client.choices import RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import InputModel
-from airflow_provider_platform.client.rules import read_boolean, read_json_string
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -56,6 +56,13 @@ from airflow_provider_platform._airflow import (
     get_connection_on_loop,
 )
 from airflow_provider_platform.client.agents import find_agent_id
+from airflow_provider_platform.client.argument_rules import (
+    Seconds,
+    choice,
+    in_seconds,
+    read_json_string,
+    refuse,
+)
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
@@ -87,13 +94,6 @@ from airflow_provider_platform.client.platform_client import (
     yield_turn,
 )
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.rules import (
-    Seconds,
-    choice,
-    in_seconds,
-    read_json_string,
-    refuse,
-)
 from airflow_provider_platform.client.wire import Api, Work
 from airflow_provider_platform.hooks.form_drawing import (
     CONNECTION_TYPE,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, get_args, overlo
 
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 
+from airflow_provider_platform.client.argument_rules import choice, refuse, within
 from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.client.errors import (
@@ -31,7 +32,6 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.redaction import log_line, quote_service
-from airflow_provider_platform.client.rules import choice, refuse, within
 from airflow_provider_platform.files.types import ColumnTypes, TypedRows
 from airflow_provider_platform.hooks.platform import PlatformHook, read_extras
 

@@ -1,6 +1,6 @@
 """Arguments of operators: values known when the DAG is parsed, and values known after rendering.
 
-`client.rules` has the rules for values. This module has what only a task knows:
+`client.argument_rules` has the rules for values. This module has what only a task knows:
 templates, and the checks that import more than a DAG file may. An argument without a template is
 checked when the DAG is parsed, so that a mistake shows before the first run.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
-from airflow_provider_platform.client.rules import (
+from airflow_provider_platform.client.argument_rules import (
     at_most_one,
     boolean,
     boolean_or,

@@ -17,8 +17,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator
+from airflow_provider_platform.client.argument_rules import present
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
-from airflow_provider_platform.client.rules import present
 from airflow_provider_platform.links import KNOWN, Links, addresses_of
 from airflow_provider_platform.operators._arguments import (
     is_template,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
 
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
 
 from airflow_provider_platform._airflow import loop_pass
+from airflow_provider_platform.client.argument_rules import from_json
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT, ChartFormat, RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
 from airflow_provider_platform.client.redaction import log_line, quote_service
-from airflow_provider_platform.client.rules import from_json
 from airflow_provider_platform.operators import _arguments as arguments
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api.response import SqlRows
     from airflow_provider_platform.client.platform_client import PlatformClient
-    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.operators._base import Checks

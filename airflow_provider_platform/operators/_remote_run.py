@@ -6,11 +6,11 @@
     finish             write `done`, return the result
 
 `RemoteRunOperator` waits for a run. A subclass provides a `RunKind` (`runs/`), which says how its
-run is submitted, found, followed, stopped and read. `_record` decides what a later try does with
-the record, and what an error changes in it.
+run is submitted, found, followed, stopped and read. `_retry_or_clear` decides what a later try does
+with the record, and what an error changes in it.
 
 `RunKill` decides what happens to the run of a task that is ended from outside: the run is stopped,
-or left to a retry. Airflow's state of the task decides (`runs.run_kind.stops_run`); `triggers` does
+or left to a retry. Airflow's state of the task decides (`runs.stop_decision`); `triggers` does
 the same for a deferred task. Airflow calls `on_kill` in a signal handler, which may have
 interrupted anything.
 """
@@ -57,7 +57,6 @@ from airflow_provider_platform.operators._retry_or_clear import (
 from airflow_provider_platform.runs.run_kind import (
     NOT_STOPPED,
     SINGLE_POLL_SECONDS,
-    UNKNOWN,
     EventLog,
     Identified,
     Ids,
@@ -68,9 +67,8 @@ from airflow_provider_platform.runs.run_kind import (
     RunKind,
     Traced,
     kind_class,
-    run_within,
-    stops_run,
 )
+from airflow_provider_platform.runs.stop_decision import UNKNOWN, run_within, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client.argument_rules import read_json_string
 from airflow_provider_platform.client.choices import Method
 from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.rules import read_json_string
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     MAX_ITEMS,
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operation import Operation
     from airflow_provider_platform.client.platform_client import PlatformClient
-    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
 

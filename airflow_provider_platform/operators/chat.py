@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.errors import PlatformError
-    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.runs.run_kind import Ids

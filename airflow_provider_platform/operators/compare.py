@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client.argument_rules import exactly_one
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT, CacheMode
 from airflow_provider_platform.client.errors import (
     NumbersMovedError,
@@ -15,7 +16,6 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.redaction import log_line, quote_service
-from airflow_provider_platform.client.rules import exactly_one
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.client.results import Result
-    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.client.argument_rules import Rule
+    from airflow_provider_platform.client.compare_results import Result
     from airflow_provider_platform.client.wire import Api
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
@@ -199,9 +199,9 @@ class PlatformCompareOperator(DeploymentOperator):
 
     def _compared(self, hook: PlatformHook, name: str, sql: str) -> dict[str, Any]:
         """Return what the comparison of one query found, without secrets."""
+        from airflow_provider_platform.client.compare_results import read_result
         from airflow_provider_platform.client.data_api.query import SqlQuery
         from airflow_provider_platform.client.moved_numbers import compare_numbers
-        from airflow_provider_platform.client.results import read_result
 
         client = hook.open_client()
 

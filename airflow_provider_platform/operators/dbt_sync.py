@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._base import Checks
 
 DBT_SYNC_TIMEOUT = 3600.0

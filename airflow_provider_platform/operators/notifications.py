@@ -10,6 +10,12 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client.argument_rules import (
+    at_most_one,
+    exactly_one,
+    required,
+    together,
+)
 from airflow_provider_platform.client.choices import NotificationFormat
 from airflow_provider_platform.client.errors import (
     PlatformConflictError,
@@ -17,7 +23,6 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.rules import at_most_one, exactly_one, required, together
 from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
@@ -35,13 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.notifications import (
         CreateNotificationInput,
         Matches,
         Notification,
     )
-    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
 
 __all__ = [
@@ -77,7 +82,7 @@ def _custom_cron(name: str, value: Any) -> str | None:
 
 @arguments.or_none
 def _timezone(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.rules import check_timezone
+    from airflow_provider_platform.client.argument_rules import check_timezone
 
     return arguments.by_rule(check_timezone, name, value)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.runs.run_kind import RunKind
 
@@ -46,7 +46,7 @@ def _contexts(name: str, value: Any) -> list[Any]:
 
 
 def _timezones(name: str, value: Any) -> list[str]:
-    from airflow_provider_platform.client.rules import check_timezone
+    from airflow_provider_platform.client.argument_rules import check_timezone
 
     zones = _names(name, value)
     if zones is None:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.data_api.response import SqlRows
-    from airflow_provider_platform.client.rules import Rule
     from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.hooks.platform import PlatformHook

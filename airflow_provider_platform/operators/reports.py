@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._base import Checks
 
 __all__ = [

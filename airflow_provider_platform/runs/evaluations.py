@@ -3,7 +3,7 @@
 The questions of a group run on the service at the same time. The task submits them, waits for the
 end of all of them (in the triggerer, if it is deferrable), and grades them: it runs the agent's SQL
 and the expected SQL through the data API, one after the other, and compares the results. Then it
-asks the next group. `client.evaluation` decides what is asked next and what the answers mean.
+asks the next group. `client.golden_questions` decides what is asked next and what the answers mean.
 
 The ids of the run are its whole state, and a retry continues from them:
 
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT
+from airflow_provider_platform.client.compare_results import compare, digest, read_result
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import SqlQuery
 from airflow_provider_platform.client.errors import (
@@ -48,7 +49,7 @@ from airflow_provider_platform.client.errors import (
     ResultNotComparableError,
     from_payload,
 )
-from airflow_provider_platform.client.evaluation import (
+from airflow_provider_platform.client.golden_questions import (
     Asking,
     Baseline,
     Key,
@@ -59,7 +60,6 @@ from airflow_provider_platform.client.evaluation import (
 )
 from airflow_provider_platform.client.redaction import shortened
 from airflow_provider_platform.client.resources import get_build_status, get_deployment_settings
-from airflow_provider_platform.client.results import compare, digest, read_result
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,

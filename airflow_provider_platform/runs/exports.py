@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
+from airflow_provider_platform.client.argument_rules import exactly_one
 from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.dashboard_filters import (
@@ -29,7 +30,6 @@ from airflow_provider_platform.client.models import InputModel, Number, Response
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.resources import UserAttributeInput
-from airflow_provider_platform.client.rules import exactly_one
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,

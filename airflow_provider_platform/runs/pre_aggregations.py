@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from airflow_provider_platform.client.argument_rules import check_timezone
 from airflow_provider_platform.client.build_selector import (
     check_full_name,
     zoneless_range,
@@ -81,7 +82,6 @@ from airflow_provider_platform.client.failed_calls import (
 from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.rules import check_timezone
 from airflow_provider_platform.client.wire import DataRefusal
 from airflow_provider_platform.runs.run_kind import (
     SINGLE_POLL_SECONDS,

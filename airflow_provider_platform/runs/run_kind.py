@@ -8,24 +8,16 @@ stopped: see `operators/_remote_run.py`.
 `submit` sends the events from which the task's record is written (`Intended`, `Traced`,
 `Identified`, `RunAccepted`). It waits until its caller has handled an event, so the record is
 written before the request is sent.
-
-`stops_run` decides by Airflow's state of the task whether the run of a killed task is stopped. A
-kill alone does not show what the user wants. A worker is also told to end when its machine is
-drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over. A
-trigger is also killed when it moves to another triggerer. The state of the task distinguishes these
-cases. `operators._remote_run` and `triggers` ask here, stop the run and log why.
 """
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -340,65 +332,6 @@ def kind_class(name: str) -> type[RunKind[Any]]:
     module, class_name = KINDS[name].split(".")
     kind: type[RunKind[Any]] = getattr(import_module(f"{__package__}.{module}"), class_name)
     return kind
-
-
-T = TypeVar("T")
-
-ENDED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-"""States of a task that will not run again by itself."""
-
-NEXT_TRY_STATES = frozenset(
-    {None, "scheduled", "queued", "up_for_retry", "up_for_reschedule", "awaiting_input"}
-)
-"""States of a task that will have another try; None is a cleared task that has not begun."""
-
-UNKNOWN = "unknown"
-"""The state if it could not be read."""
-
-
-def stops_run(
-    state: str | None,
-    *,
-    killed: Literal["worker", "trigger"],
-    last_try: bool = False,
-    has_record: bool = True,
-) -> bool:
-    """Return whether to stop the remote run.
-
-    `state` is the task's state in Airflow after the kill. For a worker, `last_try` means that no
-    retry follows this try, and `has_record` that a retry can find the run: without a record
-    nobody will find it again. A trigger stops the run only if the task has ended. If the task
-    runs again, its next try stops the run, because a stop by the trigger may come late and meet
-    that try.
-    """
-    if state in ENDED_STATES or not has_record:
-        return True
-    if state == "deferred" or killed == "trigger":
-        return False
-    if state == "restarting":
-        return True
-    return state not in NEXT_TRY_STATES and last_try
-
-
-def run_within(seconds: float, function: Callable[[], T]) -> T:
-    """Return the function's result from a thread, and wait for it at most so many seconds.
-
-    Raises the error of the function, and TimeoutError. After a TimeoutError the thread continues
-    alone; it does not keep the process from ending.
-    """
-    from concurrent.futures import Future
-
-    outcome: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - who waits raises it
-            outcome.set_exception(error)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="on_kill", daemon=True).start()
-    return outcome.result(max(0.0, seconds))
 
 
 class Log(Protocol):

@@ -15,7 +15,7 @@ from airflow_provider_platform.sensors._base import PlatformSensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._base import Checks
 
 

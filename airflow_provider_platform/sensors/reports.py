@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.client.rules import at_most_one, exactly_one
+from airflow_provider_platform.client.argument_rules import at_most_one, exactly_one
 from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from airflow_provider_platform.client.rules import Rule
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._base import Checks
 
 

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator
 
+from airflow_provider_platform.client.argument_rules import integer
 from airflow_provider_platform.client.models import InputModel
-from airflow_provider_platform.client.rules import integer
 from airflow_provider_platform.client.session_settings import SessionSettings
 
 RANDOM_DIGITS = 5

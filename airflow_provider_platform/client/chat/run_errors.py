@@ -1,8 +1,8 @@
 """The errors with which a chat run ends: what failed, what the service said, what to do next.
 
 Two of them are made where the result is made, because this module needs the records: a run without
-a final answer (`ChatRun.result` in `records`), and failed queries and tool calls
-(`check_tools` in `tool_calls`). Errors that are not about a run are elsewhere, too: a thread that
+a final answer (`ChatRun.result` in `chat_run`), and failed queries and tool calls
+(`check_tools` in `result`). Errors that are not about a run are elsewhere, too: a thread that
 cannot be read (`thread`), a web page in place of a stream (`framing`), and the errors that the
 service sends (`client.failed_calls`).
 """

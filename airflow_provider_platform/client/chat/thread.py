@@ -10,7 +10,7 @@ record and the state:
 
 If a service replays no history, the turns are read from the messages of `__state__`, with the
 queries as far as their tool messages hold them. A final record that is still in process is an
-answer only if those messages complete it, as in a run (see `records`).
+answer only if those messages complete it, as in a run (see `chat_run`).
 """
 
 from __future__ import annotations

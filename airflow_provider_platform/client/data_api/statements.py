@@ -24,7 +24,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 
-from airflow_provider_platform.client.rules import integer
+from airflow_provider_platform.client.argument_rules import integer
 
 if TYPE_CHECKING:
     from sqlglot import Token

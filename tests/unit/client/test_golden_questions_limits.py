@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.evaluation import (
+from airflow_provider_platform.client.golden_questions import (
     Asking,
     Baseline,
     Gate,

@@ -1,0 +1,74 @@
+"""Whether the run of a killed task is stopped, by Airflow's state of the task.
+
+A kill alone does not show what the user wants. A worker is also told to end when its machine is
+drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over. A
+trigger is also killed when it moves to another triggerer. The state of the task distinguishes these
+cases. `operators._remote_run` and `triggers` ask here, stop the run and log why.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+ENDED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+"""States of a task that will not run again by itself."""
+
+NEXT_TRY_STATES = frozenset(
+    {None, "scheduled", "queued", "up_for_retry", "up_for_reschedule", "awaiting_input"}
+)
+"""States of a task that will have another try; None is a cleared task that has not begun."""
+
+UNKNOWN = "unknown"
+"""The state if it could not be read."""
+
+
+def stops_run(
+    state: str | None,
+    *,
+    killed: Literal["worker", "trigger"],
+    last_try: bool = False,
+    has_record: bool = True,
+) -> bool:
+    """Return whether to stop the remote run.
+
+    `state` is the task's state in Airflow after the kill. For a worker, `last_try` means that no
+    retry follows this try, and `has_record` that a retry can find the run: without a record
+    nobody will find it again. A trigger stops the run only if the task has ended. If the task
+    runs again, its next try stops the run, because a stop by the trigger may come late and meet
+    that try.
+    """
+    if state in ENDED_STATES or not has_record:
+        return True
+    if state == "deferred" or killed == "trigger":
+        return False
+    if state == "restarting":
+        return True
+    return state not in NEXT_TRY_STATES and last_try
+
+
+def run_within(seconds: float, function: Callable[[], T]) -> T:
+    """Return the function's result from a thread, and wait for it at most so many seconds.
+
+    Raises the error of the function, and TimeoutError. After a TimeoutError the thread continues
+    alone; it does not keep the process from ending.
+    """
+    from concurrent.futures import Future
+
+    outcome: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - who waits raises it
+            outcome.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="on_kill", daemon=True).start()
+    return outcome.result(max(0.0, seconds))
