@@ -381,8 +381,9 @@ class Operation(Generic[T]):
         return f"{self.description}{about}: {self._request_line}"
 
     def with_headers(self, headers: Mapping[str, Any] | None) -> Operation[T]:
-        """Return this call with these request headers. Raises PlatformInputError for a header that
-        the client itself sets, and for what is not the name and text of a header."""
+        """Return this call with these request headers, their names in lower case. Raises
+        PlatformInputError for a header that the client itself sets, and for what is not the name
+        and text of a header."""
         given = dict(headers or {})
         for name, value in given.items():
             if not _HEADER_NAME.fullmatch(str(name)):
@@ -391,7 +392,8 @@ class Operation(Generic[T]):
                 raise refuse("headers", f"must not have {name}, which the client itself sets")
             if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
                 raise refuse("headers", f"must have plain text, in one line, for {name}")
-        return replace(self, headers=given, secrets=(*self.secrets, *secrets_in(given)))
+        lower = {str(name).lower(): value for name, value in given.items()}
+        return replace(self, headers=lower, secrets=(*self.secrets, *secrets_in(given)))
 
     @cached_property
     def request_name(self) -> RequestName:

@@ -101,7 +101,7 @@ a word to either end."""
 DRAIN_SECONDS = 0.25
 MAX_WAITING_BYTES = 1024 * 1024
 """The most bytes that a stream receives before its reader takes them, one piece more or less."""
-_HEADERS = {"Accept-Encoding": "gzip", "User-Agent": "airflow-provider-platform"}
+_HEADERS = {"accept-encoding": "gzip", "user-agent": "airflow-provider-platform"}
 _GZIP_WINDOW = 31
 """zlib's number for gzip with the largest window."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
@@ -159,7 +159,7 @@ class Connections:
         try:
             response = await transport.handle_async_request(request)
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, ssl.SSLError):
-            if not repeatable or transport not in self._in_use:
+            if not repeatable or transport not in self._in_use or self.closed:
                 raise
             response = await transport.handle_async_request(request)
             sent_twice = True
@@ -313,7 +313,7 @@ class OpenResponse:
         self.sent_twice = sent_twice
         self.body = b""
         self.status: int = response.status_code
-        self.headers: Mapping[str, str] = dict(response.headers)
+        self.headers: Mapping[str, str] = dict(response.headers.items())
         """The names are in lower case."""
         self._response = response
 
@@ -786,6 +786,8 @@ def json_value(
 ) -> Any:
     """Return the value of a JSON body. Raises PlatformError for HTML, for a cut document and for
     anything else."""
+    if is_html(headers, body):
+        raise _wrong_address(name, "HTML", described=described)
     try:
         return db_safe(read_json(body))
     except CutJsonError as error:
@@ -793,8 +795,7 @@ def json_value(
             f"{name.action}: the response was cut off: it {error}.", where=name.where
         ) from None
     except ValueError:
-        got = "HTML" if is_html(headers, body) else "something else"
-        raise _wrong_address(name, got, described=described) from None
+        raise _wrong_address(name, "something else", described=described) from None
 
 
 def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
@@ -1038,13 +1039,12 @@ class Transport:
         base, token = self.config.require_management_url(), self.config.management_token
         bearer = token.get_secret_value() if token else ""
         accepted = "*/*" if operation.binary else "application/json"
-        own_accept = any(name.lower() == "accept" for name in operation.headers)
         answered = await self._request(
             operation.method,
             operation.url(base),
             name=operation.request_name,
             headers={
-                **({} if own_accept else {"Accept": accepted}),
+                "accept": accepted,
                 **operation.headers,
                 "Authorization": f"Bearer {bearer}",
             },

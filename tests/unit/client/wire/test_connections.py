@@ -7,6 +7,7 @@ must not be sent twice opens a connection of its own.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
 from tests.unit.client.wire.calls import DELETE, GET, POST, Run, config_for
-from tests.unit.client.wire.keep_alive_server import Connection, keeping
+from tests.unit.client.wire.keep_alive_server import Connection, keeping, plain
 from tests.unit.client.wire.test_certificates import authority, bundle, certified
 
 if TYPE_CHECKING:
@@ -274,6 +275,41 @@ def test_closed_client_sends_nothing() -> None:
 
         asyncio.run(on_a_loop())
     assert len(server.requests) == 2
+
+
+def test_client_that_closes_during_a_request_does_not_repeat_it() -> None:
+    asked = threading.Event()
+    closed = threading.Event()
+
+    def reply(connection: Connection, request: bytes) -> bytes:
+        if len(connection.requests) == 2:
+            asked.set()
+            closed.wait(WAIT)
+        return plain()(connection, request)
+
+    async def on_a_loop(config: Any) -> None:
+        client = AsyncPlatformClient(config)
+        await client.run(GET)
+        polling = asyncio.create_task(client.run(lambda api: api.call(GET, once=True)))
+        await asyncio.to_thread(asked.wait, WAIT)
+        await client.aclose()
+        with pytest.raises(PlatformTransportError, match="connection broke"):
+            await polling
+        closed.set()
+
+    with keeping(reply) as server:
+        asyncio.run(on_a_loop(config_for(server)))
+    assert len(server.requests) == 2
+
+
+def test_many_headers_do_not_hold_up_the_event_loop(run: Run) -> None:
+    """The time for them grows with their number, not with its square."""
+    lines = b"".join(b"x-%x: 1\r\n" % number for number in range(8000))
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n%s\r\n[1]" % lines
+    with keeping(lambda *_: head) as server:
+        began = time.process_time()
+        assert run(config_for(server), GET) == [1]
+    assert time.process_time() - began < 1.0
 
 
 def endless(connection: Connection, request: bytes) -> bytes:

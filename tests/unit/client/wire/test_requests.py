@@ -26,6 +26,7 @@ from tests.unit.client.wire.calls import (
     run_sync,
 )
 from tests.unit.client.wire.http_server import answer, serving
+from tests.unit.client.wire.keep_alive_server import Connection, keeping, plain
 
 
 def test_management_request_has_encoded_path_query_and_body(run: Run) -> None:
@@ -41,6 +42,22 @@ def test_management_request_has_encoded_path_query_and_body(run: Run) -> None:
     assert request.headers["content-type"] == "application/json"
     assert request.headers["user-agent"] == "airflow-provider-platform"
     assert KEY not in str(request.headers)
+
+
+def test_own_header_replaces_the_clients_in_any_case(run: Run) -> None:
+    own = {"user-AGENT": "nightly", "ACCEPT": "text/plain"}
+    heads: list[bytes] = []
+
+    def reply(connection: Connection, request: bytes) -> bytes:
+        heads.append(request.lower())
+        return plain()(connection, request)
+
+    with keeping(reply) as server:
+        assert run(config_for(server), GET.with_headers(own)) == [1]
+    [head] = heads
+    assert head.count(b"user-agent:") == head.count(b"accept:") == 1
+    assert b"user-agent: nightly" in head
+    assert b"accept: text/plain" in head
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
