@@ -164,7 +164,8 @@ class Connections:
             response = await transport.handle_async_request(request)
             sent_twice = True
         self._in_use.add(transport)
-        if "set-cookie" in response.headers:
+        # Another cookie could not be sent: the headers of a request are ASCII.
+        if (cookies := response.headers.get("set-cookie")) and cookies.isascii():
             response.request = request
             self._cookies.extract_cookies(response)
         return OpenResponse(self, response, sent_twice=sent_twice)

@@ -123,6 +123,11 @@ def test_cookies_are_sent_only_to_the_service_that_set_them(run: Run) -> None:
     assert seen == [[], [b"Cookie: at=seven"], [b"Cookie: at=seven"], []]
 
 
+def test_cookie_that_no_request_can_carry_is_ignored(run: Run) -> None:
+    with keeping(setting_cookies("user=Jörg")) as server:
+        assert run(config_for(server), lambda api: calls(api, GET, GET)) == [[1], [1]]
+
+
 SESSION = "s%3A9f8Akq7-2Zp3mWvxyz12345"
 
 
