@@ -314,6 +314,7 @@ class OpenResponse:
         self.sent_twice = sent_twice
         self.body = b""
         self.status: int = response.status_code
+        # A dict of the headers themselves would search all of them for each name.
         self.headers: Mapping[str, str] = dict(response.headers.items())
         """The names are in lower case."""
         self._response = response
