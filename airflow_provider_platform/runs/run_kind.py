@@ -266,13 +266,22 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
         """Return the outcome of the run, or None if the run is not over now. Only a run that can be
-        stopped is polled once, by a retry that comes after its deadline."""
-        try:
-            return await self.follow(api, replace(env, deadline=api.clock()), ids)
-        except PlatformDeadlineError as error:
-            if isinstance(error.__cause__, PlatformError):  # the poll failed
-                raise error.__cause__ from None
-            return None
+        stopped is polled once, by a retry that comes after its deadline. A poll that fails for a
+        moment is repeated for `SINGLE_POLL_SECONDS`."""
+        # A DAG file imports this module.
+        from airflow_provider_platform.client.failed_calls import pause_after
+
+        until = api.clock() + SINGLE_POLL_SECONDS
+        while True:
+            try:
+                return await self.follow(api, replace(env, deadline=api.clock()), ids)
+            except PlatformDeadlineError as error:
+                if not isinstance(failure := error.__cause__, PlatformError):
+                    return None
+                if api.clock() >= until:
+                    raise failure from None
+            pause = max(env.poll_interval, pause_after(failure, 1))
+            await api.sleep(min(pause, until - api.clock()))
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         """Stop the run, within so many seconds if given. Returns False if this task has nothing to

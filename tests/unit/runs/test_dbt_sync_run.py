@@ -39,7 +39,7 @@ from airflow_provider_platform.runs.dbt_sync import (
     read_history,
     start,
 )
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.runs.run_kind import SINGLE_POLL_SECONDS, RunEnvironment
 from tests.unit.client.fakes.effects import API, api_with
 from tests.unit.client.fakes.played_tenant import (
     NO_ANSWER,
@@ -345,6 +345,40 @@ class TestStart:
         wanted = StartDbtSyncInput.build()
         looking = find_started(API, 1, wanted, ids_before=[], submitted_at=NOON, listed=False)
         assert PlayedTenant(others=[old]).run(looking) is None
+
+
+class TestPollOnce:
+    """A retry begins after the deadline of the sync, and polls it once."""
+
+    @staticmethod
+    def polled(tenant: PlayedTenant) -> Any:
+        env = RunEnvironment(NOON - 1.0)
+        ids = {"deployment_id": 1, "sync_job_id": SYNC, "waits": True, "branch_name": "b"}
+        return tenant.run(DbtSyncRunKind().poll_once(api_with(tenant.clock), env, ids))
+
+    def test_running_sync_is_polled_once(self) -> None:
+        tenant = under_way((0.0, "RUNNING"))
+        assert self.polled(tenant) is None
+        assert len(tenant.times("getDbtSyncStatus")) == 1
+
+    @pytest.mark.parametrize("failures", [1, 3])
+    @pytest.mark.parametrize("ended", [True, False])
+    def test_short_outage_is_tolerated(self, failures: int, *, ended: bool) -> None:
+        faults: dict[str, Any] = {
+            name: [DOWN] * failures for name in ("getDbtSyncStatus", "listDbtSyncs")
+        }
+        tenant = under_way((0.0, "COMPLETED" if ended else "RUNNING"), faults=faults)
+        assert (self.polled(tenant) is not None) is ended
+
+    @pytest.mark.parametrize("error", [*EVERY_TRANSIENT, NOT_FOUND], ids=str)
+    def test_long_outage_raises_its_error(self, error: PlatformError) -> None:
+        faults: dict[str, Any] = {
+            name: [error] * 9 for name in ("getDbtSyncStatus", "listDbtSyncs")
+        }
+        tenant = under_way((0.0, "RUNNING"), faults=faults)
+        with pytest.raises(type(error)):
+            self.polled(tenant)
+        assert SINGLE_POLL_SECONDS <= tenant.now - NOON < SINGLE_POLL_SECONDS + 1.0
 
 
 class TestRef:
