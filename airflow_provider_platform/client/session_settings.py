@@ -131,4 +131,4 @@ def session_settings(values: dict[str, Any]) -> SessionSettings:
     present = {
         name: value for name, value in values.items() if not is_absent(value) and value != {}
     }
-    return SessionSettings.build(**present)
+    return SessionSettings.of(present)

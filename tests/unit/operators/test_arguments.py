@@ -225,6 +225,11 @@ def refused(operator: type, **given_arguments: Any) -> str:
             "session_settings: name: is not a known field",
         ),
         (
+            PlatformChatOperator,
+            {"prompt": "q", "session_settings": {1: "a"}},
+            "session_settings: 1: Keys should be strings",
+        ),
+        (
             PlatformNotificationRecipientsOperator,
             {"notification_id": 1, "add": [None]},
             "add: recipients.0: must be an object",
