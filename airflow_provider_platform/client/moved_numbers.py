@@ -2,7 +2,7 @@
 
 The rows of both results are joined by their key columns, and each number is compared with the one
 of the same row and column. Names of columns count here, because the same query gives both results;
-`compare_results` ignores them.
+`results` ignores them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.compare_results import value_of
 from airflow_provider_platform.client.errors import PlatformInputError, ResultNotComparableError
 from airflow_provider_platform.client.redaction import shortened
+from airflow_provider_platform.client.results import value_of
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.compare_results import Result
+    from airflow_provider_platform.client.results import Result
 
 VERDICTS = ("same", "within_tolerance", "moved")
 NOISE = Decimal("1e-9")

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT
-from airflow_provider_platform.client.compare_results import compare, digest, read_result
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import SqlQuery
 from airflow_provider_platform.client.errors import (
@@ -60,6 +59,7 @@ from airflow_provider_platform.client.golden_questions import (
 )
 from airflow_provider_platform.client.redaction import shortened
 from airflow_provider_platform.client.resources import get_build_status, get_deployment_settings
+from airflow_provider_platform.client.results import compare, digest, read_result
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
