@@ -29,7 +29,6 @@ from airflow_provider_platform.files.whole_files import files_below, remove, who
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.types import Column
     from airflow_provider_platform.files.whole_files import OutputFile
 

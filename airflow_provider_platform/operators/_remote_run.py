@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.client.wire import Work
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.run_kind import Ids, Log, RunKind
+    from airflow_provider_platform.runs.run_kind import Log
 
 
 def _nothing() -> None:
