@@ -21,7 +21,6 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from airflow_provider_platform.client.errors import ResultValueError
-from airflow_provider_platform.files.options import Output
 from airflow_provider_platform.files.spool import arrow_schema
 from airflow_provider_platform.files.types import plain_double
 from airflow_provider_platform.files.whole_files import files_below, remove, whole_file, writing
@@ -29,6 +28,7 @@ from airflow_provider_platform.files.whole_files import files_below, remove, who
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.types import Column
     from airflow_provider_platform.files.whole_files import OutputFile
 
