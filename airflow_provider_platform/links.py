@@ -105,16 +105,6 @@ def addresses_of(
     return {link.xcom_key: addresses[link.kind] for link in links if link.kind in addresses}
 
 
-class Links:
-    """The `operator_extra_links` of an operator. Before the task runs: all possible links. While it
-    runs: only links with a known URL. Airflow stores an XCom for each."""
-
-    def __init__(self, *links: Callable[[], PlatformLink]) -> None:
-        makers: tuple[Callable[[], PlatformLink], ...] = (PlatformLink, *links)
-        self._links = tuple(make() for make in makers)
-
-    def __get__(self, task: object | None, owner: type) -> tuple[PlatformLink, ...]:
-        known = None if task is None else getattr(task, KNOWN, None)
-        if known is None:
-            return self._links
-        return tuple(link for link in self._links if link.xcom_key in known)
+def all_links(*links: Callable[[], PlatformLink]) -> tuple[PlatformLink, ...]:
+    """Return all possible links of an operator, as its class shows them before a task runs."""
+    return (PlatformLink(), *(make() for make in links))

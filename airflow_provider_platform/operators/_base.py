@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator
 from airflow_provider_platform.client.argument_rules import present
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
-from airflow_provider_platform.links import KNOWN, Links, addresses_of
+from airflow_provider_platform.links import KNOWN, addresses_of, all_links
 from airflow_provider_platform.operators._arguments import (
     is_template,
     optional_id,
@@ -114,7 +114,7 @@ class PlatformOperator(BaseOperator):
     template_fields: Sequence[str] = ("platform_conn_id",)
     """Follows from `checks`."""
     ui_color = "#eef3fb"
-    operator_extra_links = Links()
+    operator_extra_links = all_links()
     linked_result: ClassVar[dict[str, str]] = {}
     """What links are made of, by the field of the result that tells it."""
     returns_object: ClassVar[bool] = True
@@ -258,10 +258,12 @@ class PlatformOperator(BaseOperator):
             values.setdefault("branch_name", values["active_branch_name"])
         known: dict[str, str] = self.__dict__.setdefault(KNOWN, {})
         links = type(self).operator_extra_links
-        for key, address in addresses_of(links, config, values).items():
-            if known.get(key) == address:
-                continue
-            known[key] = address
+        addresses = addresses_of(links, config, values)
+        new = {key: address for key, address in addresses.items() if known.get(key) != address}
+        known |= new
+        # Airflow stores an XCom for each link, so the running task has only those with an address.
+        self.operator_extra_links = tuple(link for link in links if link.xcom_key in known)
+        for key, address in new.items():
             try:
                 ti.xcom_push(key=key, value=address)
             except Exception:

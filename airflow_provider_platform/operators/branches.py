@@ -22,7 +22,7 @@ from airflow_provider_platform._airflow import (
 from airflow_provider_platform.client.choices import POLL_INTERVAL, IfUnsupported, MergeTarget
 from airflow_provider_platform.client.errors import BranchUnsupportedError, PlatformInputError
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.links import BranchLink, Links
+from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator, StoppableRunOperator
@@ -80,7 +80,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     """
 
     kind_name = "branch"
-    operator_extra_links = Links(BranchLink)
+    operator_extra_links = all_links(BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
     checks: ClassVar[Checks] = {
@@ -132,7 +132,7 @@ class PlatformCloseBranchOperator(DeploymentOperator):
     :param branch_name: the branch to close; if it renders to nothing, the task closes nothing
     """
 
-    operator_extra_links = Links(BranchLink)
+    operator_extra_links = all_links(BranchLink)
     checks: ClassVar[Checks] = {"branch_name": arguments.optional_branch}
 
     def __init__(self, *, branch_name: str | None, **kwargs: Any) -> None:
@@ -206,7 +206,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     """
 
     kind_name = "merge"
-    operator_extra_links = Links(BranchLink)
+    operator_extra_links = all_links(BranchLink)
     cancel_on_kill = False  # a merge cannot be undone
 
     checks: ClassVar[Checks] = {

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.choices import (
 )
 from airflow_provider_platform.client.errors import ChatBudgetError, ChatToolError
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
+from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, ThreadLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
@@ -116,7 +116,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     kind_name = "chat"
-    operator_extra_links = Links(ThreadLink, AgentLink, BranchLink, FileLink)
+    operator_extra_links = all_links(ThreadLink, AgentLink, BranchLink, FileLink)
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     asked: ClassVar[dict[str, str]] = {
         "active_branch_name": "production",

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.redaction import log_line, quote_service
-from airflow_provider_platform.links import BranchLink, Links
+from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators.query import one_query, sql_parameters
@@ -83,7 +83,7 @@ class PlatformCompareOperator(DeploymentOperator):
     :param timeout: seconds (or a timedelta) until the first row of each query (default 600)
     """
 
-    operator_extra_links = Links(BranchLink)
+    operator_extra_links = all_links(BranchLink)
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers: ClassVar[dict[str, str]] = {"queries": "json"}
     checks: ClassVar[Checks] = {

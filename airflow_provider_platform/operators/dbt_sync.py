@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from airflow_provider_platform.client.choices import SyncOutput, SyncSource
-from airflow_provider_platform.links import BranchLink, Links
+from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
@@ -108,7 +108,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     """
 
     kind_name = "dbt_sync"
-    operator_extra_links = Links(BranchLink)
+    operator_extra_links = all_links(BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"manifest": "json"}

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.client.redaction import quote_service, shortened
-from airflow_provider_platform.links import AgentLink, BranchLink, Links
+from airflow_provider_platform.links import AgentLink, BranchLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, airflow_errors
 from airflow_provider_platform.operators._files import optional_folder, storage_path
@@ -136,7 +136,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         "questions": "json",
         "session_settings": "json",
     }
-    operator_extra_links = Links(AgentLink, BranchLink)
+    operator_extra_links = all_links(AgentLink, BranchLink)
     asked: ClassVar[dict[str, str]] = {
         "questions": "the platform for an evaluation of its own",
         "branch_name": "production alone",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from airflow_provider_platform.client.argument_rules import exactly_one
 from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
-from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
+from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._files import output_path as check_output_path
@@ -63,7 +63,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     """
 
     kind_name = "export"
-    operator_extra_links = Links(ExportLink, FileLink, DashboardLink)
+    operator_extra_links = all_links(ExportLink, FileLink, DashboardLink)
     linked_result: ClassVar[dict[str, str]] = {"path": "path", "job_id": "job_id"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {

@@ -23,7 +23,7 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
+from airflow_provider_platform.links import DashboardLink, NotificationLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     MAX_ITEMS,
@@ -275,7 +275,7 @@ class NotificationOperator(DeploymentOperator):
     :param notification_id: the schedule's id
     """
 
-    operator_extra_links = Links(NotificationLink)
+    operator_extra_links = all_links(NotificationLink)
 
     checks: ClassVar[Checks] = {
         "notification_id": arguments.identifier,
@@ -320,7 +320,7 @@ class PlatformCreateNotificationOperator(
         switched off
     """
 
-    operator_extra_links = Links(NotificationLink, DashboardLink)
+    operator_extra_links = all_links(NotificationLink, DashboardLink)
     linked_result: ClassVar[dict[str, str]] = {
         "notification_id": "id",
         "dashboard_id": "dashboardId",
@@ -589,7 +589,7 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
         super().__init__(**kwargs)
         self.validate_known_arguments()
 
-    operator_extra_links = Links()  # to the platform, since the notification is gone
+    operator_extra_links = all_links()  # to the platform, since the notification is gone
 
     def execute(self, context: Context) -> None:
         """Delete the schedule."""

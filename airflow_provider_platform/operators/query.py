@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     ResultTruncatedError,
     from_payload,
 )
-from airflow_provider_platform.links import BranchLink, FileLink, Links
+from airflow_provider_platform.links import BranchLink, FileLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
@@ -139,7 +139,7 @@ class PlatformQueryOperator(DeploymentOperator):
         earlier `execution_timeout` counts too
     """
 
-    operator_extra_links = Links(FileLink, BranchLink)
+    operator_extra_links = all_links(FileLink, BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"path": "path"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}

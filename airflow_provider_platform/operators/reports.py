@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.links import Links, ReportLink
+from airflow_provider_platform.links import ReportLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 
@@ -54,7 +54,7 @@ class PlacementOperator(DeploymentOperator):
     :param sheet_name: the name of the sheet
     """
 
-    operator_extra_links = Links(ReportLink)
+    operator_extra_links = all_links(ReportLink)
     operation: ClassVar[str]
     """The operation's id, whose body are the given arguments."""
     done: ClassVar[str]

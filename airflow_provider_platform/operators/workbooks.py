@@ -11,7 +11,7 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
+from airflow_provider_platform.links import DashboardLink, WorkbookLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators._single_call import SingleCallOperator
@@ -37,7 +37,7 @@ class WorkbookOperator(DeploymentOperator):
     :param workbook_id: the workbook's id
     """
 
-    operator_extra_links = Links(WorkbookLink)
+    operator_extra_links = all_links(WorkbookLink)
 
     checks: ClassVar[Checks] = {
         "workbook_id": arguments.identifier,
@@ -60,7 +60,7 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
     :param shared: clone from the shared workspace
     """
 
-    operator_extra_links = Links(WorkbookLink)
+    operator_extra_links = all_links(WorkbookLink)
     linked_result: ClassVar[dict[str, str]] = {"workbook_id": "id"}
 
     checks: ClassVar[Checks] = {
@@ -173,7 +173,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         skipped, and its log says what a person must do)
     """
 
-    operator_extra_links = Links(WorkbookLink, DashboardLink)
+    operator_extra_links = all_links(WorkbookLink, DashboardLink)
     linked_result: ClassVar[dict[str, str]] = {"dashboard_id": "id"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"config": "json"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.links import BranchLink, Links
+from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.sensors._base import PlatformSensor
@@ -31,7 +31,7 @@ class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
         commit
     """
 
-    operator_extra_links = Links(BranchLink)
+    operator_extra_links = all_links(BranchLink)
     condition_kind = "build"
     checks: ClassVar[Checks] = {
         "branch_name": arguments.optional_branch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.links import Links, ThreadLink
+from airflow_provider_platform.links import ThreadLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.sensors._base import PlatformSensor
 
@@ -31,7 +31,7 @@ class PlatformChatThreadSensor(PlatformSensor):
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     """
 
-    operator_extra_links = Links(ThreadLink)
+    operator_extra_links = all_links(ThreadLink)
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     condition_kind = "chat_thread"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.links import Links, NotificationLink
+from airflow_provider_platform.links import NotificationLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators.notifications import (
     FILTERS,
@@ -48,7 +48,7 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     :param is_enabled: wait until the schedule is on (True) or off (False)
     """
 
-    operator_extra_links = Links(NotificationLink)
+    operator_extra_links = all_links(NotificationLink)
     linked_result: ClassVar[dict[str, str]] = {"notification_id": "id"}
 
     condition_kind = "notification"

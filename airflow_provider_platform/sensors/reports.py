@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.argument_rules import at_most_one, exactly_one
-from airflow_provider_platform.links import Links, ReportLink
+from airflow_provider_platform.links import ReportLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.sensors._base import PlatformSensor
@@ -32,7 +32,7 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
         data_interval_end }}`
     """
 
-    operator_extra_links = Links(ReportLink)
+    operator_extra_links = all_links(ReportLink)
     linked_result: ClassVar[dict[str, str]] = {"report_id": "id"}
 
     condition_kind = "report"
