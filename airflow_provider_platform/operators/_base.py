@@ -1,9 +1,9 @@
 """What all operators share: the connection, checked arguments, links, failures and lists in XCom.
 
-Arguments are checked while Airflow parses the DAG file, and again after their templates are
-rendered. An error for which a retry does not help becomes an AirflowFailException, so Airflow does
-not retry. Of an expected error, the log shows only the message (`ShortTraceback`). A list in XCom
-has at most as many items as the DAG author allows, and the log says if items are missing.
+Arguments are checked and converted while Airflow parses the DAG file, those with a template after
+it is rendered. An error for which a retry does not help becomes an AirflowFailException, so Airflow
+does not retry. Of an expected error, the log shows only the message (`ShortTraceback`). A list in
+XCom has at most as many items as the DAG author allows, and the log says if items are missing.
 """
 
 from __future__ import annotations
@@ -125,6 +125,8 @@ class PlatformOperator(BaseOperator):
     asked: ClassVar[dict[str, str]] = {}
     """The arguments that name what the task asks, each with what it asks without the argument. If
     one is given, it must have a value when the task runs."""
+    _converted: Mapping[str, Any] = {}
+    """The arguments that are known, as their checks returned them."""
     _named: Collection[str] = ()
     rules: ClassVar[Sequence[Rule]] = ()
     """What arguments must fulfil together; those of the bases are added here too."""
@@ -173,28 +175,28 @@ class PlatformOperator(BaseOperator):
         return not is_template(value) and not is_file
 
     def validate_known_arguments(self) -> None:
-        """Check every argument without a template. Raises PlatformInputError at parse time."""
+        """Convert every argument without a template into a value of its type. Raises
+        PlatformInputError at parse time."""
         with self.named_errors():
             values = self.effective_values(self.checks)
-            known = {
-                name: check(name, values[name])
-                for name, check in self.checks.items()
-                if check and self.is_known(values[name])
-            }
-            self._named = [
-                name
-                for name in self.asked
-                if known.get(name) is None and getattr(self, name) is not None
-            ]
+            known = {name: value for name, value in values.items() if self.is_known(value)}
+            named = [name for name in self.asked if getattr(self, name) is not None]
+            self._convert(known)
+            self._named = [name for name in named if self._converted.get(name) is None]
             self._hold_rules(known)
 
     def coerce_arguments(self) -> None:
-        """Convert the rendered arguments into values of their types. Raises PlatformInputError."""
+        """Convert the arguments that were rendered, or changed since they were converted, into
+        values of their types. Raises PlatformInputError."""
         with self.named_errors():
             values = self.effective_values([*self.checks, "platform_conn_id"])
-            for name, check in self.checks.items():
-                if check:
-                    setattr(self, name, check(name, values[name]))
+            self.platform_conn_id = values.pop("platform_conn_id")
+            changed = {
+                name: value
+                for name, value in values.items()
+                if name not in self._converted or value != self._converted[name]
+            }
+            self._convert(changed)
             for name in self._named:
                 if getattr(self, name) is None:
                     instead = self.asked[name]
@@ -204,19 +206,29 @@ class PlatformOperator(BaseOperator):
                         f"run, or somebody marked it as successful. To ask {instead}, leave {name} "
                         "out."
                     )
-            self.platform_conn_id = values["platform_conn_id"]
-            held = {name for names, _ in self.rules for name in names}
-            self._hold_rules({name: getattr(self, name) for name in held})
+            self._hold_rules(changed)
 
-    def _hold_rules(self, known: dict[str, Any]) -> None:
-        """Check each rule whose values are all known. Raises PlatformInputError."""
-        for names, rule in self.rules:
-            if known.keys() >= set(names):
+    def _convert(self, values: Mapping[str, Any]) -> None:
+        """Set arguments to the values that are meant. Raises PlatformInputError."""
+        converted = {
+            name: check(name, values[name])
+            for name, check in self.checks.items()
+            if check and name in values
+        }
+        for name, value in converted.items():
+            setattr(self, name, value)
+        self._converted = {**self._converted, **converted}
+
+    def _hold_rules(self, names: Collection[str]) -> None:
+        """Check each rule about these arguments if all of its values are known. Raises
+        PlatformInputError."""
+        for ruled, rule in self.rules:
+            if set(names) & set(ruled) and self._converted.keys() >= set(ruled):
                 try:
-                    rule(**{name: known[name] for name in names})
+                    rule(**{name: self._converted[name] for name in ruled})
                 except ValueError as error:
                     message = f"Nothing was sent: {error}."
-                    raise PlatformInputError(message, field=names[0]) from None
+                    raise PlatformInputError(message, field=ruled[0]) from None
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:

@@ -226,14 +226,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         if self.operation is None or not all(self.is_known(getattr(self, name)) for name in _CALL):
             return
         with self.named_errors():
-            values = self.effective_values(_CALL)
-            _prepared(
-                **{
-                    name: check(name, values[name])
-                    for name, check in self.checks.items()
-                    if name in _CALL and check
-                }
-            )
+            _prepared(**{name: getattr(self, name) for name in _CALL})
 
     def execute(self, context: Context) -> Any:
         """Make the call. A call that can be repeated needs no record."""

@@ -257,6 +257,38 @@ def test_error_after_rendering_names_task_operator_rule_and_value() -> None:
         operator.coerce_arguments()
 
 
+def test_known_argument_is_converted_once_when_the_dag_is_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    converted: list[str] = []
+    checks = {
+        name: lambda name, value, check=check: converted.append(name) or check(name, value)
+        for name, check in PlatformChatOperator.checks.items()
+    }
+    monkeypatch.setattr(PlatformChatOperator, "checks", checks)
+    operator = PlatformChatOperator(task_id="t", prompt="q", max_rows="7", max_tokens="{{ 9 }}")
+    assert operator.max_rows == 7
+    converted.clear()
+    operator.max_tokens = "9"
+    operator.coerce_arguments()
+    assert (operator.max_rows, operator.max_tokens) == (7, 9)
+    assert converted == ["max_tokens"]
+
+
+def test_argument_that_changes_after_the_dag_is_parsed_is_checked_again() -> None:
+    operator = PlatformChatOperator(task_id="t", prompt="q", agent="sales", max_rows=7)
+    operator.max_rows = "8"
+    operator.coerce_arguments()
+    assert operator.max_rows == 8
+    operator.max_rows = "x"
+    with pytest.raises(PlatformInputError, match="max_rows must be a number"):
+        operator.coerce_arguments()
+    operator.max_rows = 8
+    operator.agent_id = 1
+    with pytest.raises(PlatformInputError, match="only one of agent and agent_id"):
+        operator.coerce_arguments()
+
+
 @pytest.mark.parametrize("rendered", ["", "None", " ", None])
 @pytest.mark.parametrize(
     ("operator", "name", "others"),
