@@ -20,7 +20,6 @@ from airflow_provider_platform.files.save import (
     query_name,
     rectangular,
     save_rows,
-    types_of,
     warn_of_unknown_names,
 )
 from airflow_provider_platform.files.types import ColumnTypes
@@ -155,7 +154,7 @@ def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles) -> _Written:
     if wanted.run is None:
         options |= {
             "max_rows": len(query["rows"]),
-            "types": types_of(query["columns"], wanted.types),
+            "types": wanted.types.only(query["columns"]),
         }
         written.saved = save_rows(query["columns"], [query["rows"]], **options)
         written.chart_rows = written.saved.first_rows
@@ -166,7 +165,7 @@ def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles) -> _Written:
     try:
         options |= {
             "max_rows": max(wanted.max_rows, drawn),
-            "types": types_of(rows.columns, wanted.types),
+            "types": wanted.types.only(rows.columns),
         }
         saved = save_rows(rows.columns, rows.pieces(), **options)
         written.why_truncated = rows.why_truncated

@@ -154,18 +154,13 @@ def type_rows(
             queries.append(query)
             continue
         columns, rows = query["columns"], query["rows"]
-        saved = save_rows(columns, [rows], types=types_of(columns, types), max_rows=len(rows))
+        saved = save_rows(columns, [rows], types=types.only(columns), max_rows=len(rows))
         for warning in saved.warnings:
             warn(f"Query {number}: {warning}")
         typed = named_as(columns, saved)
         queries.append({**query, "columns": typed, "rows": saved.first_rows})
     warn_of_unknown_names([query["columns"] for query in queries], types, warn)
     return {**result, "queries": queries}
-
-
-def types_of(columns: list[dict[str, str]], types: ColumnTypes) -> ColumnTypes:
-    """What is wanted of the columns that this query has: another query has others."""
-    return types.only(file_names([column["name"] for column in columns]))
 
 
 def warn_of_unknown_names(

@@ -222,9 +222,11 @@ class ColumnTypes:
                 named[name] = _named_type(name, type_text)
         return cls(_mode(types.get(EVERY_OTHER, "service")), named)
 
-    def only(self, names: Iterable[str]) -> ColumnTypes:
-        """The same without the columns that a result lacks."""
-        known = {*names}
+    def only(self, columns: Sequence[Mapping[str, str]]) -> ColumnTypes:
+        """The same without the columns that a query lacks: another query has them."""
+        if not self.named:
+            return self
+        known = {*file_names([column["name"] for column in columns])}
         named = {name: asked for name, asked in self.named.items() if name in known}
         return replace(self, named=named)
 

@@ -20,7 +20,7 @@ from airflow_provider_platform._airflow import loop_pass
 from airflow_provider_platform.client.argument_rules import from_json
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT, ChartFormat, RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
-from airflow_provider_platform.client.redaction import log_line, quote_service
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.operators import _arguments as arguments
 
 if TYPE_CHECKING:
@@ -381,8 +381,8 @@ ANSWER_RULES: tuple[Rule, ...] = (
 
 @dataclass(frozen=True)
 class AnswerOutput:
-    """The files that one task writes of its answer, and the types of its rows: the checked
-    arguments of `ANSWER_CHECKS`. Without `output_path` nothing is written."""
+    """The files that one task writes of its answer: the checked arguments of `ANSWER_CHECKS`, with
+    an `output_path`."""
 
     log: Log
     outlets: Sequence[Any]
@@ -405,8 +405,6 @@ class AnswerOutput:
     def check(self, context: Context, config: PlatformConfig) -> None:
         """Check that the files can be written, before the agent is asked. Raises
         PlatformInputError, ResultWriteError."""
-        if self.output_path is None:
-            return
         from airflow_provider_platform.files.options import check_engine
         from airflow_provider_platform.files.whole_files import check_place
 
@@ -426,15 +424,6 @@ class AnswerOutput:
         if self.all_rows:
             self._reading_token(config)
 
-    def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
-        """Return the result, with values converted to the types of their columns (the chat sends
-        strings). Raises ResultValueError for a value that does not fit in strict mode."""
-        from airflow_provider_platform.files.save import type_rows
-        from airflow_provider_platform.files.types import ColumnTypes
-
-        warn = self._warner(client)
-        return type_rows(result, ColumnTypes.parse(self.types), warn)
-
     def write(
         self,
         context: Context,
@@ -444,6 +433,7 @@ class AnswerOutput:
         question: str | None,
         max_rows: int,
         branch_name: str | None,
+        warn: Callable[[str], None],
     ) -> dict[str, Any]:
         """Write the files, and return the result with their paths."""
         from airflow_provider_platform.files.answer_folder import AnswerFiles, write_answer
@@ -459,7 +449,7 @@ class AnswerOutput:
             fail_on_chart_error=self.on_chart_error == "fail",
             run=(lambda sql: self._rows(client, sql, branch_name)) if self.all_rows else None,
             types=ColumnTypes.parse(self.types),
-            warn=self._warner(client),
+            warn=warn,
         )
         asked = None if question is None else client.secrets.redact_data(question)
         about = {"question": asked, **written_by(context)}
@@ -467,10 +457,6 @@ class AnswerOutput:
         self.log.info("Wrote files to %s (queries: %s)", folder, len(written["queries"]))
         report_to_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
         return written
-
-    def _warner(self, client: PlatformClient) -> Callable[[str], None]:
-        """Return the function that writes warnings to the task's log, without secrets."""
-        return lambda message: self.log.warning("%s", log_line(client.secrets.redact_text(message)))
 
     def _output(self) -> Output:
         """Return how the file of each query is written."""

@@ -123,6 +123,10 @@ class Attempt:
         """Unix time."""
         return self.client.clock()
 
+    def warn(self, line: str) -> None:
+        """Log a warning, without secrets."""
+        LogLine(line, is_warning=True).write(self.log, self.client.secrets)
+
     def forget(self) -> None:
         """Start again with a submission of this try's own."""
         self.name_submission, self.intended, self.ids = _nothing, None, None

@@ -213,7 +213,8 @@ class PlatformChatOperator(StoppableRunOperator):
         return {"max_rows": self.rows_to_read}
 
     def check_before(self, attempt: Attempt) -> None:
-        AnswerOutput.of(self).check(attempt.context, attempt.config)
+        if self.output_path is not None:
+            AnswerOutput.of(self).check(attempt.context, attempt.config)
         used = self._count_usage(attempt, {}, None) if self.max_tokens is not None else 0
         if used and used >= self.max_tokens:
             raise ChatBudgetError(
@@ -278,22 +279,30 @@ class PlatformChatOperator(StoppableRunOperator):
                 )
         if link := self.link_line():
             self.log.info("%s", link)
-        output = AnswerOutput.of(self)
         if self.output_path is not None:
-            result = output.write(
+            result = AnswerOutput.of(self).write(
                 attempt.context,
                 attempt.client,
                 result,
                 question=self._question(ids),
                 max_rows=int(self.max_rows),
                 branch_name=None if self.is_default_branch else self.active_branch_name,
+                warn=attempt.warn,
             )
         else:
-            result = output.typed_rows(attempt.client, result)
+            result = self._typed_rows(attempt, result)
         for line in log_lines(result):
             self.log.info("%s", line)
         add_span(attempt, ids, outcome["usage"])
         return self._for_xcom(result)
+
+    def _typed_rows(self, attempt: Attempt, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result, with values converted to the types of their columns (the chat sends
+        strings). Raises ResultValueError for a value that does not fit in strict mode."""
+        from airflow_provider_platform.files.save import type_rows
+        from airflow_provider_platform.files.types import ColumnTypes
+
+        return type_rows(result, ColumnTypes.parse(self.types), attempt.warn)
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result with as many rows as may go to XCom."""
