@@ -338,6 +338,13 @@ def default_deferrable(deferrable: bool | None) -> bool:
     return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
 
 
+def airflow_traces() -> bool:
+    """Return Airflow's `[traces] otel_on`."""
+    from airflow_provider_platform._airflow import conf
+
+    return bool(conf.getboolean("traces", "otel_on", fallback=False))
+
+
 def earliest_deadline(
     deadline: float, execution_timeout: timedelta | None, context: Context, *, now: float
 ) -> float:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.addresses import agent_in
+from airflow_provider_platform.operators._usage import total
+
 if TYPE_CHECKING:
     from airflow_provider_platform.client.errors import PlatformError
     from airflow_provider_platform.operators._remote_run import Attempt
@@ -23,14 +26,7 @@ def add_span(
 ) -> None:
     """Add the span of a question that is over, below the current span. `error` is why it has no
     answer."""
-    from airflow_provider_platform._airflow import conf
-
-    if not conf.getboolean("traces", "otel_on", fallback=False):
-        return
     from opentelemetry import trace
-
-    from airflow_provider_platform.client.addresses import agent_in
-    from airflow_provider_platform.operators._usage import total
 
     kind: Any = attempt.kind
     agent_id = ids.get("agent_id") or agent_in(attempt.config.chat_url) or ""

@@ -18,9 +18,11 @@ from airflow_provider_platform.client.errors import ChatBudgetError, ChatToolErr
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, ThreadLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import airflow_traces
 from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
 from airflow_provider_platform.operators._trace import add_span
+from airflow_provider_platform.operators._usage import add_usage
 
 if TYPE_CHECKING:
     import os
@@ -226,13 +228,12 @@ class PlatformChatOperator(StoppableRunOperator):
     def run_failed(self, attempt: Attempt, ids: Ids, error: PlatformError) -> None:
         usage = error.details.get("usage")
         self._count_usage(attempt, ids, usage)
-        add_span(attempt, ids, usage, error)
+        if airflow_traces():
+            add_span(attempt, ids, usage, error)
 
     def _count_usage(self, attempt: Attempt, ids: Ids, usage: dict[str, Any] | None) -> int:
         """Store the usage of a run, and push the sum of all runs. Return the number of tokens in
         the sum. If this fails, the task continues its work."""
-        from airflow_provider_platform.operators._usage import add_usage
-
         try:
             summed = add_usage(attempt.context, ids, usage)
             if summed:
@@ -293,7 +294,8 @@ class PlatformChatOperator(StoppableRunOperator):
             result = self._typed_rows(attempt, result)
         for line in log_lines(result):
             self.log.info("%s", line)
-        add_span(attempt, ids, outcome["usage"])
+        if airflow_traces():
+            add_span(attempt, ids, outcome["usage"])
         return self._for_xcom(result)
 
     def _typed_rows(self, attempt: Attempt, result: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,11 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.redaction import quote_service, shortened
 from airflow_provider_platform.links import AgentLink, BranchLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import DeploymentOperator, airflow_errors
+from airflow_provider_platform.operators._base import (
+    DeploymentOperator,
+    airflow_errors,
+    airflow_traces,
+)
 from airflow_provider_platform.operators._files import optional_folder, storage_path
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
 from airflow_provider_platform.operators._trace import add_span
@@ -254,7 +258,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         from airflow_provider_platform.runs.evaluations import QuestionOver
 
         if isinstance(event, QuestionOver):
-            add_span(attempt, event.ids, event.usage, event.error)
+            if airflow_traces():
+                add_span(attempt, event.ids, event.usage, event.error)
         else:
             super()._hear(attempt, event)
 

@@ -99,7 +99,9 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         if earlier:
             call = self._call(api, env, earlier)
         else:
-            agent_id = await find_agent_id(api, api.config, self.agent, self.agent_id)
+            agent_id = self.agent_id
+            if api.config.agent_name(self.agent, self.agent_id) is not None:
+                agent_id = await find_agent_id(api, api.config, self.agent)
             call = self._call(api, env, {"agent_id": agent_id})
         state = _Question(call, submitted_at, repeats=bool(earlier.get("repeats")))
         if earlier:
