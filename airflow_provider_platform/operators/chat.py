@@ -245,6 +245,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
+        from airflow_provider_platform.client.chat.result import check_tools, without_details
         from airflow_provider_platform.messages.message import log_lines
 
         used = self._count_usage(attempt, ids, outcome["usage"])
@@ -257,13 +258,14 @@ class PlatformChatOperator(StoppableRunOperator):
             )
         queries = outcome["queries"]
         try:
-            result: dict[str, Any] = self.read(attempt, ids, outcome)
+            check_tools(outcome, self.fail_on_tool_error)
         except ChatToolError:
             # The trigger's log may be out of reach: this is the log of the try that failed.
             for query in queries if self.deferrable else ():
                 if query["error"] is not None and query["sql"]:
                     self.log.warning("The query that failed: %s", quote_service(query["sql"]))
             raise
+        result = without_details(outcome, details=bool(self.details))
         self.log.info("Answer: %s", quote_service(outcome["answer"]))
         for number, query in enumerate(queries, start=1):
             name = _query_name(number, query)

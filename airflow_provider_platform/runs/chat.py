@@ -13,13 +13,11 @@ from airflow_provider_platform.client.chat.chat_run import Accepted, ThreadNamed
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import (
     as_plain,
-    check_tools,
     count_received,
     of_this_release,
     with_changed_texts,
-    without_details,
 )
-from airflow_provider_platform.client.choices import MAX_ROWS, FailOnToolError, IfThreadBusy
+from airflow_provider_platform.client.choices import MAX_ROWS, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import shortened
@@ -70,7 +68,6 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     active_branch_name: str | None = None
     is_default_branch: bool | None = None
     if_thread_busy: IfThreadBusy = "wait"
-    fail_on_tool_error: FailOnToolError = "all"
     max_rows: int = MAX_ROWS
     details: bool = False
 
@@ -211,13 +208,6 @@ class ChatRunKind(RunKind[dict[str, Any]]):
                 "the event.",
             )
         return result, ids
-
-    async def read(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return the result as plain JSON. Raises ChatToolError by `fail_on_tool_error`."""
-        check_tools(outcome, self.fail_on_tool_error)
-        return without_details(outcome, details=self.details)
 
     def _known_call(
         self, api: Api, env: RunEnvironment, ids: Ids, *, identity: dict[str, str] | None = None

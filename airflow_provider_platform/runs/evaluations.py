@@ -198,11 +198,6 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         await self._ask_next(api, env, state)
         return (None if state.active else state.outcome()), state.ids
 
-    async def read(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
-    ) -> dict[str, Any]:
-        return outcome
-
     async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
         """Find or repeat the questions whose submission was interrupted, and ask those again that
         could not be measured."""
