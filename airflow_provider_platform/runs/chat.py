@@ -91,15 +91,15 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> dict[str, Any] | None:
-        submitted_at = api.clock()
+        submitted_at, config = api.clock(), api.config
         earlier = earlier or {}
         if earlier:
-            call = self._call(api, env, earlier)
+            call = self._call(config, env, earlier)
         else:
             agent_id = self.agent_id
-            if api.config.agent_name(self.agent, self.agent_id) is not None:
-                agent_id = await find_agent_id(api, api.config, self.agent)
-            call = self._call(api, env, {"agent_id": agent_id})
+            if config.agent_name(self.agent, self.agent_id) is not None:
+                agent_id = await find_agent_id(api, config, self.agent)
+            call = self._call(config, env, {"agent_id": agent_id})
         state = _Question(call, submitted_at, repeats=bool(earlier.get("repeats")))
         if earlier:
             why = (
@@ -138,7 +138,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         submitted_at = float(ids["submitted_at"])
-        call = self._call(api, env, ids)
+        call = self._call(api.config, env, ids)
         if call.run.chat_id is None:
             return False, ids
         await api.notify(Traced(lambda: _ids(call, submitted_at) if call.run.chat_id else None))
@@ -153,15 +153,17 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         """Wait for the run. A trigger cannot repeat the input of a run that stays suspended: it
         raises ChatSuspendedError."""
         if env.in_triggerer:
-            call = self._known_call(api, env, ids)
+            call = self._known_call(api.config, env, ids)
             await call.follow(api, api.clock)
         else:
-            call = self._call(api, env, ids)
+            call = self._call(api.config, env, ids)
             await call.follow_or_resume(api, api.clock)
         return _outcome(api, call)
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
-        call = self._known_call(api, replace(env, deadline=api.clock() + LATE_POLL_SECONDS), ids)
+        call = self._known_call(
+            api.config, replace(env, deadline=api.clock() + LATE_POLL_SECONDS), ids
+        )
         over = await call.poll_final_state(api, api.clock, seconds=SINGLE_POLL_SECONDS)
         return _outcome(api, call) if over else None
 
@@ -169,7 +171,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         """Stop the run as the user who started it: the settings may have changed since."""
         deadline = api.clock() + SINGLE_POLL_SECONDS
         env = RunEnvironment(deadline)
-        call = self._known_call(api, env, ids, identity=ids.get("identity"))
+        call = self._known_call(api.config, env, ids, identity=ids.get("identity"))
         return await call.stop(api, api.clock, seconds=seconds or STOP_SECONDS)
 
     def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -187,12 +189,12 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             if ids.get("resumed"):
                 raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
             say(api, "The run stays suspended. Sending its message once more.")
-            call = self._call(api, env, ids)
+            call = self._call(api.config, env, ids)
             over = await call.ask(api, api.clock, until_end=False)
             return (_outcome(api, call) if over else None), {**ids, "resumed": True}
         if event.get("result") is not None:
             return of_this_release(event["result"]), ids
-        call = self._known_call(api, replace(env, deadline=api.clock() + env.timeout), ids)
+        call = self._known_call(api.config, replace(env, deadline=api.clock() + env.timeout), ids)
         await call.follow_or_resume(api, api.clock)
         result = _outcome(api, call)
         result["usage"] = result["usage"] or event.get("usage")
@@ -210,12 +212,17 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         return result, ids
 
     def _known_call(
-        self, api: Api, env: RunEnvironment, ids: Ids, *, identity: dict[str, str] | None = None
+        self,
+        config: PlatformConfig,
+        env: RunEnvironment,
+        ids: Ids,
+        *,
+        identity: dict[str, str] | None = None,
     ) -> ChatCall:
         """Return the accepted call that the ids name, without its prompt."""
         return ChatCall.known(
-            api.config,
-            self._limits(api, env),
+            config,
+            self._limits(config, env),
             ids,
             session_settings=self.session_settings,
             identity=identity,
@@ -223,24 +230,24 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             details=self.details,
         )
 
-    def _limits(self, api: Api, env: RunEnvironment) -> ChatLimits:
+    def _limits(self, config: PlatformConfig, env: RunEnvironment) -> ChatLimits:
         return ChatLimits.of(
-            api.config,
+            config,
             env.deadline,
             poll_interval=env.poll_interval,
             if_thread_busy=self.if_thread_busy,
             interrupted=env.interrupted,
         )
 
-    def _call(self, api: Api, env: RunEnvironment, ids: Ids) -> ChatCall:
+    def _call(self, config: PlatformConfig, env: RunEnvironment, ids: Ids) -> ChatCall:
         """Return the call that the ids name, or a new one if they hold no message id. The agent is
         that of the ids: a retry asks no other agent if the name has another one meanwhile."""
         if self.prompt is None:
             raise RuntimeError("a chat run cannot be asked without its prompt")
         call = ChatCall.prepare(
-            api.config,
+            config,
             self.prompt,
-            self._limits(api, env),
+            self._limits(config, env),
             message_id=ids.get("message_id") or self.message_id,
             agent_id=ids.get("agent_id"),
             chat_id=ids.get("chat_id") or self.chat_id,

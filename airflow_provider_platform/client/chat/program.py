@@ -46,6 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat import run_errors as errors
@@ -233,15 +234,20 @@ class ChatCall:
         request = ChatRequest.build(message_id=run.message_id, session_settings=settings)
         return cls(run, request, limits, ids.get("agent_id"))
 
+    @cached_property
+    def identity(self) -> dict[str, str] | None:
+        """The user who asks, as the request names the user; None with a service token."""
+        settings = self.request.session_settings
+        return settings.identity if settings else None
+
     def ids(self) -> dict[str, Any]:
         """Return what names the question, as plain JSON without the prompt."""
-        settings = self.request.session_settings
         return {
             "chat_id": self.run.chat_id,
             "message_id": self.run.message_id,
             "in_existing_thread": self.run.in_existing_thread,
             "input_sha256": self.run.digest,
-            "identity": settings.identity if settings else None,
+            "identity": self.identity,
             "accepted": self.run.accepted,
             **({} if self.agent_id is None else {"agent_id": self.agent_id}),
         }
