@@ -1,19 +1,20 @@
 """HTTP as this package uses it: one request, its connection, and what its response means.
 
-This is the only module that imports httpx. Code that decides about order, repeats and the end of a
-run is `async def` with an `Api` as its first argument, and calls the service through it: `answer =
-await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs no server.
+This is the only module that imports httpx and httpcore. Code that decides about order, repeats and
+the end of a run is `async def` with an `Api` as its first argument, and calls the service through
+it: `answer = await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs no
+server.
 
 `Steps` and `run_here` run such a function on the running event loop, for the clients.
 `Transport` sends what an `Api` asks for: management calls, streams and the abort of a chat. It
 repeats a management call under the policy of `failed_calls`. It follows no redirect, and sends each
 credential to its own address only.
 
-`Connections` has two `httpx.AsyncHTTPTransport`s. One keeps its connections, for requests that can
-be sent twice: the service may close an idle connection at the moment when a request is sent on it.
-The other keeps none, for requests that must not be sent twice. An `httpx.AsyncClient` around them
-would only add what this package does not use (redirects, authentication, default headers), for a
-fifth of the processor time of a poll.
+`Connections` has two pools of httpcore, the engine of httpx. One keeps its connections, for
+requests that can be sent twice: the service may close an idle connection at the moment when a
+request is sent on it. The other keeps none, for requests that must not be sent twice. A client of
+httpx around them, and httpcore's own sockets, would add what this package does not use (redirects,
+authentication, other event loops), for a third of the processor time of a poll.
 
 A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
 connection.
@@ -34,26 +35,31 @@ import socket
 import ssl
 import time
 import zlib
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import (
     AsyncGenerator,
+    AsyncIterable,
     AsyncIterator,
     Awaitable,
     Callable,
     Coroutine,
+    Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
 import certifi
+import httpcore
 import httpx
 from pydantic import SecretStr
 from tenacity import AsyncRetrying
@@ -98,22 +104,179 @@ CONNECT_TIMEOUT = 30.0
 KEPT_SECONDS = 60.0
 """Seconds that an idle connection is kept. Networks drop those that are silent for minutes, without
 a word to either end."""
+HAPPY_EYEBALLS_SECONDS = 0.25
+"""After this time without a connection, the next address of the host is tried too (RFC 8305)."""
+MAX_UNREAD_BYTES = 256 * 1024
+"""A socket that holds more bytes receives no more until they are read."""
 DRAIN_SECONDS = 0.25
 MAX_WAITING_BYTES = 1024 * 1024
 """The most bytes that a stream receives before its reader takes them, one piece more or less."""
 _HEADERS = {"accept-encoding": "gzip", "user-agent": "airflow-provider-platform"}
 _GZIP_WINDOW = 31
 """zlib's number for gzip with the largest window."""
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-_BROKEN = (httpx.HTTPError, httpx.StreamError, OSError, zlib.error)
-"""The errors of a connection. httpx does not translate those of TLS, which are OSErrors."""
+_NEVER_SENT = (
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+    httpcore.ProxyError,
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.ProxyError,
+)
+_DROPPED = (
+    httpcore.ReadError,
+    httpcore.RemoteProtocolError,
+    httpx.ReadError,
+    httpx.RemoteProtocolError,
+    httpx.WriteError,
+    ssl.SSLError,
+)
+"""The errors of a connection that the service closed while a request was sent on it."""
+_BROKEN = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.TimeoutException,
+    httpx.HTTPError,
+    httpx.StreamError,
+    OSError,
+    zlib.error,
+)
+"""The errors of a connection. Those of TLS are OSErrors."""
 
 
 class _RefusedCodingError(Exception):
     """The body has a coding that the request did not accept, or several codings."""
 
 
+# -- Sockets -----------------------------------------------------------------------------------
+
+
+class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
+    """One connection, TCP or TLS, of the running event loop. It receives in advance, up to a
+    limit, so it knows whether the server has closed it or said something unasked.
+
+    Only connecting has a time limit. The callers of `Connections` have limits of their own.
+    """
+
+    def __init__(self) -> None:
+        self._transport = cast("asyncio.Transport", None)
+        self._arrived = bytearray()
+        self._over = False
+        self._error: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._arrived += data
+        if len(self._arrived) > MAX_UNREAD_BYTES:
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        self._over = True
+        self._wake()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._over, self._error = True, error
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    # What httpcore calls.
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        while not self._arrived:
+            if self._error is not None:
+                raise httpcore.ReadError(str(self._error)) from self._error
+            if self._over:
+                return b""
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        data = bytes(self._arrived[:max_bytes])
+        del self._arrived[:max_bytes]
+        if not self._arrived:
+            self._transport.resume_reading()
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        # A broken connection is reported by the next read: the server may have answered before.
+        self._transport.write(buffer)
+
+    async def aclose(self) -> None:
+        self._transport.abort()
+        await asyncio.sleep(0)  # the loop closes the socket in its next round
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        loop = asyncio.get_running_loop()
+        with _connecting():
+            async with asyncio.timeout(timeout):
+                secured = await loop.start_tls(
+                    self._transport, self, ssl_context, server_hostname=server_hostname
+                )
+        self._transport = cast("asyncio.Transport", secured)
+        return self
+
+    def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable":
+            return self._over or bool(self._arrived)
+        return self._transport.get_extra_info(info)
+
+
+class _Network(httpcore.AsyncNetworkBackend):
+    """Connects with the running event loop."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,  # noqa: ARG002 - the system chooses
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        loop = asyncio.get_running_loop()
+        with _connecting():
+            async with asyncio.timeout(timeout):
+                transport, protocol = await loop.create_connection(
+                    _Socket, host, port, happy_eyeballs_delay=HAPPY_EYEBALLS_SECONDS
+                )
+        for option in socket_options or ():
+            transport.get_extra_info("socket").setsockopt(*option)
+        return protocol
+
+
+@contextmanager
+def _connecting() -> Iterator[None]:
+    """Raise httpcore's errors for those of a connection that was not made."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise httpcore.ConnectTimeout(str(error)) from error
+    except OSError as error:
+        raise httpcore.ConnectError(str(error)) from error
+
+
 # -- Connections -------------------------------------------------------------------------------
+
+
+class _Pool(Protocol):
+    """Sends requests on connections of its own: a pool of httpcore."""
+
+    async def handle_async_request(self, request: httpcore.Request, /) -> httpcore.Response:
+        """Send the request and return when the head of its response has arrived."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""
 
 
 class Connections:
@@ -122,9 +285,9 @@ class Connections:
     def __init__(self) -> None:
         _hide_logged_headers()
         self.closed = False
-        self._transports: dict[tuple[str, bool], httpx.AsyncBaseTransport] = {}
-        self._in_use: set[httpx.AsyncBaseTransport] = set()
-        """The transports that have had a response, so that they may keep a connection."""
+        self._pools: dict[tuple[str, bool], _Pool] = {}
+        self._in_use: set[_Pool] = set()
+        """The pools that have had a response, so that they may keep a connection."""
         self._cookies = httpx.Cookies()
         """Load balancers need them. They go only to the host that set them."""
 
@@ -141,75 +304,85 @@ class Connections:
     ) -> OpenResponse:
         """Send a request and return when the head of its response has arrived. `seconds` is the
         time that the caller gives the request; connecting may take a little less, so that a
-        connection that was never made is reported as such. Raises httpx errors, OSError,
-        PlatformClosedError, PlatformConfigError."""
+        connection that was never made is reported as such. Raises errors of httpcore and httpx,
+        OSError, PlatformClosedError, PlatformConfigError."""
         if self.closed:
             raise PlatformClosedError("This client is closed: nothing was sent.")
-        address = _parsed(url)
-        transport = self._transport(config, address.scheme, keep=repeatable)
-        request = httpx.Request(
+        address, host = _parsed(url)
+        pool = self._pool(config, address.scheme.decode(), keep=repeatable)
+        sent = {"Host": host, **_HEADERS, **headers}
+        if content:
+            sent["Content-Length"] = str(len(content))
+        if self._cookies:
+            asking = httpx.Request(method, url, cookies=self._cookies)
+            sent |= {"Cookie": asking.headers["cookie"]} if "cookie" in asking.headers else {}
+        request = httpcore.Request(
             method,
             address,
-            headers={**_HEADERS, **headers},
-            cookies=self._cookies,
-            content=content,
+            headers=[(name.encode("ascii"), value.encode("ascii")) for name, value in sent.items()],
+            content=content or b"",
             extensions={"timeout": {"connect": min(CONNECT_TIMEOUT, seconds * 0.9)}},
         )
         sent_twice = False
         try:
-            response = await transport.handle_async_request(request)
-        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, ssl.SSLError):
-            if not repeatable or transport not in self._in_use or self.closed:
+            response = await pool.handle_async_request(request)
+        except _DROPPED:
+            if not repeatable or pool not in self._in_use or self.closed:
                 raise
-            response = await transport.handle_async_request(request)
+            response = await pool.handle_async_request(request)
             sent_twice = True
-        self._in_use.add(transport)
+        self._in_use.add(pool)
+        answered = OpenResponse(self, response, sent_twice=sent_twice)
         # Another cookie could not be sent: the headers of a request are ASCII.
-        if (cookies := response.headers.get("set-cookie")) and cookies.isascii():
-            response.request = request
-            self._cookies.extract_cookies(response)
-        return OpenResponse(self, response, sent_twice=sent_twice)
+        if answered.headers.get("set-cookie", "\xff").isascii():
+            self._cookies.extract_cookies(
+                httpx.Response(
+                    response.status, headers=response.headers, request=httpx.Request(method, url)
+                )
+            )
+        return answered
 
     async def aclose(self) -> None:
         """Close all connections for good."""
         self.closed = True
-        transports, self._transports = self._transports, {}
-        for transport in transports.values():
+        pools, self._pools = self._pools, {}
+        for pool in pools.values():
             with suppress(Exception):
-                await transport.aclose()
+                await pool.aclose()
 
-    def _transport(
-        self, config: PlatformConfig, scheme: str, *, keep: bool
-    ) -> httpx.AsyncBaseTransport:
-        if (scheme, keep) not in self._transports:
-            self._transports[scheme, keep] = _http_transport(config, scheme, keep=keep)
-        return self._transports[scheme, keep]
+    def _pool(self, config: PlatformConfig, scheme: str, *, keep: bool) -> _Pool:
+        if (scheme, keep) not in self._pools:
+            self._pools[scheme, keep] = _new_pool(config, scheme, keep=keep)
+        return self._pools[scheme, keep]
 
 
 @lru_cache(maxsize=4096)
-def _parsed(url: str) -> httpx.URL:
-    """Return a cached address: a wait polls the same one again and again."""
-    return httpx.URL(url)
+def _parsed(url: str) -> tuple[httpcore.URL, str]:
+    """Return a cached address and its host: a wait polls the same one again and again."""
+    return _as_httpcore(httpx.URL(url)), httpx.URL(url).netloc.decode("ascii")
 
 
-def _http_transport(config: PlatformConfig, scheme: str, *, keep: bool) -> httpx.AsyncBaseTransport:
-    """Return a transport for addresses of a scheme. It uses the proxy of the connection, otherwise
-    those of the system, as httpx reads them."""
-    verify = tls_context(config) if scheme == "https" else _plain_context()
-    limits = httpx.Limits(
-        max_connections=None,
-        max_keepalive_connections=None if keep else 0,
-        keepalive_expiry=KEPT_SECONDS,
+def _as_httpcore(url: httpx.URL) -> httpcore.URL:
+    return httpcore.URL(
+        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
     )
+
+
+def _new_pool(config: PlatformConfig, scheme: str, *, keep: bool) -> _Pool:
+    """Return a pool for addresses of a scheme. It uses the proxy of the connection, otherwise those
+    of the system, as httpx reads them."""
+    context = tls_context(config) if scheme == "https" else None
+    kept = None if keep else 0
     try:
-        if config.proxy is None and getproxies():
-            return _ThroughSystemProxies(
-                httpx.AsyncClient(verify=verify, limits=limits, mounts=_THIS_MACHINE)
-            )
-        return httpx.AsyncHTTPTransport(
-            verify=verify,
-            limits=limits,
+        if config.proxy is None and getproxies().keys() - {"no"}:
+            return _ThroughSystemProxies(context, kept)
+        return httpcore.AsyncConnectionPool(
+            ssl_context=context,
             proxy=_proxy(config),
+            max_connections=None,
+            max_keepalive_connections=kept,
+            keepalive_expiry=KEPT_SECONDS,
+            network_backend=_Network(),
             socket_options=_keep_alive_options(),
         )
     except (ValueError, ImportError, httpx.InvalidURL):
@@ -229,26 +402,48 @@ _THIS_MACHINE: dict[str, httpx.AsyncBaseTransport | None] = {
 """The system's proxies never apply to the machine itself."""
 
 
-class _ThroughSystemProxies(httpx.AsyncBaseTransport):
+class _ThroughSystemProxies:
     """Uses the system's proxies: only a client of httpx knows which of them an address needs."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
+    def __init__(self, context: ssl.SSLContext | None, kept: int | None) -> None:
+        limits = httpx.Limits(
+            max_connections=None, max_keepalive_connections=kept, keepalive_expiry=KEPT_SECONDS
+        )
+        self._client = httpx.AsyncClient(
+            verify=context or False, limits=limits, mounts=_THIS_MACHINE
+        )
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await self._client.send(request, stream=True)
+    async def handle_async_request(self, request: httpcore.Request, /) -> httpcore.Response:
+        content = cast("AsyncIterable[bytes]", request.stream)
+        asked = httpx.Request(
+            request.method.decode("ascii"),
+            bytes(request.url).decode("ascii"),
+            headers=request.headers,
+            content=b"".join([piece async for piece in content]),
+            extensions=request.extensions,
+        )
+        response = await self._client.send(asked, stream=True)
+        return httpcore.Response(
+            response.status_code, headers=response.headers.raw, content=response.stream
+        )
 
     async def aclose(self) -> None:
         await self._client.aclose()
 
 
-def _proxy(config: PlatformConfig) -> httpx.Proxy | None:
+def _proxy(config: PlatformConfig) -> httpcore.Proxy | None:
     """Return the connection's proxy. The certificate of a proxy with TLS is checked like the
     service's."""
     if config.proxy is None:
         return None
-    url = httpx.URL(config.proxy.get_secret_value())
-    return httpx.Proxy(url, ssl_context=tls_context(config) if url.scheme == "https" else None)
+    proxy = httpx.Proxy(httpx.URL(config.proxy.get_secret_value()))  # raises ValueError
+    if proxy.url.scheme.startswith("socks"):
+        import_module("socksio")  # httpcore would miss it at the first request
+    return httpcore.Proxy(
+        _as_httpcore(proxy.url),
+        auth=proxy.raw_auth,
+        ssl_context=tls_context(config) if proxy.url.scheme == "https" else None,
+    )
 
 
 def tls_context(config: PlatformConfig) -> ssl.SSLContext:
@@ -280,12 +475,6 @@ def _context(bundle: Path | None, _changed: int, verify: bool) -> ssl.SSLContext
     return context
 
 
-@lru_cache(maxsize=1)
-def _plain_context() -> ssl.SSLContext:
-    """Return a TLS context for clients of plain http: httpx would create one for each."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
 def _keep_alive_options() -> list[tuple[int, int, int]]:
     """Return the socket options for long silent responses: networks drop silent connections."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
@@ -308,14 +497,13 @@ class OpenResponse:
     that the service may have carried out the request before."""
 
     def __init__(
-        self, connections: Connections, response: httpx.Response, *, sent_twice: bool = False
+        self, connections: Connections, response: httpcore.Response, *, sent_twice: bool = False
     ) -> None:
         self.connections = connections
         self.sent_twice = sent_twice
         self.body = b""
-        self.status: int = response.status_code
-        # A dict of the headers themselves would search all of them for each name.
-        self.headers: Mapping[str, str] = dict(response.headers.items())
+        self.status = response.status
+        self.headers: Mapping[str, str] = _texts(response.headers)
         """The names are in lower case."""
         self._response = response
 
@@ -329,7 +517,7 @@ class OpenResponse:
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """Yield the content piece by piece as it arrives. It ends where the protocol says so; an
-        open-ended body ends with the connection. Raises httpx errors, OSError, zlib.error,
+        open-ended body ends with the connection. Raises the errors of `_BROKEN`,
         _RefusedCodingError.
 
         zlib reports the end of the compressed data. httpx does not: it returns a body that ends too
@@ -341,7 +529,7 @@ class OpenResponse:
             raise _RefusedCodingError(", ".join(codings))
         unpack = zlib.decompressobj(_GZIP_WINDOW) if codings else None
         packed = 0
-        raw = cast("httpx.AsyncByteStream", self._response.stream).__aiter__()
+        raw = cast("AsyncIterable[bytes]", self._response.stream).__aiter__()
         async with aclosing(cast("AsyncGenerator[bytes]", raw)) as arriving:
             async for piece in arriving:
                 packed += len(piece)
@@ -377,6 +565,14 @@ class OpenResponse:
         """Give the connection back if the body was read to its end, otherwise close it."""
         with suppress(Exception):  # the answer is there: how the connection ends says nothing
             await self._response.aclose()
+
+
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers as texts. Several with one name become one, as HTTP allows."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in headers:
+        found[name.decode("latin-1").lower()].append(value.decode("utf-8", "replace"))
+    return {name: ", ".join(values) for name, values in found.items()}
 
 
 class Stream:

@@ -167,6 +167,21 @@ def test_properly_closed_connection_is_replaced(run: Run) -> None:
     assert len(server.connections) == 3
 
 
+def test_connection_on_which_the_service_spoke_unasked_is_not_used_again(run: Run) -> None:
+    """A proxy may send 408 when it drops an idle connection: that answers no request."""
+
+    async def twice(api: Api) -> list[Any]:
+        first = await api.call(GET, once=True)
+        server.connections[0].socket.sendall(b"HTTP/1.1 408 Time-out\r\nContent-Length: 0\r\n\r\n")
+        for _ in range(3):  # the loop receives it
+            await asyncio.sleep(0)
+        return [first, await api.call(GET, once=True)]
+
+    with keeping() as server:
+        assert run(config_for(server), twice) == [[1], [1]]
+    assert [len(one.requests) for one in server.connections] == [1, 1]
+
+
 @pytest.mark.parametrize("operation", [GET, DELETE])
 def test_repeatable_call_survives_a_connection_that_closes_at_reuse(
     run: Run, operation: Any

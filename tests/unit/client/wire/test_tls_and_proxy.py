@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import select
+import socket
+import ssl
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +18,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.resources import get_deployment
 from tests.unit.client.wire.calls import GET, POST, Run, config_for, run_sync
-from tests.unit.client.wire.http_server import answer, closed_port, serving
+from tests.unit.client.wire.http_server import WAIT, answer, closed_port, serving
 from tests.unit.client.wire.test_certificates import authority, bundle, certified
 
 if TYPE_CHECKING:
@@ -68,6 +72,57 @@ def test_proxy_of_the_connection_is_used(run: Run) -> None:
         )
         assert run(config, GET) == [1]
     assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("proxy_has_tls", [False, True])
+def test_tls_of_the_service_goes_through_the_tunnel_of_a_proxy(
+    run: Run, authority: trustme.CA, bundle: Path, proxy_has_tls: bool
+) -> None:
+    tls = certified(authority)
+    with (
+        serving(answer(body=b"[1]"), tls=tls) as server,
+        tunnelling(tls if proxy_has_tls else None) as (proxy, targets),
+    ):
+        assert run(config_for(server, proxy=proxy, ca_bundle=str(bundle)), GET) == [1]
+    assert targets == [f"127.0.0.1:{server.port}"]
+
+
+@contextmanager
+def tunnelling(tls: ssl.SSLContext | None) -> Iterator[tuple[str, list[str]]]:
+    """A proxy that opens one tunnel: its address, and where the tunnel leads."""
+    targets: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            raw, _ = listener.accept()
+            with tls.wrap_socket(raw, server_side=True) if tls else raw as client:
+                head = b""
+                while not head.endswith(b"\r\n\r\n"):
+                    head += client.recv(4096)
+                targets.append(head.split()[1].decode())
+                host, port = targets[0].split(":")
+                with socket.create_connection((host, int(port))) as target:
+                    client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                    relay(client, target)
+
+        serving_tunnel = threading.Thread(target=serve, daemon=True)
+        serving_tunnel.start()
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}", targets
+        serving_tunnel.join(WAIT)
+
+
+def relay(client: socket.socket, target: socket.socket) -> None:
+    """Pass on what either side sends, until one of them closes."""
+    while True:
+        readable, _, _ = select.select([client, target], [], [], WAIT)
+        for one, other in ((client, target), (target, client)):
+            while one in readable:
+                data = one.recv(65536)
+                if not data:
+                    return
+                other.sendall(data)
+                if not (isinstance(one, ssl.SSLSocket) and one.pending()):
+                    break
 
 
 def test_refusal_by_a_proxy_is_a_transport_error(run: Run) -> None:
