@@ -160,7 +160,8 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
     def __init__(self) -> None:
         self._transport = cast("asyncio.Transport", None)
-        self._arrived = bytearray()
+        self._arrived: deque[bytes] = deque()
+        self._unread = 0
         self._over = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
@@ -171,8 +172,9 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        self._arrived += data
-        if len(self._arrived) > MAX_UNREAD_BYTES:
+        self._arrived.append(data)
+        self._unread += len(data)
+        if self._unread > MAX_UNREAD_BYTES:
             self._transport.pause_reading()
         self._wake()
 
@@ -198,8 +200,11 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
                 return b""
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
-        data = bytes(self._arrived[:max_bytes])
-        del self._arrived[:max_bytes]
+        data = self._arrived.popleft()
+        if len(data) > max_bytes:
+            self._arrived.appendleft(data[max_bytes:])
+            data = data[:max_bytes]
+        self._unread -= len(data)
         if not self._arrived:
             self._transport.resume_reading()
         return data
