@@ -116,22 +116,16 @@ class CreateNotificationInput(NotificationInput):
         exactly_one(dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id)
         return self
 
-    def describes(self, existing: Notification) -> bool:
+    def describes(self, existing: Notification) -> bool | None:
         """Whether an existing schedule of the same dashboard is this one, at whatever times: it has
-        this format, and filters, time grains and member switchers of the same meaning. A format
-        that is not given here (the service then chooses) is not compared."""
-        return self._has_format_of(existing) and not (
-            self.differing_settings(existing) or self.unclear_settings(existing)
-        )
-
-    def may_describe(self, existing: Notification) -> bool:
-        """Whether an existing schedule of the same dashboard is this one as far as the service
-        reports it, and some of its settings are not reported (see `unclear_settings`)."""
-        return (
-            self._has_format_of(existing)
-            and not self.differing_settings(existing)
-            and bool(self.unclear_settings(existing))
-        )
+        this format, and filters, time grains and member switchers of the same meaning. None if it
+        is this one as far as the service reports it, and some of its settings are not reported (see
+        `unclear_settings`). A format that is not given here (the service then chooses) is not
+        compared."""
+        if self.notification_format not in (None, existing.notification_format):
+            return False
+        same = self._same_settings(existing).values()
+        return False if False in same else None if None in same else True
 
     def differing_settings(self, existing: Notification) -> list[str]:
         """Which of filters, time grains and member switchers have another meaning there."""
@@ -141,9 +135,6 @@ class CreateNotificationInput(NotificationInput):
         """Which of them the answer has not, though they are given here, or has in a shape that
         cannot be read: older tenants drop what they do not know."""
         return [name for name, same in self._same_settings(existing).items() if same is None]
-
-    def _has_format_of(self, existing: Notification) -> bool:
-        return self.notification_format in (None, existing.notification_format)
 
     def is_sent_when(self, existing: Notification) -> bool:
         """Whether an existing schedule has these times in this time zone."""
@@ -230,10 +221,11 @@ async def find_matching(
         return Matches(same=own)
     if by_time:
         rows = [row for row in rows if body.is_sent_when(row)]
-    same = [row for row in rows if body.describes(row)]
+    described = [(row, body.describes(row)) for row in rows]
+    same = [row for row, is_same in described if is_same]
     return Matches(
         same=[row for row in same if body.is_sent_when(row)] or same,
-        unclear=[row for row in rows if body.may_describe(row)],
+        unclear=[row for row, is_same in described if is_same is None],
         unreadable=listed.left_out,
     )
 

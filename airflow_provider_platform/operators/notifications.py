@@ -202,7 +202,8 @@ class NotificationScheduleOperator(PlatformOperator):
 
     def schedule(self) -> dict[str, Any]:
         """Return the given arguments of the schedule, by name."""
-        return arguments.given(**{name: getattr(self, name) for name in SCHEDULE})
+        values = {name: getattr(self, name) for name in SCHEDULE}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 FILTERS: dict[str, Check] = {
@@ -352,14 +353,22 @@ class PlatformCreateNotificationOperator(
         self.dashboard_public_id = dashboard_public_id
         self.key = key
         self.if_exists = if_exists
+        self._body: CreateNotificationInput
         self._there: Matches | None = None
         self.validate_known_arguments()
 
     def idempotency_key(self, config: PlatformConfig) -> str:
-        return self.fingerprint(config, "notification", self._body().to_json(), self.key)
+        return self.fingerprint(config, "notification", self._body.to_json(), self.key)
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:
         """Create or change the schedule, and keep its id under the key."""
+        from airflow_provider_platform.client.notifications import CreateNotificationInput
+
+        self._body = CreateNotificationInput.build(
+            dashboard_id=self.dashboard_id,
+            dashboard_public_id=self.dashboard_public_id,
+            **self.schedule(),
+        )
         result = super().execute_once(context, hook)
         if self.key is not None:
             from airflow_provider_platform._airflow import Variable
@@ -388,10 +397,10 @@ class PlatformCreateNotificationOperator(
         from airflow_provider_platform.client.notifications import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
-        body, own_id = self._body(), self._own_id(hook)
+        own_id = self._own_id(hook)
         self._there = there = hook.run(
             lambda api: find_matching(
-                api, deployment_id, body, own_id=own_id, by_time=self.key is not None
+                api, deployment_id, self._body, own_id=own_id, by_time=self.key is not None
             )
         )
         ids_before = [schedule.id for schedule in (*there.same, *there.unclear)]
@@ -401,15 +410,9 @@ class PlatformCreateNotificationOperator(
         if self._there is not None and self._there.same:
             return self._settle_existing(hook, self._there.same).to_json()
         self._refuse_unclear()
-        dashboard = arguments.given(
-            dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id
-        )
         from airflow_provider_platform.client.notifications import create_notification
 
-        body = {**dashboard, **self.schedule()}
-        created = hook.run(
-            create_notification(deployment_id=self.deployment_id, body=body, rendered=True)
-        )
+        created = hook.run(create_notification(deployment_id=self.deployment_id, body=self._body))
         self.log.info("Created notification %s: %s", created.id, _describe(created))
         self._warn_of_differences(created)
         return created.to_json()
@@ -419,9 +422,10 @@ class PlatformCreateNotificationOperator(
         None. Raises PlatformOutcomeUnknownError."""
         from airflow_provider_platform.client.notifications import find_created
 
-        body = self._body()
         created = hook.run(
-            lambda api: find_created(api, ids["deployment_id"], body, ids_before=ids["ids_before"])
+            lambda api: find_created(
+                api, ids["deployment_id"], self._body, ids_before=ids["ids_before"]
+            )
         )
         if len(created) > 1 and self.if_exists != "skip":
             numbers = ", ".join(str(schedule.id) for schedule in created)
@@ -472,7 +476,7 @@ class PlatformCreateNotificationOperator(
                 name: [] for name in SETTINGS if getattr(sending, name) and not getattr(self, name)
             }
             sending = _update(hook, sending.id, self.deployment_id, {**self.schedule(), **removed})
-        elif self._body().is_sent_when(sending):
+        elif self._body.is_sent_when(sending):
             self.log.info("Nothing to create: notification %s already exists.", sending.id)
         else:
             self.log.warning(
@@ -497,7 +501,7 @@ class PlatformCreateNotificationOperator(
         unclear = self._there.unclear if self._there is not None else []
         if unclear:
             first = unclear[0]
-            settings = " and ".join(self._body().unclear_settings(first))
+            settings = " and ".join(self._body.unclear_settings(first))
             raise PlatformConflictError(
                 f"Nothing was created: notification {_with_silence(first)} of this dashboard may "
                 f"already be the one that this task would create. The tenant does not report its "
@@ -511,8 +515,7 @@ class PlatformCreateNotificationOperator(
         """Log a warning if the service stored other settings than the task sent (the next run
         creates another notification), or does not report them (the next run fails: see
         `_refuse_unclear`)."""
-        body = self._body()
-        if differing := body.differing_settings(created):
+        if differing := self._body.differing_settings(created):
             self.log.warning(
                 "The service did not store the %s of notification %s as the task sent them. "
                 "The tenant's release may not support these settings. Correct the notification "
@@ -521,7 +524,7 @@ class PlatformCreateNotificationOperator(
                 " and ".join(differing),
                 created.id,
             )
-        elif unclear := body.unclear_settings(created):
+        elif unclear := self._body.unclear_settings(created):
             self.log.warning(
                 "The service does not report the %s of notification %s in a form that the task can "
                 "read. The tenant's release may not support these settings. Check the notification "
@@ -530,15 +533,6 @@ class PlatformCreateNotificationOperator(
                 " and ".join(unclear),
                 created.id,
             )
-
-    def _body(self) -> CreateNotificationInput:
-        from airflow_provider_platform.client.notifications import CreateNotificationInput
-
-        return CreateNotificationInput.build(
-            dashboard_id=self.dashboard_id,
-            dashboard_public_id=self.dashboard_public_id,
-            **self.schedule(),
-        )
 
 
 class PlatformUpdateNotificationOperator(NotificationOperator, NotificationScheduleOperator):
