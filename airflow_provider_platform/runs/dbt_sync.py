@@ -25,9 +25,9 @@ import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from airflow_provider_platform.client.branches import is_open
@@ -130,14 +130,6 @@ class StartDbtSyncInput(InputModel):
         return self
 
 
-def _as_text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-StatusText = Annotated[str | None, BeforeValidator(_as_text)]
-"""Any status of the service: an unknown status means that the sync is running."""
-
-
 class DbtSyncResponse(ResponseModel):
     """A sync that has been started, and the platform's branch that it writes to."""
 
@@ -167,10 +159,11 @@ class DbtSyncProgress(ResponseModel):
 
 
 class DbtSyncStatusResponse(ResponseModel):
-    """The status of a sync; only a failed sync has an `error`."""
+    """The status of a sync; only a failed sync has an `error`. An unknown status means that the
+    sync is running."""
 
     sync_job_id: str | None = None
-    status: StatusText = None
+    status: str | None = None
     progress: DbtSyncProgress | None = None
     updated_at: str | None = None
     error: str | None = None
@@ -197,7 +190,7 @@ class DbtSyncRun(ResponseModel):
 
     sync_job_id: str
     deployment_id: int | None = None
-    status: StatusText = None
+    status: str | None = None
     trigger: str | None = None
     source: str | None = None
     branch_name: str | None = None
@@ -546,9 +539,12 @@ async def refuse_dropped(
 ) -> str | None:
     """Raise DbtSyncInputDroppedError if the started sync is not the requested one. Returns the name
     of an argument for which the history does not show it, or None."""
+    ref_is_dropped = drops_ref(body.ref, body, started.branch_name)
+    if not ref_is_dropped and body.source != "manifest":
+        return None
     where = f"dbt sync {quote_service(started.sync_job_id)}, deployment {deployment_id}"
     branch = quote_service(started.branch_name or "unknown")
-    if drops_ref(body.ref, body, started.branch_name):
+    if ref_is_dropped:
         raise DbtSyncInputDroppedError(
             f"The tenant ignored ref={body.ref!r}: releases before v0.4.0 do not support ref. The "
             "tenant syncs the ref that is set in the platform's dbt integration, into branch "
@@ -556,8 +552,6 @@ async def refuse_dropped(
             "leave ref out.",
             where=where,
         )
-    if body.source != "manifest":
-        return None
     for poll in range(2):
         if history != "listed":
             break
@@ -735,12 +729,12 @@ class _KnownSync:
 
     async def outcome(self, api: Api) -> DbtSyncOutcome:
         """Return the result of a sync that has ended, or raise its error."""
-        said = quote_service(self._error or "no reason given").removesuffix(".")
         if self.status == CANCELLED:
             raise DbtSyncCancelledError(
                 "The dbt sync was cancelled, for example by a user or by another task.", where=self
             )
         if self.status != SUCCEEDED:
+            said = quote_service(self._error or "no reason given").removesuffix(".")
             raise DbtSyncFailedError(
                 f"The dbt sync failed: {said}. For its log, call GET /v1/deployments/"
                 f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs, for example with "
