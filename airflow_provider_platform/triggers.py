@@ -45,7 +45,6 @@ from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,
     NOT_STOPPED,
     EventLog,
-    LogLine,
     RunEnvironment,
     kind_class,
     log_changes,
@@ -166,15 +165,10 @@ class PlatformRunTrigger(OneEventTrigger):
         run_kind = self.run_kind()
         env = RunEnvironment(self.deadline, self.poll_interval, in_triggerer=True)
         with closing(EventLog(self.log, client.secrets)) as event_log:
-
-            def hear(event: object) -> None:
-                if isinstance(event, LogLine):
-                    event.write(self.log, client.secrets)
-                else:
-                    event_log(event)
-
             try:
-                outcome = await client.run(lambda api: run_kind.follow(api, env, self.ids), hear)
+                outcome = await client.run(
+                    lambda api: run_kind.follow(api, env, self.ids), event_log
+                )
             except ChatSuspendedError:
                 return {"status": "suspended"}
         return {"status": "success", **run_kind.to_event(client.secrets, outcome)}

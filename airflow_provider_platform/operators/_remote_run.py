@@ -496,8 +496,6 @@ class RemoteRunOperator(PlatformOperator):
                 attempt.submission.note("intent", ids)
             case RunAccepted(ids, sends_next):
                 self._accepted(attempt, ids, must_be_stored=sends_next)
-            case LogLine():
-                event.write(self.log, attempt.client.secrets)
             case _:
                 attempt.event_log(event)
 

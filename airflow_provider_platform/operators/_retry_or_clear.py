@@ -189,15 +189,16 @@ class RecordKeeper:
 
     def __init__(self, context: Context, key: str) -> None:
         self.key = key
-        self._counters = TryCounters.of(context)
-        self._store: Any = context.get("task_state_store")
+        self.counters = TryCounters.of(context)
+        self.store: Any = context.get("task_state_store")
+        """The task state store of Airflow, None before Airflow 3.3."""
         self._lock = threading.RLock()
         self._pending: SubmissionRecord | None = None
         self._stored: dict[str, Any] = {}
         """The ids that the store holds, as far as this try knows."""
         self._closed = threading.Event()
         self._writer: threading.Thread | None = None
-        if self._store is None and not RecordKeeper._warned_no_store:
+        if self.store is None and not RecordKeeper._warned_no_store:
             RecordKeeper._warned_no_store = True
             log.info(
                 "This release of Airflow has no task state store (Airflow 3.3 and later have "
@@ -208,7 +209,7 @@ class RecordKeeper:
     def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
         """Return the first step of this try, by the record of the last try (see `decide`)."""
         self._stored = record.ids if record is not None else {}
-        return decide(record, self.key, self._counters)
+        return decide(record, self.key, self.counters)
 
     def write(self, phase: Phase, ids: dict[str, Any]) -> None:
         """Write the record. If this raises, the announced call must not be made."""
@@ -241,12 +242,12 @@ class RecordKeeper:
     @property
     def is_stored(self) -> bool:
         """Return whether the store holds this try's last record. Does not wait."""
-        return self._store is not None and self._pending is None
+        return self.store is not None and self._pending is None
 
     def finds(self, ids: dict[str, Any] | None) -> bool:
         """Return whether a retry finds the run of these ids: the last write succeeded, or the
         previously stored record names the same run. Does not wait."""
-        if ids is None or self._store is None or self._pending is None:
+        if ids is None or self.store is None or self._pending is None:
             return self.is_stored
         names = [name for name in ids if name.endswith("_id")]
         return all(self._stored.get(name) == ids[name] for name in names)
@@ -256,14 +257,14 @@ class RecordKeeper:
         self._closed.set()
 
     def _record(self, phase: Phase, ids: dict[str, Any]) -> SubmissionRecord:
-        return SubmissionRecord(self.key, phase, self._counters, dict(ids))
+        return SubmissionRecord(self.key, phase, self.counters, dict(ids))
 
     def _write(self, record: SubmissionRecord) -> None:
-        if self._store is None:
+        if self.store is None:
             return
         with self._lock:
             self._pending = None  # whatever becomes of this one, it is the newer
-            self._store.set(STORE_KEY, record.to_json())
+            self.store.set(STORE_KEY, record.to_json())
             self._stored = record.ids
 
     def _write_later(self) -> None:

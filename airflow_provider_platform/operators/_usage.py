@@ -16,7 +16,6 @@ from airflow_provider_platform.operators._retry_or_clear import TryCounters
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.runs.run_kind import Ids
 
 STORE_KEY = "platform_usage"
@@ -25,11 +24,9 @@ Usage = dict[str, Any]
 """The service's counts of a run: numbers by name, and `models`, a list of names."""
 
 
-def add_usage(context: Context, ids: Ids, usage: Usage | None) -> Usage:
+def add_usage(store: Any, counters: TryCounters, ids: Ids, usage: Usage | None) -> Usage:
     """Store the usage of the run with these ids, None if it is unknown. Return the sum of all runs
-    since the task was last cleared."""
-    store: Any = context.get("task_state_store")
-    counters = TryCounters.of(context)
+    since the task was last cleared. `counters` are those of this try."""
     stored = store.get(STORE_KEY) if store is not None else None
     runs: dict[str, Usage] = {}
     if stored is not None and counters.is_retry_of(TryCounters(**stored["counters"])):

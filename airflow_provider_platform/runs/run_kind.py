@@ -363,7 +363,7 @@ SHOWN_STEPS = 12
 class EventLog:
     """A listener that logs every event without the secrets: failures as warnings, the rest as
     information. The later lines of a long run are in a group, which log viewers fold and `close`
-    ends."""
+    ends. A `LogLine` is not folded."""
 
     def __init__(self, log: Log, secrets: KnownSecrets) -> None:
         self._log = log
@@ -371,6 +371,9 @@ class EventLog:
         self._lines = 0
 
     def __call__(self, event: object) -> None:
+        if isinstance(event, LogLine):
+            event.write(self._log, self._secrets)
+            return
         line = log_line(self._secrets.redact_text(str(event)))
         if getattr(event, "is_detail", False):
             self._log.debug("%s", line)

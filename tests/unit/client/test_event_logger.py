@@ -99,3 +99,13 @@ def test_ids_of_the_service_cannot_forge_log_lines() -> None:
         f"build of commit {SHOWN}",
         f"The branch {SHOWN} is open",
     ]
+
+
+def test_log_line_between_events_is_not_counted_as_a_step_and_has_no_secrets() -> None:
+    lines = Lines()
+    tell = EventLog(lines, KnownSecrets(["very-secret-key"]))
+    for number in range(SHOWN_STEPS):
+        tell(LogLine(f"line {number}: very-secret-key", is_warning=number == 1))
+        tell(f"step {number}")
+    assert lines.said[:4] == ["line 0: ***", "step 0", "warning: line 1: ***", "step 1"]
+    assert len(lines.said) == 2 * SHOWN_STEPS
