@@ -92,7 +92,13 @@ from airflow_provider_platform.client.chat.result import (
     check_tools,
     count_received,
 )
-from airflow_provider_platform.client.chat.tool_calls import Query, Search, ToolCall, read_tool_call
+from airflow_provider_platform.client.chat.tool_calls import (
+    Query,
+    Search,
+    ToolCall,
+    ToolCallEnded,
+    read_tool_call,
+)
 from airflow_provider_platform.client.choices import MAX_ROWS, FailOnToolError
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
 from airflow_provider_platform.client.json_text import (
@@ -150,31 +156,6 @@ class StagesNotShown:
     def __str__(self) -> str:
         changes = "change of the agent is" if self.count == 1 else "changes of the agent are"
         return f"{self.count:,} more stage {changes} not logged"
-
-
-@dataclass(frozen=True)
-class ToolCallEnded:
-    """A tool call is complete, after so many `seconds`. Its result is parsed by `str(event)`."""
-
-    call: ToolCall
-    seconds: float
-
-    @property
-    def is_warning(self) -> bool:
-        """Whether the call failed."""
-        return self.call.error is not None
-
-    def __str__(self) -> str:
-        call, took = self.call, f"{self.seconds:.1f} s"
-        title, error = quote_service(call.title), call.error
-        if error is not None:
-            said, sql = quote_service(error), quote_service(call.sql)
-            line = f"Tool call {title!r} failed after {took}: {said}"
-            return f"{line.removesuffix('.')}. SQL: {sql}" if sql else line
-        if not call.is_query:
-            return f"Tool call {title!r}: {took}"
-        among = "" if call.rows == call.total_rows else f" of {call.total_rows}"
-        return f"Query {title!r}: {call.rows}{among} rows, {took}"
 
 
 @dataclass(frozen=True)

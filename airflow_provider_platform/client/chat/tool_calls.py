@@ -1,4 +1,4 @@
-"""The agent's tool calls: their JSON texts, parsed into queries, searches and errors.
+"""The agent's tool calls: their JSON texts, parsed into queries, searches, errors and log lines.
 
 A call and its result are JSON strings inside the records. The platform's tools are recognized by
 the ends of their names, because tenants give them different prefixes.
@@ -221,6 +221,31 @@ class ToolCall:
             cubes=cubes if isinstance(cubes, list) else [],
             error=None if error is None else quote_service(error),
         )
+
+
+@dataclass(frozen=True)
+class ToolCallEnded:
+    """A tool call is complete, after so many `seconds`. Its result is parsed by `str(event)`."""
+
+    call: ToolCall
+    seconds: float
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether the call failed."""
+        return self.call.error is not None
+
+    def __str__(self) -> str:
+        call, took = self.call, f"{self.seconds:.1f} s"
+        title, error = quote_service(call.title), call.error
+        if error is not None:
+            said, sql = quote_service(error), quote_service(call.sql)
+            line = f"Tool call {title!r} failed after {took}: {said}"
+            return f"{line.removesuffix('.')}. SQL: {sql}" if sql else line
+        if not call.is_query:
+            return f"Tool call {title!r}: {took}"
+        among = "" if call.rows == call.total_rows else f" of {call.total_rows}"
+        return f"Query {title!r}: {call.rows}{among} rows, {took}"
 
 
 def read_tool_call(

@@ -14,11 +14,10 @@ from airflow_provider_platform.client.chat.chat_run import (
     StageChanged,
     Thought,
     ThreadNamed,
-    ToolCallEnded,
     Verdict,
 )
 from airflow_provider_platform.client.chat.result import as_plain, of_this_release
-from airflow_provider_platform.client.chat.tool_calls import Search
+from airflow_provider_platform.client.chat.tool_calls import Search, ToolCallEnded
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (
     ANSWER,
