@@ -6,18 +6,15 @@ Airflow stores it again when the task ends. A link whose address is not known is
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseOperatorLink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow_provider_platform._airflow import BaseOperator
-    from airflow_provider_platform.client.config import PlatformConfig
 
-log = logging.getLogger(__name__)
 
 LINK_KEY = "platform_link"
 
@@ -84,25 +81,6 @@ class ExportLink(_ResourceLink):
 
 class FileLink(_ResourceLink):
     """The file that was written."""
-
-
-def addresses_of(
-    links: Iterable[PlatformLink], config: PlatformConfig, values: Mapping[str, Any]
-) -> dict[str, str]:
-    """Return the known addresses of these links, by XCom key. `values` are the ids of the task's
-    objects. A file that is at a web address is its own address."""
-    from airflow_provider_platform.client.addresses import agent_in, fill_patterns
-
-    by_name = config.agent or values.get("agent")
-    agent_id = None if by_name else agent_in(config.chat_url)
-    known = {"deployment_id": config.deployment_id, "agent_id": agent_id, **values}
-    addresses = fill_patterns(config.web_links or {}, known)
-    if config.management_url:
-        addresses[""] = config.management_url.removesuffix("/api")
-    path = str(values.get("path") or "")
-    if path.startswith(("https://", "http://")):
-        addresses["file"] = path
-    return {link.xcom_key: addresses[link.kind] for link in links if link.kind in addresses}
 
 
 def all_links(*links: Callable[[], PlatformLink]) -> tuple[PlatformLink, ...]:

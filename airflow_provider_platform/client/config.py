@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,12 @@ from pydantic import (
     model_validator,
 )
 
-from airflow_provider_platform.client.addresses import agent_address, passwords_in
+from airflow_provider_platform.client.addresses import (
+    agent_address,
+    agent_in,
+    fill_patterns,
+    passwords_in,
+)
 from airflow_provider_platform.client.argument_rules import check_deployment_id
 from airflow_provider_platform.client.connection_fields import (
     AnyField,
@@ -352,6 +357,21 @@ class PlatformConfig(_Fields):
             name = str(claims.get("externalId") or claims.get("sub") or "")
             return {"externalId": name.lower()}
         return settings.identity if settings else {}
+
+    def web_addresses(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return the known web addresses, by the keys of `web_links`, and that of the platform as
+        "". `values` are the ids of what they show. A file that is at a web address is its own
+        address."""
+        by_name = self.agent or values.get("agent")
+        agent_id = None if by_name else agent_in(self.chat_url)
+        known = {"deployment_id": self.deployment_id, "agent_id": agent_id, **values}
+        addresses = fill_patterns(self.web_links or {}, known)
+        if self.management_url:
+            addresses[""] = self.management_url.removesuffix("/api")
+        path = str(values.get("path") or "")
+        if path.startswith(("https://", "http://")):
+            addresses["file"] = path
+        return addresses
 
     def same_endpoints(self, other: PlatformConfig) -> bool:
         """Whether the other configuration differs in credentials, and in links for people, only."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator
 from airflow_provider_platform.client.argument_rules import present
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
-from airflow_provider_platform.links import KNOWN, addresses_of, all_links
+from airflow_provider_platform.links import KNOWN, all_links
 from airflow_provider_platform.operators._arguments import (
     is_template,
     optional_id,
@@ -270,8 +270,12 @@ class PlatformOperator(BaseOperator):
             values.setdefault("branch_name", values["active_branch_name"])
         known: dict[str, str] = self.__dict__.setdefault(KNOWN, {})
         links = type(self).operator_extra_links
-        addresses = addresses_of(links, config, values)
-        new = {key: address for key, address in addresses.items() if known.get(key) != address}
+        addresses = config.web_addresses(values)
+        new = {
+            link.xcom_key: addresses[link.kind]
+            for link in links
+            if link.kind in addresses and known.get(link.xcom_key) != addresses[link.kind]
+        }
         known |= new
         # Airflow stores an XCom for each link, so the running task has only those with an address.
         self.operator_extra_links = tuple(link for link in links if link.xcom_key in known)

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
-from airflow_provider_platform.links import LINK_KEY, FileLink, ThreadLink, addresses_of
+from airflow_provider_platform.links import LINK_KEY, ThreadLink
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import PlatformDeleteBranchOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
@@ -162,7 +162,7 @@ def test_link_of_a_file_is_its_path_in_the_template_or_its_own_web_address() -> 
     )
 
     def address(path: str) -> str | None:
-        return addresses_of([FileLink()], config, {"path": path}).get("platform_file_link")
+        return config.web_addresses({"path": path}).get("file")
 
     expected = "https://files.example.com/s3%3A//bucket/x%20y.csv?download=1"
     assert address("s3://bucket/x y.csv") == expected

@@ -15,7 +15,6 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.links import AgentLink, addresses_of
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from tests.unit.operators.remote_tasks import PROMPT, chat, deferral_while_stopped
@@ -246,9 +245,9 @@ class TestAgentByName:
     def test_link_names_no_agent_before_its_id_is_known(self) -> None:
         links = {"web_links": {"agent": "https://acme.example.com/agents/{agent_id}"}}
         config = PlatformHook().config.model_copy(update=links)
-        assert addresses_of([AgentLink()], config, {"agent": "Sales"}) == {}
-        (address,) = addresses_of([AgentLink()], config, {"agent": "Sales", "agent_id": 2}).values()
-        assert address == "https://acme.example.com/agents/2"
+        assert "agent" not in config.web_addresses({"agent": "Sales"})
+        addresses = config.web_addresses({"agent": "Sales", "agent_id": 2})
+        assert addresses["agent"] == "https://acme.example.com/agents/2"
 
 
 @pytest.mark.parametrize(("name", "chosen"), [("sales", 1), ("OPS", 2), ("both", 3), ("Both", 3)])
