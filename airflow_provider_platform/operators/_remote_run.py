@@ -579,6 +579,7 @@ class RemoteRunOperator(PlatformOperator):
         if step is Step.RELOAD:
             self.log.info("The run already succeeded in an earlier try. Reading its result again.")
             attempt.ids = record.ids
+            self.store_link(attempt.context, attempt.config, **record.ids)
             env = self._environment(attempt)  # a new deadline, however late this try begins
             outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, record.ids))
             return self._finish(attempt, record.ids, outcome)

@@ -119,7 +119,6 @@ class PlatformChatOperator(StoppableRunOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     kind_name = "chat"
     operator_extra_links = all_links(ThreadLink, AgentLink, BranchLink, FileLink)
-    linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     asked: ClassVar[dict[str, str]] = {
         "active_branch_name": "production",
         "agent": "the agent of the connection",
@@ -331,7 +330,8 @@ class PlatformChatOperator(StoppableRunOperator):
     def store_result_link(
         self, context: Context, config: PlatformConfig, result: Any, **ids: Any
     ) -> None:
-        super().store_result_link(context, config, result, path=_main_file(result), **ids)
+        if path := _main_file(result):  # the thread's link is known since the run is
+            self.store_link(context, config, path=path, **ids)
 
     def _question(self, ids: Ids) -> str | None:
         """Return the prompt that was asked; None if the template or the function now gives another

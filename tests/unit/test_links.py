@@ -110,6 +110,15 @@ def test_a_chat_links_to_its_thread_agent_and_branch(platform_sandbox: Sandbox) 
     assert stored == links
 
 
+def test_chat_that_reloads_its_result_links_to_its_thread(platform_sandbox: Sandbox) -> None:
+    tries = TaskTries()
+    result = chat().execute(tries.context())
+    context = tries.context()
+    assert chat().execute(context)["chat_id"] == result["chat_id"]
+    assert context["ti"].xcoms["platform_thread_link"].endswith(result["chat_id"])
+    assert len(platform_sandbox.control.state().messages) == 1
+
+
 def test_a_deferred_chat_has_its_links_before_it_waits(platform_sandbox: Sandbox) -> None:
     context = TaskTries().context()
     waiting = deferral_while_stopped(
