@@ -153,6 +153,29 @@ def airflow_db(_platform_airflow_database: None) -> None:
         ) as client,
     ):
         client.get("/health")
+    _keep_dependants()
+    # Each task makes a validator for each of its rendered fields.
+    task_runner: Any = import_module("airflow.sdk.execution_time.task_runner")
+    task_runner.TypeAdapter = cache(task_runner.TypeAdapter)
+
+
+def _keep_dependants() -> None:
+    """Inspect the dependencies of the API of `DAG.test` once. It replaces some, and FastAPI then
+    inspects the function of each dependency again in each request: a tenth of a DAG run."""
+    utils: Any = import_module("fastapi.dependencies.utils")
+    inspect = utils.get_dependant
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def get_dependant(**arguments: Any) -> Any:
+        key = tuple(
+            (name, tuple(value) if isinstance(value, list) else value)
+            for name, value in arguments.items()
+        )
+        if key not in known:
+            known[key] = inspect(**arguments)
+        return known[key]
+
+    utils.get_dependant = get_dependant
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,10 @@ def test_a_result_that_comes_late_is_waited_for(platform_sandbox: Sandbox) -> No
 
 @pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("status", ["CANCELLED", "FAILED", "stage", "404"])
-def test_a_cancelled_sync_ends_the_wait(platform_sandbox: Sandbox, status: str) -> None:
+def test_a_cancelled_sync_ends_the_wait(
+    platform_sandbox: Sandbox, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_platform.runs.dbt_sync.HISTORY_INTERVAL", 0.3)
     control = platform_sandbox.control
     control.set(dbt_pace=600)
 
