@@ -64,7 +64,12 @@ from airflow_provider_platform.client.argument_rules import (
     refuse,
 )
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
+from airflow_provider_platform.client.chat.result import (
+    ChatResult,
+    as_plain,
+    check_tools,
+    with_changed_texts,
+)
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
 from airflow_provider_platform.client.choices import (
     CHAT_TIMEOUT,
@@ -611,7 +616,8 @@ class PlatformHook(BaseHook):
         call = self._chat_call(client, prompt, options)
         client.run(lambda api: call.ask_or_stop(api, client.clock))
         with client.redacted_errors():
-            result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+            result = call.run.result()
+            check_tools(as_plain(result), options.get("fail_on_tool_error", "all"))
         return _redacted(result, client)
 
     def read_thread(

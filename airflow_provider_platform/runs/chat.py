@@ -297,7 +297,7 @@ class _Question:
 
 def _outcome(api: Api, call: ChatCall) -> dict[str, Any]:
     """Return the result of a run that is over, as plain JSON without secrets."""
-    return as_plain(with_changed_texts(call.result(), api.secrets.redact_data))
+    return as_plain(with_changed_texts(call.run.result(), api.secrets.redact_data))
 
 
 def _received(outcome: dict[str, Any]) -> int:

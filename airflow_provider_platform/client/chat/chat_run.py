@@ -88,8 +88,6 @@ from airflow_provider_platform.client.chat.framing import (
 from airflow_provider_platform.client.chat.request import input_digest, is_message_id
 from airflow_provider_platform.client.chat.result import (
     ChatResult,
-    as_plain,
-    check_tools,
     count_received,
 )
 from airflow_provider_platform.client.chat.tool_calls import (
@@ -99,7 +97,7 @@ from airflow_provider_platform.client.chat.tool_calls import (
     ToolCallEnded,
     read_tool_call,
 )
-from airflow_provider_platform.client.choices import MAX_ROWS, FailOnToolError
+from airflow_provider_platform.client.choices import MAX_ROWS
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
 from airflow_provider_platform.client.json_text import (
     LineReader,
@@ -1037,12 +1035,9 @@ class ChatRun:
             return connection.closed_clean
         return not connection.streaming or self.passed_by
 
-    def result(self, *, fail_on_tool_error: FailOnToolError = "all") -> ChatResult:
-        """Return the result of a run that is over.
-
-        Raises ChatNoAnswerError for a run without a final answer, and ChatToolError by the rule:
-        "all" if every query failed, "any" if any tool call failed.
-        """
+    def result(self) -> ChatResult:
+        """Return the result of a run that is over, even if its tool calls failed (see
+        `check_tools`). Raises ChatNoAnswerError for a run without a final answer."""
         last_message = self._answer_by_messages()
         answer = self._answer(last_message)
         if answer is None:
@@ -1056,7 +1051,7 @@ class ChatRun:
         calls = self._fold
         if (by_messages := self._calls_by_messages()) is not None:
             calls = max(calls, by_messages, key=_known_queries)
-        result = ChatResult(
+        return ChatResult(
             answer=answer,
             chat_id=self.chat_id or "",
             message_id=self.message_id,
@@ -1066,9 +1061,6 @@ class ChatRun:
             searches=calls.searches() if self.details else [],
             thinking=self._fold.thoughts() if self.details else [],
         ).sanitized()
-        if fail_on_tool_error != "never":
-            check_tools(as_plain(result), fail_on_tool_error)
-        return result
 
     # From lines to records.
 

@@ -64,7 +64,6 @@ from airflow_provider_platform.client.chat.request import (
     input_digest,
     new_message_id,
 )
-from airflow_provider_platform.client.chat.result import ChatResult
 from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.choices import MAX_ROWS, POLL_INTERVAL, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig
@@ -251,11 +250,6 @@ class ChatCall:
             "accepted": self.run.accepted,
             **({} if self.agent_id is None else {"agent_id": self.agent_id}),
         }
-
-    def result(self) -> ChatResult:
-        """Return the result of a run that is over, even if its tool calls failed. Raises
-        ChatNoAnswerError."""
-        return self.run.result(fail_on_tool_error="never")
 
     # Ask.
 

@@ -127,7 +127,7 @@ def reported(run: ChatRun, *connections: tuple[bool, list[bytes]]) -> list[Any]:
         ]
         said += map(asdict, fold.queries())
     try:
-        said.append(run.result(fail_on_tool_error="never").to_json())
+        said.append(run.result().to_json())
     except PlatformError as error:
         said.append(error.message)
     return said

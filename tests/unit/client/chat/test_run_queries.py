@@ -340,7 +340,7 @@ def test_tool_calls_of_any_types_give_plain_json(
         call = {**call, "input": json.dumps(given_), "result": json.dumps(result)}
     run = new_run()
     feed(run, cutoff(), echo(), {**tool(name), "toolCall": call}, final("Done."), state())
-    plain = run.result(fail_on_tool_error="never").to_json()
+    plain = run.result().to_json()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     for query in plain["queries"]:
         assert all(isinstance(row, list) for row in query["rows"])

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import input_digest
+from airflow_provider_platform.client.chat.result import ChatResult, as_plain, check_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_platform.client.chat.chat_run import ChatEvent
-    from airflow_provider_platform.client.chat.result import ChatResult
 
 Record = dict[str, Any]
 
@@ -319,4 +319,6 @@ def result_of(*records: Record, rule: Any = "never", **options: Any) -> ChatResu
     """The result of a run whose records come on one connection."""
     run = new_run(**options)
     assert feed(run, cutoff(), echo(), *records, state()) is Verdict.OVER
-    return run.result(fail_on_tool_error=rule)
+    result = run.result()
+    check_tools(as_plain(result), rule)
+    return result
