@@ -188,8 +188,9 @@ PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
-def check_patterns(value: Any) -> dict[str, str]:
-    """The patterns by what they lead to; empty ones count as absent. Raises ValueError."""
+def check_patterns(value: Any) -> dict[str, str] | None:
+    """The patterns by what they lead to, None if there are none; empty ones count as absent. Raises
+    ValueError."""
     if not isinstance(value, Mapping):
         raise ValueError(
             f"must be a JSON object whose keys are {', '.join(PLACEHOLDERS)} and "
@@ -202,7 +203,7 @@ def check_patterns(value: Any) -> dict[str, str]:
                 f"has the unknown key {name!r}; its keys are {', '.join(PLACEHOLDERS)}"
             )
         _check(name, pattern)
-    return patterns
+    return patterns or None
 
 
 def _check(name: str, pattern: Any) -> None:

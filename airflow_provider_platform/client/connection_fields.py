@@ -9,6 +9,7 @@ list the providers, so only the standard library is imported here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -106,6 +107,11 @@ class ConnectionField(Generic[T]):
             )
         if self.choices:
             return _choice(value, self.choices)
+        if self.kind == "object" and isinstance(value, str):
+            with suppress(ValueError):  # the rule says what is wrong with another text
+                value = read_json_string(value)
+            if value is None:
+                return None
         if self.rule is not None:
             return self.rule(value, **{name: info.data.get(name) for name in self.needs})
         return _KIND_RULES.get(self.kind, _as_it_is)(value)
@@ -212,30 +218,15 @@ def _session_settings(
     from airflow_provider_platform.client.errors import PlatformInputError
     from airflow_provider_platform.client.session_settings import session_settings
 
-    settings = _from_json(value)
-    if settings is None and value == "null":
-        return None
-    if not isinstance(settings, dict):
+    if not isinstance(value, dict):
         raise ValueError('must be a JSON object, for example {"externalId": "nightly"}')
-    is_empty = all(item in (None, "", [], {}) for item in settings.values())
+    is_empty = all(item in (None, "", [], {}) for item in value.values())
     if is_empty or chat_service_token is not None:
         return None
     try:
-        return session_settings(settings)
+        return session_settings(value)
     except PlatformInputError as error:
         raise ValueError(f": {error.reason.removeprefix('Nothing was sent: ')}") from None
-
-
-def _web_links(value: Any) -> dict[str, str] | None:
-    return check_patterns(_from_json(value)) or None
-
-
-def _from_json(value: Any) -> Any:
-    """The value, read from its JSON where it is text; None where that is no JSON."""
-    try:
-        return read_json_string(value)
-    except ValueError:
-        return None
 
 
 # The table
@@ -476,7 +467,7 @@ class ConnectionFields:
         section=_LINKS,
         kind="object",
         template={"thread": ""},
-        rule=_web_links,
+        rule=check_patterns,
     )
 
 

@@ -77,6 +77,6 @@ def test_error_about_a_link_pattern_names_the_connection_field() -> None:
         built("not JSON")
 
 
-@pytest.mark.parametrize("untouched", [None, "", {}, {"thread": ""}, '{"thread": ""}'])
+@pytest.mark.parametrize("untouched", [None, "", "null", {}, {"thread": ""}, '{"thread": ""}'])
 def test_untouched_form_field_sets_no_pattern(untouched: object) -> None:
     assert built(untouched).web_links is None
