@@ -117,7 +117,7 @@ def operation(
     path_ids = known.read_ids(ids, rendered=rendered)
     if isinstance(body, InputModel):
         body = body.to_json()
-    secrets = (*secrets_in(query), *secrets_in(body))
+    secrets = _secrets_of(query, body)
     sent_query = known.read_query(query, rendered=rendered)
     sent_body, left_open = known.read_body(body, path_ids, rendered=rendered)
     deployment = path_ids.get(DEPLOYMENT)
@@ -148,6 +148,11 @@ def typed(
     """Return the function that makes calls of this operation, with ids, `query` and `body` as
     `operation` takes them. `permission` is named in the error of a 403, instead of the table's."""
     return partial(operation, name, answer, permission=permission)
+
+
+def _secrets_of(*parts: Any) -> tuple[str, ...]:
+    """Return the secrets in the parts of a call that are given."""
+    return tuple(secret for part in parts if part for secret in secrets_in(part))
 
 
 def _answer_of(row: table.OperationRow) -> Any:
@@ -529,5 +534,5 @@ def raw_operation(
         query={n: value for n, value in table.fit({}, query or {}).items() if value is not None},
         body=table.fit({}, body),
         repeatable=upper in REPEATABLE_METHODS,
-        secrets=(*secrets_in(query), *secrets_in(body)),
+        secrets=_secrets_of(query, body),
     )
