@@ -38,6 +38,8 @@ from queue import Empty
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from anyio import to_thread
+
 from airflow_provider_platform.client import pages as paging
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
@@ -239,15 +241,6 @@ class Events(Generic[T]):
 # The clients.
 
 
-async def run_sync(function: Callable[..., T], *args: Any) -> T:
-    """Call a function that may block, without blocking the loop."""
-    return await asyncio.to_thread(function, *args)
-
-
-async def _in_thread(mask: Callable[[list[str]], None], secrets: list[str]) -> None:
-    await run_sync(mask, secrets)
-
-
 class _Client:
     """What both clients have."""
 
@@ -372,12 +365,14 @@ class PlatformClient(_Client):
         clock: Clock | None = None,
         mask: Callable[[list[str]], None] | None = None,
     ) -> None:
+        # Neither the end of work nor the end of the process waits for these threads.
+        in_thread = partial(to_thread.run_sync, abandon_on_cancel=True)
         super().__init__(
             Transport(
                 config,
-                reload=partial(run_sync, reload) if reload else None,
+                reload=partial(in_thread, reload) if reload else None,
                 clock=clock,
-                mask=partial(_in_thread, mask) if mask else None,
+                mask=partial(in_thread, mask) if mask else None,
             )
         )
         self._thread: LoopThread | None = None
