@@ -46,6 +46,7 @@ from airflow_provider_platform.client.errors import PlatformClosedError, Platfor
 from airflow_provider_platform.client.operation import Operation, prepared
 from airflow_provider_platform.client.wire import (
     CLOSED,
+    Api,
     Clock,
     OnEvent,
     Steps,
@@ -304,7 +305,7 @@ class AsyncPlatformClient(_Client):
             report(event)
 
         try:
-            return await run_here(work, self._transport, hear, report)
+            return await run_here(work, Api(self._transport, hear, report))
         except _ListenerFailed as failed:
             raise failed.error from None
 

@@ -1395,13 +1395,14 @@ def _api_step(
     async def step(self: A, /, *args: P.args, **options: P.kwargs) -> T:
         if self.interrupted():
             raise PlatformInterruptedError(INTERRUPTED)
+        request = asyncio.ensure_future(method(self, *args, **options))
+        self._requests.add(request)
+        request.add_done_callback(self._forget)
         try:
-            return await method(self, *args, **options)
+            return await request
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or not self.interrupted():
+            if not (request.cancelled() and self.interrupted()):
                 raise
-            task.uncancel()
             raise PlatformInterruptedError(INTERRUPTED) from None
         except PlatformError as error:
             self.secrets.hide_in(error)
@@ -1414,8 +1415,9 @@ class Api:
     """The calls, the stream, the clock and the listener of one run of work.
 
     It owns the stream that the work has open: at most one. Secrets are removed from the errors that
-    its methods raise. If `interrupted` returns True, every method that may wait raises
-    PlatformInterruptedError, also for what was under way when the task was cancelled.
+    its methods raise. What a method asks of the service is a task of its own. `interrupt` ends this
+    task: the method raises PlatformInterruptedError, and the work decides what follows. If
+    `interrupted` returns True, every later request raises it too.
     """
 
     def __init__(
@@ -1437,6 +1439,7 @@ class Api:
         self.secrets = transport.secrets
         """All secrets that were sent or received."""
         self._streams: list[Stream] = []
+        self._requests: set[asyncio.Future[Any]] = set()
         self._config_used = transport.config
 
     @property
@@ -1456,6 +1459,16 @@ class Api:
         other = copy(self)
         other._streams = []  # noqa: SLF001 - of the same class
         return other
+
+    def interrupt(self) -> None:
+        """End what is under way on the service."""
+        for request in self._requests:
+            request.cancel()
+
+    def _forget(self, request: asyncio.Future[Any]) -> None:
+        self._requests.discard(request)
+        if not request.cancelled():
+            request.exception()  # if the work was ended, nobody waits for it
 
     async def notify(self, event: object) -> None:
         """Report an event to the caller, and wait until the caller has handled it. Each function
@@ -1608,20 +1621,12 @@ def work_of(work: Operation[T] | Work[T]) -> Work[T]:
 OnEvent = Callable[[Any], None]
 
 
-async def run_here(
-    work: Operation[T] | Work[T],
-    transport: Transport,
-    hear: Callable[[object], Awaitable[None]],
-    report: Callable[[object], None],
-    interrupted: Callable[[], bool] = not_interrupted,
-) -> T:
-    """Run an operation or other work on the running loop. `hear` gets what it notifies of, `report`
-    what it reports."""
-    api = Api(transport, hear, report, interrupted)
+async def run_here(work: Operation[T] | Work[T], api: Api) -> T:
+    """Run an operation or other work on the running loop."""
     try:
         return await work_of(work)(api)
     except PlatformError as error:
-        transport.secrets.hide_in(error)
+        api.secrets.hide_in(error)
         raise
     finally:
         await api.aclose()
@@ -1647,8 +1652,8 @@ class Steps(Generic[T]):
         self.task: asyncio.Task[T] | None = None
         self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
         self.ended = threading.Event()
-        self._run = partial(run_here, work, transport)
-        self._interrupted = interrupted
+        self._api = Api(transport, self._offer, self._report, interrupted)
+        self._run = partial(run_here, work, self._api)
         self._running = running
         self._is_ending = False
         self._handled: asyncio.Future[None] | None = None
@@ -1657,23 +1662,19 @@ class Steps(Generic[T]):
     def proceed(self) -> None:
         """Start the work; later say that the caller has handled the event."""
         if self.task is None:
-            self.task = asyncio.create_task(self._run(self._offer, self._report, self._interrupted))
+            self.task = asyncio.create_task(self._run())
             self.task.add_done_callback(self._finish)
             self._running.add(self)
         elif self._handled is not None and not self._handled.done():
             self._handled.set_result(None)
 
     def interrupt(self) -> None:
-        """Cancel what the work is waiting for on the service, if anything."""
-        if self._handled is None or self._handled.done():
-            self._cancel_once()
+        """End what is under way on the service, so that the work ends."""
+        self._api.interrupt()
 
     def end(self) -> None:
         """Cancel the work. It hands over no further event."""
         self._is_ending = True
-        self._cancel_once()
-
-    def _cancel_once(self) -> None:
         if self.task is not None and not self.task.cancelling():
             self.task.cancel()  # a second cancel would end the clean-up
 
@@ -1695,7 +1696,7 @@ class Steps(Generic[T]):
         self._running.discard(self)
         outcome: Future[T] = Future()
         if task.cancelled():
-            stopped = self._interrupted()
+            stopped = self._api.interrupted()
             outcome.set_exception(
                 PlatformInterruptedError(INTERRUPTED) if stopped else PlatformClosedError(CLOSED)
             )

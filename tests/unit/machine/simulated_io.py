@@ -15,11 +15,12 @@ from airflow_provider_platform.client.chat import program as chat_program
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformError,
+    PlatformInterruptedError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
 from airflow_provider_platform.client.platform_client import PlatformClient
-from airflow_provider_platform.client.wire import _api_step, run_here
+from airflow_provider_platform.client.wire import run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run
@@ -73,9 +74,14 @@ class _SimulatedApi(PlayedApi):
     async def aclose(self) -> None:
         self._answer = None
 
-    @_api_step
     async def perform(self, effect: Any) -> Any:
-        return await self._carry_out(effect)
+        if self.interrupted():
+            raise PlatformInterruptedError(wire.INTERRUPTED)
+        try:
+            return await self._carry_out(effect)
+        except PlatformError as error:
+            self.secrets.hide_in(error)
+            raise
 
     async def _carry_out(self, effect: Any) -> Any:
         match effect:
@@ -236,7 +242,12 @@ def _addressed(platform: SimulatedPlatform, body: dict[str, Any], actor: Actor) 
 
 def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) -> Any:
     """Stands for `PlatformClient.run`: here no work ever waits, so it needs no loop."""
-    running = run_here(work, client._transport, on_event, partial(bool, client._interrupted))
+
+    async def hear(event: object) -> None:
+        on_event(event)
+
+    interrupted = partial(bool, client._interrupted)
+    running = run_here(work, wire.Api(client._transport, hear, on_event, interrupted))
     try:
         running.send(None)
     except StopIteration as end:
@@ -244,8 +255,8 @@ def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) 
     raise AssertionError(f"{work} waits")
 
 
-async def _at_once(function: Callable[[], Any]) -> Any:
-    return function()
+async def _at_once(function: Callable[..., Any], *args: Any, **_: Any) -> Any:
+    return function(*args)
 
 
 @contextmanager
@@ -277,7 +288,7 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
     handler, level = _LibraryLog(simulation), library.level
     replaced = [
         patch.object(wire, "Api", simulated_api),
-        patch.object(platform_client, "run_sync", _at_once),
+        patch.object(platform_client.to_thread, "run_sync", _at_once),
         patch.object(PlatformClient, "run", _run),
         patch.object(wire, "steady_clock", lambda: lambda: simulation.time.now),
         patch.object(chat_program, "new_message_id", simulation.new_message_id),
