@@ -194,7 +194,7 @@ class PlatformOperator(BaseOperator):
             changed = {
                 name: value
                 for name, value in values.items()
-                if name not in self._converted or value != self._converted[name]
+                if name not in self._converted or getattr(self, name) != self._converted[name]
             }
             self._convert(changed)
             for name in self._named:

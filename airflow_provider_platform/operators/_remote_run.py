@@ -398,8 +398,7 @@ class RemoteRunOperator(PlatformOperator):
 
     def read(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
         """Return the result that the `RunKind` reads from the outcome."""
-        env = self._environment(attempt, ids)
-        return self._run(attempt, lambda api: attempt.kind.read(api, env, ids, outcome))
+        return self._run(attempt, lambda api: attempt.kind.read(api, ids, outcome))
 
     def run_failed(self, attempt: Attempt, ids: Ids, error: PlatformError) -> None:
         """Called if the run with these ids will have no result: before the task submits again, or

@@ -92,7 +92,7 @@ class BranchRunKind(RunKind[Build]):
         opened = await open_and_log(api, env, ids, wait_for_build=self.wait_for_build)
         return {**ids, "opened": opened}
 
-    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> Build | None:
+    async def poll(self, api: Api, ids: Ids) -> Build | None:
         """Poll the build, if the task waits for it. If the build fails, the branch is closed,
         unless it was open before."""
         if not ids["opened"]["waits"]:
@@ -110,7 +110,7 @@ class BranchRunKind(RunKind[Build]):
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         return await close_again(api, ids)
 
-    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
+    async def read(self, api: Api, ids: Ids, outcome: Build) -> dict[str, Any]:
         return await describe_opened(api, ids, outcome)
 
 

@@ -36,8 +36,6 @@ from airflow_provider_platform.runs.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.client.wire import Api
 
@@ -117,11 +115,10 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         )
         prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
         say(api, f'Asking the agent "{prompt}", message {call.run.message_id}')
-        before = state.events_before()
 
         async def hear(event: object) -> None:
-            for earlier_event in before(event):
-                await api.notify(earlier_event)
+            if (before := state.event_before(event)) is not None:
+                await api.notify(before)
             api.report(event)
 
         try:
@@ -277,22 +274,18 @@ class _Question:
         repeats = {"repeats": True} if self.repeats else {}
         return {**_ids(self.call, self.submitted_at), **repeats}
 
-    def events_before(self) -> Callable[[object], list[object]]:
-        """Return the events that the operator must receive before an event of the chat is
-        logged."""
-
-        def before(event: object) -> list[object]:
-            if isinstance(event, ThreadNamed):
-                return [Identified(self.ids())]
-            if isinstance(event, Accepted):
-                self.accepted = True
-                return [RunAccepted(_ids(self.call, self.submitted_at))]
-            if isinstance(event, Waiting) and self.repeats:
-                self.repeats = False  # the service reported that it was not processed
-                return [Identified(self.ids())]
-            return []
-
-        return before
+    def event_before(self, event: object) -> object | None:
+        """Return the event that the operator must receive before an event of the chat is logged,
+        None if there is none."""
+        if isinstance(event, ThreadNamed):
+            return Identified(self.ids())
+        if isinstance(event, Accepted):
+            self.accepted = True
+            return RunAccepted(_ids(self.call, self.submitted_at))
+        if isinstance(event, Waiting) and self.repeats:
+            self.repeats = False  # the service reported that it was not processed
+            return Identified(self.ids())
+        return None
 
 
 def _outcome(api: Api, call: ChatCall) -> dict[str, Any]:

@@ -949,11 +949,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             return outcome, ids
         return None, {**ids, **await self._open(api, env, ids, outcome)}
 
-    async def read(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
-    ) -> dict[str, Any]:
+    async def read(self, api: Api, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
         if ids["waits"]:
-            await self._refuse_dropped_files(api, env, ids, outcome)
+            await self._refuse_dropped_files(api, ids, outcome)
             say(api, f"dbt sync {outcome.sync_job_id} is complete")
         elif self._body().output_mode == "files":
             warn(
@@ -1118,9 +1116,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
                 "Check what this sync writes.",
             )
 
-    async def _refuse_dropped_files(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
-    ) -> None:
+    async def _refuse_dropped_files(self, api: Api, ids: Ids, outcome: DbtSyncOutcome) -> None:
         """Raise DbtSyncInputDroppedError if a sync should have kept files but wrote a branch. The
         service keeps files for an hour, so the task does not check a sync that may be older."""
         if (

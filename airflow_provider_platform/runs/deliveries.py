@@ -604,9 +604,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
     def where(self, ids: Ids) -> str:
         return f"run {quote_service(ids['run_id'])}, {_delivery(ids)}"
 
-    async def read(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: DeliveryOutcome
-    ) -> dict[str, Any]:
+    async def read(self, api: Api, ids: Ids, outcome: DeliveryOutcome) -> dict[str, Any]:
         """Return the result of the task. The ids keep what a later try needs of it."""
         if outcome.status is not None:
             say(api, f"The run of the report delivery succeeded (run {outcome.run_id})")

@@ -200,7 +200,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
         """Return False: the service does not report it, and a second export changes nothing."""
         return False, ids
 
-    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome | None:
+    async def poll(self, api: Api, ids: Ids) -> ExportOutcome | None:
         """Poll the export. Raises DashboardExportFailedError if it failed or is gone."""
         if "written" in ids:
             return ExportOutcome()
@@ -224,7 +224,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
         except DashboardExportFailedError:
             return None
 
-    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> bytes:
+    async def read(self, api: Api, ids: Ids, outcome: ExportOutcome) -> bytes:
         """Return the bytes of the exported file."""
         return await download(api, ids["deployment_id"], ids["job_id"], self.format)
 

@@ -631,7 +631,7 @@ class MergeRunKind(RunKind[Build]):
     def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
         return not_built(_wanted(Merge(**ids["merge"])), last)
 
-    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: Build) -> dict[str, Any]:
+    async def read(self, api: Api, ids: Ids, outcome: Build) -> dict[str, Any]:
         merge = Merge(**ids["merge"])
         if outcome.status is not None:
             say(api, f"{merge.target} is built (commit {outcome.hash})")

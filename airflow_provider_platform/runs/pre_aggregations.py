@@ -738,9 +738,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         )
         return BuildOutcome(outcome.table_count, outcome.tables, verified=True)
 
-    async def read(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: BuildOutcome
-    ) -> dict[str, Any]:
+    async def read(self, api: Api, ids: Ids, outcome: BuildOutcome) -> dict[str, Any]:
         """Return the result of the task. The ids keep what a later try needs of it."""
         if ids["waits"]:
             ids["built"] = asdict(outcome)

@@ -209,14 +209,14 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         """Return whether the service processed a submission whose response was lost, and the ids
         known now. Raises PlatformOutcomeUnknownError if the service does not show it."""
 
-    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
+    async def poll(self, api: Api, ids: Ids) -> OutcomeT | None:
         """Poll the run once. Returns its outcome, or reports its status (an event with a `status`)
         and returns None."""
         raise NotImplementedError
 
     def watch(self, env: RunEnvironment, ids: Ids) -> Poll[OutcomeT]:
         """Return what polls the run during one wait. It can remember what earlier polls saw."""
-        return lambda api: self.poll(api, env, ids)
+        return lambda api: self.poll(api, ids)
 
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT:
         """Wait for the run, on the worker or in the triggerer. Each status is logged once.
@@ -306,7 +306,7 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         must be followed further."""
         return self.outcome_class(**event["outcome"]), ids
 
-    async def read(self, api: Api, env: RunEnvironment, ids: Ids, outcome: OutcomeT) -> Any:
+    async def read(self, api: Api, ids: Ids, outcome: OutcomeT) -> Any:
         """Return the outcome's part of the task's result, without secrets. Raises PlatformError if
         the outcome is a failure."""
         return outcome

@@ -113,15 +113,13 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         raise _lost()
 
-    async def poll(self, api: Api, env: RunEnvironment, ids: Ids) -> EvaluationEnd | None:
+    async def poll(self, api: Api, ids: Ids) -> EvaluationEnd | None:
         seen = await api.call(get_evaluation(**_path(ids)), once=True)
         status = (seen.words("status") or "unknown").lower()
         api.report(Stage("Evaluation", f"evaluation {seen.id}", status))
         return EvaluationEnd(status) if status in ("completed", "failed") else None
 
-    async def read(
-        self, api: Api, env: RunEnvironment, ids: Ids, outcome: EvaluationEnd
-    ) -> dict[str, Any]:
+    async def read(self, api: Api, ids: Ids, outcome: EvaluationEnd) -> dict[str, Any]:
         items = await all_rows(api, get_evaluation_results(**_path(ids)), None)
         result = {"status": outcome.status, "items": [item.to_json() for item in items]}
         return api.secrets.redact_data(result)

@@ -277,9 +277,9 @@ def test_known_argument_is_converted_once_when_the_dag_is_parsed(
 
 def test_argument_that_changes_after_the_dag_is_parsed_is_checked_again() -> None:
     operator = PlatformChatOperator(task_id="t", prompt="q", agent="sales", max_rows=7)
-    operator.max_rows = "8"
+    operator.max_rows, operator.timeout = "8", None
     operator.coerce_arguments()
-    assert operator.max_rows == 8
+    assert (operator.max_rows, operator.timeout) == (8, 1800)
     operator.max_rows = "x"
     with pytest.raises(PlatformInputError, match="max_rows must be a number"):
         operator.coerce_arguments()
