@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing, closing
+from contextlib import closing, suppress
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -267,6 +267,10 @@ class PlatformRunTrigger(OneEventTrigger):
         return stopped
 
 
+class _RowsArrived(Exception):
+    """The first rows of the query are here, so the trigger needs no others."""
+
+
 class PlatformQueryTrigger(OneEventTrigger):
     """Send the query again until it returns its first row. The worker then sends the query once
     more and reads the rows: the service keeps the result, but drops a query if nobody requests its
@@ -306,12 +310,15 @@ class PlatformQueryTrigger(OneEventTrigger):
             timezone=self.timezone,
             cache=self.cache,
         )
-        async with aclosing(
-            client.events(lambda api: run_sql(api, query, client.config, client.clock))
-        ) as events:
-            async for event in events:
-                if isinstance(event, SqlChunk):
-                    break
+
+        def stop_at_rows(event: object) -> None:
+            if isinstance(event, SqlChunk):
+                raise _RowsArrived
+
+        with suppress(_RowsArrived):
+            await client.run(
+                lambda api: run_sql(api, query, client.config, client.clock), stop_at_rows
+            )
         return {"status": "success"}
 
 

@@ -12,6 +12,11 @@ Nothing waits for such a thread forever. It is a daemon thread, so a process can
 thread works. The thread ends by itself if nothing refers to it any more. A forked process has none
 of its parent's threads, so it starts a new one.
 
+The thread is not anyio's portal. There, each start of work waits for the loop: a signal handler or
+a finalizer could wait forever for a loop that waits for a lock of the main thread, and a handler
+that raises meanwhile would lose the work. The portal also cancels a task at each step of its
+clean-up again.
+
 Work that starts together on one loop takes turns (`yield_turn`): a thousand waits do their first
 step one after another, and the loop does all other work in between.
 """
@@ -25,18 +30,11 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterator,
-    Mapping,
-)
-from concurrent.futures import CancelledError, Future
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import closing, contextmanager, suppress
 from functools import partial
+from queue import Empty
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -45,7 +43,7 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
 from airflow_provider_platform.client.operation import Operation, prepared
 from airflow_provider_platform.client.wire import (
-    END,
+    CLOSED,
     Clock,
     OnEvent,
     Steps,
@@ -61,136 +59,106 @@ T = TypeVar("T")
 # An event loop in its own thread, for synchronous code.
 
 
-Cleanup = Callable[[], Awaitable[None]]
-
 STOP_SECONDS = 5.0
 EXIT_SECONDS = 2.0
 """How long `stop`, and the end of a process, wait for connections to be closed."""
 
 SIGNAL_SECONDS = 0.5
 """Seconds between two wake-ups of a waiting thread: the longest delay of a signal handler while the
-main thread waits here."""
+main thread waits here. Python runs signal handlers in the main thread. The kernel may deliver the
+signal to another thread (as it does if the process was stopped), which does not wake the main
+thread."""
 
-_running: weakref.WeakSet[LoopThread] = weakref.WeakSet()
+_threads: set[LoopThread] = set()
+"""The threads that run. A forked process keeps those of its parent here, because it must neither
+use nor close their connections."""
 
 
-class LoopStoppedError(Exception):
-    """The loop has been stopped, or belongs to the parent of this forked process."""
-
-
-class LoopThread:
-    """Runs coroutines for other threads, from its creation until `stop`.
+class LoopThread(threading.Thread):
+    """Runs work for other threads, from its creation until `stop`. It does not run in a forked
+    process.
 
     `cleanup` is awaited at the end. It must not refer to the object whose deletion stops the loop.
     """
 
-    def __init__(self, cleanup: Cleanup) -> None:
+    def __init__(self, cleanup: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(name="platform-client", daemon=True)
+        self.running: set[Steps[Any]] = set()
         self._cleanup = cleanup
         self._loop = asyncio.new_event_loop()
-        # A signal handler may stop the loop while its own thread is inside `call`.
-        self._gate = threading.RLock()
-        self._open = True
+        self._stop_requested = asyncio.Event()
         self._pid = os.getpid()
-        self._thread = threading.Thread(
-            target=_run, args=(self._loop, cleanup), name="platform-client", daemon=True
-        )
-        self._thread.start()
-        _running.add(self)
+        _threads.add(self)
+        self.start()
+
+    def run(self) -> None:
+        """Run the loop, in this thread."""
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+            _threads.discard(self)
+
+    async def _serve(self) -> None:
+        await self._stop_requested.wait()
+        while self.running:  # before connections are closed, so that it can report why it ended
+            for steps in self.running:
+                steps.end()
+            await asyncio.wait([steps.task for steps in self.running if steps.task])
+        await self._loop.shutdown_asyncgens()
+        await self._cleanup()
 
     @property
-    def here(self) -> bool:
-        """Whether the loop belongs to this process."""
-        return self._pid == os.getpid()
+    def is_running(self) -> bool:
+        """Whether the loop runs in this process. (A signal handler that raises in Python 3.11's
+        `Thread.is_alive` would make a running thread look dead.)"""
+        return self._pid == os.getpid() and not self._loop.is_closed()
 
-    def call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run the function on the loop and return its outcome. If the caller's thread gets an
-        exception (a signal handler may raise), the function is cancelled. Raises
-        LoopStoppedError."""
-        if threading.current_thread() is self._thread:
-            raise RuntimeError("the loop's own thread cannot wait for it")
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Call the function on the loop if the loop still runs. This takes no lock and waits for
+        nothing, because signal handlers and the garbage collector use it."""
+        if self.is_running:
+            with suppress(RuntimeError):  # the loop was closed in the meantime
+                self._loop.call_soon_threadsafe(function)
 
-        if not self.here:
-            raise LoopStoppedError
-        future: Future[T] | None = None
-        try:
-            with self._gate:
-                if not self._open:
-                    raise LoopStoppedError
-                future = asyncio.run_coroutine_threadsafe(function(), self._loop)
-            return _outcome(future)
-        except CancelledError:
-            raise LoopStoppedError from None
-        except BaseException:
-            if future is not None:
-                future.cancel()
-            raise
+    def end_soon(self, steps: Steps[Any]) -> None:
+        """End the work if it has not ended, without waiting."""
+        if not steps.ended.is_set():
+            self.call_soon(steps.end)
 
-    def call_soon(self, function: Callable[[], None]) -> None:
-        """Call the function on the loop if the loop still runs, without waiting for it."""
-        if self.here and self._open:
-            self._loop.call_soon_threadsafe(function)
+    def request_stop(self) -> None:
+        """`stop` without waiting."""
+        self.call_soon(self._stop_requested.set)
 
     def stop(self, *, seconds: float = STOP_SECONDS) -> None:
-        """Cancel the running tasks, clean up and end the thread. Waits for this at most
-        `seconds`."""
-        if not self.here:
-            return
-        with self._gate:
-            self._ask_to_end()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(seconds)
+        """End the running work, clean up and end the thread. Waits for this at most `seconds`."""
+        self.request_stop()
+        if threading.current_thread() is not self:
+            self.join(seconds)
 
-    def abandon(self) -> None:
-        """`stop` without waiting and without locks, for the garbage collector."""
-        if self.here:
-            self._ask_to_end()
+    def interrupt(self) -> None:
+        """Interrupt the running work. The loop must call this."""
+        for steps in self.running:
+            steps.interrupt()
 
-    def _ask_to_end(self) -> None:
-        if self._open:
-            self._open = False
-            self._loop.call_soon_threadsafe(self._loop.stop)
-
-
-def _outcome(future: Future[T]) -> T:
-    """Return the future's result, or raise its error. The wait wakes up regularly, because Python
-    runs signal handlers in the main thread. The kernel may deliver the signal to another thread (as
-    it does if the process was stopped), which does not wake the main thread."""
-    while True:
-        try:
-            return future.result(SIGNAL_SECONDS)
-        except TimeoutError:
-            if future.done():
-                return future.result()
-
-
-def _run(loop: asyncio.AbstractEventLoop, cleanup: Cleanup) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-        loop.run_until_complete(_end(cleanup))
-    finally:
-        loop.close()
-
-
-async def _end(cleanup: Cleanup) -> None:
-    """Cancel the running tasks, then close connections, so that the tasks can report why they
-    ended."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        if not task.cancelling():  # a second cancel would end the clean-up
-            task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_asyncgens()
-    await cleanup()
+    @property
+    def why_stopped(self) -> str:
+        """Why work of this thread does not go on."""
+        if self._pid == os.getpid():
+            return CLOSED
+        return (
+            "The run was started in another process (the parent of this one, before a fork). Start "
+            "it again in this process."
+        )
 
 
 @atexit.register
 def _stop_all() -> None:
     """Close connections at the end of the process, without waiting for a connection that does not
     close."""
-    threads = list(_running)
+    threads = list(_threads)
     for thread in threads:
-        thread.abandon()
+        thread.request_stop()
     until = time.monotonic() + EXIT_SECONDS
     for thread in threads:
         thread.stop(seconds=max(0.0, until - time.monotonic()))
@@ -201,107 +169,71 @@ def _stop_all() -> None:
 
 class Events(Generic[T]):
     """The events of work on the loop of another thread, as an iterator. Where the work notifies, it
-    continues when the next event is requested.
+    continues when the next event is requested. `result` is the work's result, after the last event.
 
     `close` ends the work before its end. Work that did not reach its end never looks complete: each
     later request raises again. Raises PlatformError; PlatformClosedError if the client or this
     iterator was closed before the work's end.
     """
 
-    def __init__(self, begin: Callable[[], RunningWork[T]]) -> None:
+    result: T
+
+    def __init__(self, begin: Callable[[], tuple[LoopThread, Steps[T]]]) -> None:
         self._begin = begin
-        self._running: RunningWork[T] | None = None
-        self._ended = False
-        self._closed = False
-        self._failure: PlatformError | None = None
+        self._begun: tuple[LoopThread, Steps[T]] | None = None
+        self._work_waits = True
+        self._end: Exception | None = None
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        if self._ended:
-            raise StopIteration
-        if self._failure is not None:
-            raise self._failure
-        if self._closed:
-            raise PlatformClosedError(
-                "This run was closed before it was complete, so it has no more events."
-            )
+        if self._end is not None:
+            raise self._end
         try:
-            self._running = self._running or self._begin()
-            event = self._running.step()
-        except LoopStoppedError:
-            self._failure = PlatformClosedError(_why_stopped(self._running))
-            raise self._failure from None
+            event = self._next()
+            if not isinstance(event, Future):
+                return event
+            self.result = event.result()
+            self._end = StopIteration()
         except PlatformError as error:
-            self._failure = error
-            raise
+            self._end = error
         except BaseException:
-            self._failure = PlatformClosedError("The run was interrupted before its end.")
+            self._end = PlatformClosedError("The run was interrupted before its end.")
             raise
-        if event is END:
-            self._ended = True
-            raise StopIteration
-        return event
-
-    @property
-    def result(self) -> T:
-        """The work's result, after its last event."""
-        if self._running is None or not self._ended:
-            raise RuntimeError("the work has not ended")
-        return self._running.steps.result
+        raise self._end
 
     def close(self) -> None:
         """End the work if it has not ended, and close its stream."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._ended or self._running is None:
-            return
-        try:
-            self._running.close()
-        except LoopStoppedError:
-            return
-
-
-class RunningWork(Generic[T]):
-    """Work that is running on the loop of another thread."""
-
-    def __init__(self, thread: LoopThread, steps: Steps[T]) -> None:
-        self.thread = thread
-        self.steps = steps
-        # If nobody refers to the events any more, the work ends. Until then this keeps it alive:
-        # an event loop has no strong reference to a task.
-        self._ending = weakref.finalize(self, thread.call_soon, steps.end_soon)
-        self._ending.atexit = False
-
-    def step(self) -> Any:
-        """Return the next event; `END` at the end."""
-        event = END
-        try:
-            event = self.thread.call(self.steps.step)
-        finally:
-            if event is END and self.steps.ended:
-                # Its error holds the frames of the caller, and they this object.
-                self._ending.detach()
-        return event
-
-    def close(self) -> None:
-        """End the work, and wait for it."""
-        self.thread.call(self.steps.aclose)
-
-    def interrupt(self) -> None:
-        """Cancel the current step, without waiting."""
-        self.thread.call_soon(self.steps.cancel)
-
-
-def _why_stopped(running: RunningWork[Any] | None) -> str:
-    if running is not None and not running.thread.here:
-        return (
-            "The run was started in another process (the parent of this one, before a fork). Start "
-            "it again in this process."
+        self._end = self._end or PlatformClosedError(
+            "This run was closed before it was complete, so it has no more events."
         )
-    return "The client was closed before the run was complete."
+        if self._begun is not None:
+            thread, steps = self._begun
+            thread.end_soon(steps)
+            while thread.is_running and threading.current_thread() is not thread:
+                if steps.ended.wait(SIGNAL_SECONDS):
+                    break
+
+    def _next(self) -> Any:
+        """Let the work continue if it waits for that, and return its next event, or its outcome as
+        a Future."""
+        if self._begun is None:
+            self._begun = self._begin()
+            thread, steps = self._begun
+            # If nobody refers to this object any more, the work ends.
+            weakref.finalize(self, thread.end_soon, steps).atexit = False
+        thread, steps = self._begun
+        if threading.current_thread() is thread:
+            raise RuntimeError("the loop's own thread cannot wait for it")
+        if self._work_waits:
+            self._work_waits = False
+            thread.call_soon(steps.proceed)
+        while thread.is_running:
+            with suppress(Empty):
+                event, self._work_waits = steps.events.get(timeout=SIGNAL_SECONDS)
+                return event
+        raise PlatformClosedError(thread.why_stopped)
 
 
 # The clients.
@@ -341,6 +273,14 @@ class _Client:
             raise
 
 
+class _ListenerFailed(BaseException):
+    """What `on_event` raised. The work must not take it for a failure of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class AsyncPlatformClient(_Client):
     """The client of an event loop. Use it in an `async with`, or call `aclose`.
 
@@ -360,7 +300,20 @@ class AsyncPlatformClient(_Client):
 
     async def run(self, work: Operation[T] | Work[T], on_event: OnEvent = ignore_event) -> T:
         """Run an operation or other work to its end; `on_event` hears what it notifies of."""
-        return await run_here(work, self._transport, on_event)
+
+        def report(event: object) -> None:
+            try:
+                on_event(event)
+            except Exception as error:
+                raise _ListenerFailed(error) from error
+
+        async def hear(event: object) -> None:
+            report(event)
+
+        try:
+            return await run_here(work, self._transport, hear, report)
+        except _ListenerFailed as failed:
+            raise failed.error from None
 
     async def call(
         self,
@@ -384,15 +337,6 @@ class AsyncPlatformClient(_Client):
     ) -> AsyncIterator[Any]:
         """Yield the items of a list, as `PlatformHook.iterate`."""
         return paging.aiterate(paging.listing(operation, query=query, **ids), self.run)
-
-    async def events(self, work: Work[Any]) -> AsyncGenerator[Any]:
-        """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
-        steps = Steps(work, self._transport)
-        try:
-            while (event := await steps.step()) is not END:
-                yield event
-        finally:
-            await steps.aclose()
 
     @property
     def closed(self) -> bool:
@@ -437,7 +381,6 @@ class PlatformClient(_Client):
             )
         )
         self._thread: LoopThread | None = None
-        self._running: weakref.WeakSet[RunningWork[Any]] = weakref.WeakSet()
         self._interrupted: list[bool] = []  # work that runs must not refer to this client
         self._closed = False
 
@@ -449,7 +392,7 @@ class PlatformClient(_Client):
     def run(self, work: Operation[T] | Work[T], on_event: OnEvent = ignore_event) -> T:
         """Run an operation or other work to its end; `on_event` hears what it notifies of, in the
         caller's thread."""
-        with closing(self._events(work, silent=on_event is ignore_event)) as events:
+        with closing(self.events(work)) as events:
             for event in events:
                 on_event(event)
             return events.result
@@ -477,17 +420,13 @@ class PlatformClient(_Client):
         """Yield the items of a list, as `PlatformHook.iterate`."""
         return paging.iterate(paging.listing(operation, query=query, **ids), self.run)
 
-    def events(self, work: Work[T]) -> Events[T]:
+    def events(self, work: Operation[T] | Work[T]) -> Events[T]:
         """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
-        return self._events(work, silent=False)
 
-    def _events(self, work: Operation[T] | Work[T], *, silent: bool) -> Events[T]:
-        def begin() -> RunningWork[T]:
+        def begin() -> tuple[LoopThread, Steps[T]]:
             thread = self._loop_thread()
-            steps = Steps(work, self._transport, partial(bool, self._interrupted), silent=silent)
-            running = RunningWork(thread, steps)
-            self._running.add(running)
-            return running
+            interrupted = partial(bool, self._interrupted)
+            return thread, Steps(work, self._transport, interrupted, thread.running)
 
         return Events(begin)
 
@@ -495,17 +434,15 @@ class PlatformClient(_Client):
         """End all work of this client: its current request and each later one raise
         PlatformInterruptedError. For signal handlers and other threads."""
         self._interrupted.append(True)  # no lock: a signal handler may call this
-        for running in list(self._running):
-            running.interrupt()
+        if (thread := self._thread) is not None:
+            thread.call_soon(thread.interrupt)
 
     def close(self) -> None:
         """Close every connection and end the loop's thread."""
         with _starting:
             self._closed = True
             thread, self._thread = self._thread, None
-        if thread is not None and not thread.here:
-            _inherited.append((thread, self._transport))
-        elif thread is not None:
+        if thread is not None:
             thread.stop()
 
     def _loop_thread(self) -> LoopThread:
@@ -513,14 +450,13 @@ class PlatformClient(_Client):
         with _starting:
             if self._closed:
                 raise PlatformClosedError("This client is closed: nothing was sent.")
-            if self._thread is not None and not self._thread.here:
-                _inherited.append((self._thread, self._transport))
+            if self._thread is not None and not self._thread.is_running:
+                # It is the thread of the parent process.
                 self._thread = None
                 self._transport = self._transport.anew()
             if self._thread is None:
                 self._thread = LoopThread(self._transport.connections.aclose)
-                ending = weakref.finalize(self, self._thread.abandon)
-                ending.atexit = False
+                weakref.finalize(self, self._thread.request_stop).atexit = False
             return self._thread
 
     def __enter__(self) -> Self:
@@ -532,8 +468,6 @@ class PlatformClient(_Client):
 
 _starting = threading.RLock()
 """Locked while a client's thread starts or stops. A forked process gets a new lock."""
-_inherited: list[tuple[LoopThread, Transport]] = []
-"""Connections that the parent process has open: this process neither uses nor closes them."""
 
 
 def _after_fork() -> None:

@@ -32,9 +32,9 @@ import random
 import re
 import socket
 import ssl
+import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -44,11 +44,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
@@ -1404,36 +1406,18 @@ def work_of(work: Operation[T] | Work[T]) -> Work[T]:
 OnEvent = Callable[[Any], None]
 
 
-class _ListenerFailed(BaseException):
-    """What `on_event` raised. The work must not take it for a failure of its own."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 async def run_here(
     work: Operation[T] | Work[T],
     transport: Transport,
-    on_event: OnEvent,
+    hear: Callable[[object], Awaitable[None]],
+    report: Callable[[object], None],
     interrupted: Callable[[], bool] = not_interrupted,
 ) -> T:
-    """Run an operation or other work on the running loop; `on_event` hears what it notifies of."""
-
-    def report(event: object) -> None:
-        try:
-            on_event(event)
-        except Exception as error:
-            raise _ListenerFailed(error) from error
-
-    async def hear(event: object) -> None:
-        report(event)
-
+    """Run an operation or other work on the running loop. `hear` gets what it notifies of, `report`
+    what it reports."""
     api = Api(transport, hear, report, interrupted)
     try:
         return await work_of(work)(api)
-    except _ListenerFailed as failed:
-        raise failed.error from None
     except PlatformError as error:
         transport.secrets.hide_in(error)
         raise
@@ -1441,119 +1425,81 @@ async def run_here(
         await api.aclose()
 
 
-END = object()
+CLOSED = "The client was closed before the run was complete."
 
 
 class Steps(Generic[T]):
-    """One run of work on the running loop, as a sequence of events. Where the work notifies, it
-    waits until the next step.
+    """Work on an event loop, for a caller in another thread.
 
-    `result` is the work's result, after its end. With `silent` the work does not stop at events.
+    `events` has each event, with whether the work waits until the caller has handled it, and at
+    last the work's outcome as a Future. The loop must call the methods.
     """
-
-    result: T
 
     def __init__(
         self,
         work: Operation[T] | Work[T],
         transport: Transport,
-        interrupted: Callable[[], bool] = not_interrupted,
-        *,
-        silent: bool = False,
+        interrupted: Callable[[], bool],
+        running: set[Steps[Any]],
     ) -> None:
-        self._work = work_of(work)
+        self.task: asyncio.Task[T] | None = None
+        self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
+        self.ended = threading.Event()
+        self._run = partial(run_here, work, transport)
         self._interrupted = interrupted
-        self._api = (
-            Api(transport, interrupted=interrupted)
-            if silent
-            else Api(transport, self._offer, self._report, interrupted)
-        )
-        self._task: asyncio.Task[None] | None = None
-        self._events: deque[object] = deque()
-        self._has_event: asyncio.Future[None] | None = None
+        self._running = running
+        self._is_ending = False
         self._handled: asyncio.Future[None] | None = None
         self._offers = asyncio.Lock()
-        self._is_closing = False
 
-    async def step(self) -> Any:
-        """Continue the work until its next event, and return the event; `END` at the end. Raises
-        what the work raises. A cancelled step ends the work."""
-        if self._events:
-            return self._events.popleft()
-        self._has_event = asyncio.get_running_loop().create_future()
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
-            # Nobody may ask for the end of abandoned work, whose error is then no mistake.
-            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
-            # A forked process has a copy of the task and no loop for it.
-            self._task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+    def proceed(self) -> None:
+        """Start the work; later say that the caller has handled the event."""
+        if self.task is None:
+            self.task = asyncio.create_task(self._run(self._offer, self._report, self._interrupted))
+            self.task.add_done_callback(self._finish)
+            self._running.add(self)
         elif self._handled is not None and not self._handled.done():
             self._handled.set_result(None)
-        try:
-            futures: set[asyncio.Future[Any]] = {self._task, self._has_event}
-            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await self.aclose()
-            if self._interrupted():
-                raise PlatformInterruptedError(INTERRUPTED) from None
-            raise
-        if self._events:
-            return self._events.popleft()
-        if self._task.cancelled() and self._interrupted():
-            raise PlatformInterruptedError(INTERRUPTED)
-        self._task.result()
-        return END
 
-    @property
-    def ended(self) -> bool:
-        """Whether the work has returned or failed."""
-        return self._task is not None and self._task.done()
-
-    def cancel(self) -> None:
+    def interrupt(self) -> None:
         """Cancel what the work is waiting for on the service, if anything."""
-        waits_for_caller = self._handled is not None and not self._handled.done()
-        if self._task is not None and not waits_for_caller:
-            self._cancel_once(self._task)
+        if self._handled is None or self._handled.done():
+            self._cancel_once()
 
-    def end_soon(self) -> None:
-        """End the work, without waiting."""
-        self._is_closing = True
-        if self._task is not None:
-            self._cancel_once(self._task)
+    def end(self) -> None:
+        """Cancel the work. It hands over no further event."""
+        self._is_ending = True
+        self._cancel_once()
 
-    async def aclose(self) -> None:
-        """End the work, and wait until it has cleaned up."""
-        self._is_closing = True
-        if self._task is not None:
-            self._cancel_once(self._task)
-            await asyncio.wait({self._task})
-
-    @staticmethod
-    def _cancel_once(task: asyncio.Task[None]) -> None:
-        if not task.cancelling():  # a second cancel would end the clean-up
-            task.cancel()
-
-    async def _run(self) -> None:
-        try:
-            self.result = await self._work(self._api)
-        except PlatformError as error:
-            self._api.secrets.hide_in(error)
-            raise
-        finally:
-            await self._api.aclose()
-            del self._work  # it may hold the client, whose end it would delay until a collection
+    def _cancel_once(self) -> None:
+        if self.task is not None and not self.task.cancelling():
+            self.task.cancel()  # a second cancel would end the clean-up
 
     async def _offer(self, event: object) -> None:
         """Hand the event to the caller, and wait until the caller has handled it."""
-        if self._is_closing:
+        if self._is_ending:
             raise asyncio.CancelledError
         async with self._offers:  # work may do several things at the same time
             self._handled = asyncio.get_running_loop().create_future()
-            self._report(event)
+            self.events.put((event, True))
             await self._handled
 
     def _report(self, event: object) -> None:
         """Hand the event to the caller."""
-        self._events.append(event)
-        if self._has_event is not None and not self._has_event.done():
-            self._has_event.set_result(None)
+        self.events.put((event, False))
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        self.task = None  # its error will hold the frames of the caller
+        self._running.discard(self)
+        outcome: Future[T] = Future()
+        if task.cancelled():
+            stopped = self._interrupted()
+            outcome.set_exception(
+                PlatformInterruptedError(INTERRUPTED) if stopped else PlatformClosedError(CLOSED)
+            )
+        elif (error := task.exception()) is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(task.result())
+        self.events.put((outcome, False))
+        self.ended.set()

@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
-from airflow_provider_platform.client.platform_client import PlatformClient
+from airflow_provider_platform.client.platform_client import PlatformClient, _ListenerFailed
 from airflow_provider_platform.client.wire import _api_step, run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -236,11 +236,24 @@ def _addressed(platform: SimulatedPlatform, body: dict[str, Any], actor: Actor) 
 
 def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) -> Any:
     """Stands for `PlatformClient.run`: here no work ever waits, so it needs no loop."""
-    running = run_here(work, client._transport, on_event, partial(bool, client._interrupted))
+
+    def report(event: object) -> None:
+        try:
+            on_event(event)
+        except Exception as error:
+            raise _ListenerFailed(error) from error
+
+    async def hear(event: object) -> None:
+        report(event)
+
+    interrupted = partial(bool, client._interrupted)
+    running = run_here(work, client._transport, hear, report, interrupted)
     try:
         running.send(None)
     except StopIteration as end:
         return end.value
+    except _ListenerFailed as failed:
+        raise failed.error from None
     raise AssertionError(f"{work} waits")
 
 

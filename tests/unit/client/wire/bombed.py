@@ -56,8 +56,14 @@ async def rows(client: AsyncPlatformClient) -> int:
         deadline=client.clock() + 60.0,
         token=SecretStr("canary-data"),
     )
-    events = client.events(lambda api: run_sql(api, query, client.config, client.clock))
-    return sum([len(event.rows) async for event in events if isinstance(event, SqlChunk)])
+    sizes: list[int] = []
+
+    def count(event: object) -> None:
+        if isinstance(event, SqlChunk):
+            sizes.append(len(event.rows))
+
+    await client.run(lambda api: run_sql(api, query, client.config, client.clock), count)
+    return sum(sizes)
 
 
 async def read(kind: str, url: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import (
+    PlatformClosedError,
     PlatformError,
     PlatformInterruptedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import (
-    AsyncPlatformClient,
-    LoopThread,
-    PlatformClient,
-    RunningWork,
-)
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.wire import Steps, Transport
 from tests.unit.client.wire.calls import GET, POST, config_for, reading
 from tests.unit.client.wire.http_server import (
@@ -264,18 +261,114 @@ def test_interrupt_during_clean_up_does_not_close_the_client() -> None:
             cleaning.set()
             await asyncio.sleep(30)
 
-    async def nothing() -> None:
-        return None
+    with PlatformClient(config_for("http://127.0.0.1:9")) as client, ThreadPoolExecutor(1) as pool:
+        outcome = pool.submit(client.run, work)
+        assert cleaning.wait(20)
+        client.interrupt()
+        with pytest.raises(PlatformInterruptedError):
+            outcome.result(20)
 
-    thread = LoopThread(nothing)
-    transport = Transport(config_for("http://127.0.0.1:9"))
-    course = RunningWork(thread, Steps(work, transport, lambda: True))
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            step = pool.submit(course.step)
-            assert cleaning.wait(20)
-            course.interrupt()
-            with pytest.raises(PlatformInterruptedError):
-                step.result(20)
-    finally:
-        thread.stop()
+
+def test_work_that_is_ended_before_its_first_step_has_an_outcome() -> None:
+    async def work(api: Api) -> None:
+        raise AssertionError("the work began")
+
+    async def end_at_once() -> None:
+        transport = Transport(config_for("http://127.0.0.1:9"))
+        steps = Steps(work, transport, lambda: False, running=set())
+        steps.proceed()
+        steps.end()
+        await asyncio.to_thread(steps.ended.wait, 20)
+        outcome, _ = steps.events.get_nowait()
+        with pytest.raises(PlatformClosedError):
+            outcome.result()
+
+    asyncio.run(end_at_once())
+
+
+def test_work_that_notifies_while_it_is_ended_cannot_delay_the_end() -> None:
+    """Nobody handles its events any more."""
+    after: list[str] = []
+
+    async def program(api: Api) -> None:
+        try:
+            await api.notify("one")
+        finally:
+            with suppress(asyncio.CancelledError):
+                await api.notify("cleaning up")
+            after.append("end")
+
+    with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+        events = client.events(program)
+        assert next(events) == "one"
+        events.close()
+        assert after == ["end"]
+        with pytest.raises(PlatformClosedError, match="before it was complete"):
+            next(events)
+
+
+def test_parallel_notices_are_handled_one_after_another() -> None:
+    handled: list[int] = []
+
+    async def program(api: Api) -> None:
+        async def notify(number: int) -> None:
+            await api.notify(number)
+            assert handled[-1] == number
+
+        await asyncio.gather(*(notify(number) for number in range(3)))
+
+    with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+        client.run(program, handled.append)
+    assert handled == [0, 1, 2]
+
+
+def test_interrupt_while_an_event_is_handled_ends_the_program_at_its_next_step() -> None:
+    after: list[str] = []
+
+    async def program(api: Api) -> None:
+        await api.notify("one")
+        after.append("handled")
+        await api.sleep(60)
+
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    with client, pytest.raises(PlatformInterruptedError):
+        client.run(program, lambda _: client.interrupt())
+    assert after == ["handled"]
+
+
+def test_second_end_does_not_break_the_clean_up_off() -> None:
+    cleaning = threading.Event()
+    cleaned: list[str] = []
+
+    async def program(api: Api) -> None:
+        await api.notify("one")
+        try:
+            await api.sleep(60)
+        finally:
+            cleaning.set()
+            await asyncio.sleep(0.2)
+            cleaned.append("cleaned")
+
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    events = client.events(program)
+    next(events)
+    with ThreadPoolExecutor(2) as pool:
+        outcome = pool.submit(next, events)
+        time.sleep(0.1)
+        pool.submit(events.close)
+        assert cleaning.wait(20)
+        client.close()
+        assert cleaned == ["cleaned"]
+        with pytest.raises(PlatformClosedError):
+            outcome.result(20)
+
+
+def test_work_that_calls_its_own_client_synchronously_is_refused() -> None:
+    """It would wait for itself."""
+
+    async def program(api: Api) -> None:
+        client.run(GET)
+
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    with client, pytest.raises(RuntimeError, match="own thread cannot wait"):
+        client.run(program)
