@@ -38,6 +38,8 @@ from queue import Empty
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from anyio import to_thread
+
 from airflow_provider_platform.client import pages as paging
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
@@ -240,12 +242,9 @@ class Events(Generic[T]):
 
 
 async def run_sync(function: Callable[..., T], *args: Any) -> T:
-    """Call a function that may block, without blocking the loop."""
-    return await asyncio.to_thread(function, *args)
-
-
-async def _in_thread(mask: Callable[[list[str]], None], secrets: list[str]) -> None:
-    await run_sync(mask, secrets)
+    """Call a function that may block, without blocking the loop. Neither the end of the work nor
+    the end of the process waits for the function."""
+    return await to_thread.run_sync(function, *args, abandon_on_cancel=True)
 
 
 class _Client:
@@ -377,7 +376,7 @@ class PlatformClient(_Client):
                 config,
                 reload=partial(run_sync, reload) if reload else None,
                 clock=clock,
-                mask=partial(_in_thread, mask) if mask else None,
+                mask=partial(run_sync, mask) if mask else None,
             )
         )
         self._thread: LoopThread | None = None

@@ -124,6 +124,19 @@ threading.Thread(target=work, daemon=True).start()
 begun.wait()
 print(1)
 """,
+    "credentials that are read again forever": """
+begun = threading.Event()
+def reload():
+    begun.set()
+    time.sleep(1000)
+config = PlatformConfig.build(host=url, management_token="refused", deployment_id=1)
+client = PlatformClient(config, reload=reload)
+threading.Thread(target=client.run, args=(LIST,), daemon=True).start()
+begun.wait()
+threading.excepthook = lambda args: None
+client.close()
+print(1)
+""",
     "a forked process": """
 client = PlatformClient(config)
 rows = query(client)
