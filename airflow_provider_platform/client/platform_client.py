@@ -242,6 +242,12 @@ class Events(Generic[T]):
 # The clients.
 
 
+async def run_sync(function: Callable[..., T], *args: Any) -> T:
+    """Call a function that may block, without blocking the loop. Neither the end of the work nor
+    the end of the process waits for the function."""
+    return await to_thread.run_sync(function, *args, abandon_on_cancel=True)
+
+
 class _Client:
     """What both clients have."""
 
@@ -366,14 +372,12 @@ class PlatformClient(_Client):
         clock: Clock | None = None,
         mask: Callable[[list[str]], None] | None = None,
     ) -> None:
-        # Neither the end of work nor the end of the process waits for these threads.
-        in_thread = partial(to_thread.run_sync, abandon_on_cancel=True)
         super().__init__(
             Transport(
                 config,
-                reload=partial(in_thread, reload) if reload else None,
+                reload=partial(run_sync, reload) if reload else None,
                 clock=clock,
-                mask=partial(in_thread, mask) if mask else None,
+                mask=partial(run_sync, mask) if mask else None,
             )
         )
         self._thread: LoopThread | None = None

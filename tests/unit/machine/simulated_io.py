@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
-from airflow_provider_platform.client.platform_client import PlatformClient
+from airflow_provider_platform.client.platform_client import PlatformClient, _ListenerFailed
 from airflow_provider_platform.client.wire import run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -243,19 +243,27 @@ def _addressed(platform: SimulatedPlatform, body: dict[str, Any], actor: Actor) 
 def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) -> Any:
     """Stands for `PlatformClient.run`: here no work ever waits, so it needs no loop."""
 
+    def report(event: object) -> None:
+        try:
+            on_event(event)
+        except Exception as error:
+            raise _ListenerFailed(error) from error
+
     async def hear(event: object) -> None:
-        on_event(event)
+        report(event)
 
     interrupted = partial(bool, client._interrupted)
-    running = run_here(work, wire.Api(client._transport, hear, on_event, interrupted))
+    running = run_here(work, wire.Api(client._transport, hear, report, interrupted))
     try:
         running.send(None)
     except StopIteration as end:
         return end.value
+    except _ListenerFailed as failed:
+        raise failed.error from None
     raise AssertionError(f"{work} waits")
 
 
-async def _at_once(function: Callable[..., Any], *args: Any, **_: Any) -> Any:
+async def _at_once(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
@@ -288,7 +296,7 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
     handler, level = _LibraryLog(simulation), library.level
     replaced = [
         patch.object(wire, "Api", simulated_api),
-        patch.object(platform_client.to_thread, "run_sync", _at_once),
+        patch.object(platform_client, "run_sync", _at_once),
         patch.object(PlatformClient, "run", _run),
         patch.object(wire, "steady_clock", lambda: lambda: simulation.time.now),
         patch.object(chat_program, "new_message_id", simulation.new_message_id),

@@ -61,7 +61,7 @@ class SignalledStore(StateStore):
 
     def set(self, key: str, value: Any) -> None:
         with self.airflow:
-            if value["phase"] == "running" and not self.signalled:
+            if value.get("phase") == "running" and not self.signalled:
                 self.signalled = True
                 signal.raise_signal(signal.SIGUSR1)
             super().set(key, value)
