@@ -64,7 +64,7 @@ class Waiting(BranchRunKind):
 
     wanted: BuildWanted
 
-    async def poll(self, api: Any, env: Any, ids: dict[str, Any]) -> Build | None:
+    async def poll(self, api: Any, ids: dict[str, Any]) -> Build | None:
         return report_unbuilt(api, await poll_build(api, self.wanted, api.clock))
 
     def overdue(self, ids: dict[str, Any], last: Any) -> PlatformDeadlineError:

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_platform.client.operation import raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+from airflow_provider_platform.client.wire import Api
 from tests.unit.client.wire.calls import GET, config_for
 from tests.unit.client.wire.keep_alive_server import keeping
 from tests.unit.client.wire.test_certificates import authority, bundle, certified
@@ -28,6 +29,11 @@ __all__ = ["authority", "bundle"]
 
 WAIT = 10.0
 LATER = raw_operation("GET", "/v1/later")
+
+
+async def get_in_this_task(api: Any) -> Any:
+    """A call whose request has no task of its own, so that each of its steps is one of the call."""
+    return await Api.call.__wrapped__(api, GET)  # type: ignore[attr-defined]
 
 
 class CancelledAtStep:
@@ -73,7 +79,7 @@ def test_client_works_after_a_cancelled_call_and_then_closes_its_connections(
         async with AsyncPlatformClient(config) as client:
             if used_before:
                 await client.run(GET)
-            call = CancelledAtStep(client.run(GET), step, cancels)
+            call = CancelledAtStep(client.run(get_in_this_task), step, cancels)
 
             async def run() -> Any:
                 return await call

@@ -259,7 +259,7 @@ def test_interrupt_during_clean_up_does_not_close_the_client() -> None:
             raise PlatformInterruptedError("ended")
         finally:
             cleaning.set()
-            await asyncio.sleep(30)
+            await api.sleep(30)
 
     with PlatformClient(config_for("http://127.0.0.1:9")) as client, ThreadPoolExecutor(1) as pool:
         outcome = pool.submit(client.run, work)
