@@ -183,6 +183,8 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
+        if not self._over and error is None:
+            error = ConnectionAbortedError("this client closed the connection")
         self._over, self._error = True, error
         self._wake()
 

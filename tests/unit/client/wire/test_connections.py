@@ -24,7 +24,7 @@ from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
 from tests.unit.client.wire.calls import DELETE, GET, POST, Run, config_for
-from tests.unit.client.wire.keep_alive_server import Connection, keeping, plain
+from tests.unit.client.wire.keep_alive_server import Connection, Reply, keeping, plain
 from tests.unit.client.wire.test_certificates import authority, bundle, certified
 
 if TYPE_CHECKING:
@@ -326,7 +326,12 @@ def endless(connection: Connection, request: bytes) -> bytes:
     return STREAMED + b"3\r\n{}\n\r\n"
 
 
-def test_closed_stream_is_not_reported_as_complete(run: Run) -> None:
+def open_ended(connection: Connection, request: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\n\r\n{}\n"
+
+
+@pytest.mark.parametrize("reply", [endless, open_ended])
+def test_closed_stream_is_not_reported_as_complete(run: Run, reply: Reply) -> None:
     """Nor does one whose client was closed under it."""
     seen: list[Any] = []
 
@@ -347,7 +352,7 @@ def test_closed_stream_is_not_reported_as_complete(run: Run) -> None:
         with pytest.raises(PlatformClosedError):
             await client.run(program)
 
-    with keeping(endless) as server:
+    with keeping(reply) as server:
         asyncio.run(on_a_loop(config_for(server)))
     assert seen == [b"{}\n", "closed"]
 
