@@ -424,7 +424,12 @@ class _ThroughSystemProxies:
         content = cast("AsyncIterable[bytes]", request.stream)
         asked = httpx.Request(
             request.method.decode("ascii"),
-            bytes(request.url).decode("ascii"),
+            httpx.URL(
+                scheme=request.url.scheme.decode("ascii"),
+                host=request.url.host.decode("ascii"),
+                port=request.url.port,
+                raw_path=request.url.target,
+            ),
             headers=request.headers,
             content=b"".join([piece async for piece in content]),
             extensions=request.extensions,

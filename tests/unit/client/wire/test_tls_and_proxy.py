@@ -66,6 +66,15 @@ def test_system_proxies_are_used_for_other_hosts(
 def test_proxy_of_the_connection_is_used(run: Run) -> None:
     with serving(answer(body=b"[1]")) as proxy:
         config = config_for(
+def test_system_proxies_are_used_for_addresses_of_ipv6(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    with serving(answer(body=b"[1]")) as proxy:
+        environment.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        assert run(config_for("http://[2001:db8::1]:8080", allow_http=True), GET) == [1]
+    assert proxy.requests[0].headers["host"] == "[2001:db8::1]:8080"
+
+
             "http://platform.test",
             allow_http=True,
             proxy=f"http://me:canary@127.0.0.1:{proxy.port}",
