@@ -381,15 +381,18 @@ def _new_pool(config: PlatformConfig, scheme: str, *, keep: bool) -> _Pool:
     context = tls_context(config) if scheme == "https" else None
     kept = None if keep else 0
     try:
-        if config.proxy is None and getproxies().keys() - {"no"}:
+        proxy = _proxy(config)
+        # In errors of TLS inside TLS, Python 3.11's asyncio raises TypeError. anyio's TLS does not.
+        tls_in_tls = proxy is not None and proxy.url.scheme == b"https"
+        if proxy is None and getproxies().keys() - {"no"}:
             return _ThroughSystemProxies(context, kept)
         return httpcore.AsyncConnectionPool(
             ssl_context=context,
-            proxy=_proxy(config),
+            proxy=proxy,
             max_connections=None,
             max_keepalive_connections=kept,
             keepalive_expiry=KEPT_SECONDS,
-            network_backend=_Network(),
+            network_backend=None if tls_in_tls else _Network(),
             socket_options=_keep_alive_options(),
         )
     except (ValueError, ImportError, httpx.InvalidURL):

@@ -63,9 +63,6 @@ def test_system_proxies_are_used_for_other_hosts(
     assert [request.target for request in proxy.requests] == ["http://platform.test/api/v1/x"]
 
 
-def test_proxy_of_the_connection_is_used(run: Run) -> None:
-    with serving(answer(body=b"[1]")) as proxy:
-        config = config_for(
 def test_system_proxies_are_used_for_addresses_of_ipv6(
     run: Run, environment: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +72,9 @@ def test_system_proxies_are_used_for_addresses_of_ipv6(
     assert proxy.requests[0].headers["host"] == "[2001:db8::1]:8080"
 
 
+def test_proxy_of_the_connection_is_used(run: Run) -> None:
+    with serving(answer(body=b"[1]")) as proxy:
+        config = config_for(
             "http://platform.test",
             allow_http=True,
             proxy=f"http://me:canary@127.0.0.1:{proxy.port}",
@@ -96,6 +96,20 @@ def test_tls_of_the_service_goes_through_the_tunnel_of_a_proxy(
     assert targets == [f"127.0.0.1:{server.port}"]
 
 
+@pytest.mark.parametrize("proxy_has_tls", [False, True])
+def test_certificate_of_the_service_is_checked_inside_the_tunnel_of_a_proxy(
+    run: Run, authority: trustme.CA, bundle: Path, proxy_has_tls: bool
+) -> None:
+    with (
+        serving(answer(), tls=certified(authority, "platform.test")) as server,
+        tunnelling(certified(authority) if proxy_has_tls else None) as (proxy, _),
+    ):
+        config = config_for(server, proxy=proxy, ca_bundle=str(bundle), max_attempts=1)
+        with pytest.raises(PlatformTransportError, match="certificate is not valid") as caught:
+            run(config, POST)
+    assert caught.value.processed is False
+
+
 @contextmanager
 def tunnelling(tls: ssl.SSLContext | None) -> Iterator[tuple[str, list[str]]]:
     """A proxy that opens one tunnel: its address, and where the tunnel leads."""
@@ -104,7 +118,10 @@ def tunnelling(tls: ssl.SSLContext | None) -> Iterator[tuple[str, list[str]]]:
 
         def serve() -> None:
             raw, _ = listener.accept()
-            with tls.wrap_socket(raw, server_side=True) if tls else raw as client:
+            with (
+                suppress(OSError),  # the client has left
+                tls.wrap_socket(raw, server_side=True) if tls else raw as client,
+            ):
                 head = b""
                 while not head.endswith(b"\r\n\r\n"):
                     head += client.recv(4096)
