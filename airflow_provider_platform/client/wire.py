@@ -225,6 +225,9 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
+        if self._over or self._arrived:  # these bytes would count as received through TLS
+            self._transport.abort()
+            raise httpcore.ConnectError("it was closed, or data arrived, before TLS began")
         loop = asyncio.get_running_loop()
         with _connecting():
             async with asyncio.timeout(timeout):
