@@ -106,6 +106,8 @@ KEPT_SECONDS = 60.0
 a word to either end."""
 HAPPY_EYEBALLS_SECONDS = 0.25
 """After this time without a connection, the next address of the host is tried too (RFC 8305)."""
+TLS_BUFFER_BYTES = 32 * 1024
+"""A record of TLS has at most 16 KB."""
 MAX_UNREAD_BYTES = 256 * 1024
 """A socket that holds more bytes receives no more until they are read."""
 DRAIN_SECONDS = 0.25
@@ -234,6 +236,11 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
                 secured = await loop.start_tls(
                     self._transport, self, ssl_context, server_hostname=server_hostname
                 )
+        tls: Any = self._transport.get_protocol()
+        if hasattr(tls, "_ssl_buffer"):  # asyncio has no option for its 256 KB for each connection
+            tls.max_size = TLS_BUFFER_BYTES
+            tls._ssl_buffer = bytearray(TLS_BUFFER_BYTES)  # noqa: SLF001
+            tls._ssl_buffer_view = memoryview(tls._ssl_buffer)  # noqa: SLF001
         self._transport = cast("asyncio.Transport", secured)
         return self
 

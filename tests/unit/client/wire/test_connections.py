@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import tracemalloc
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -273,6 +274,29 @@ def test_one_client_makes_many_calls_at_once() -> None:
 
     with keeping() as server:
         assert asyncio.run(run(config_for(server))) == [[1]] * 30
+
+
+def test_kept_connection_with_tls_takes_little_memory(authority: trustme.CA, bundle: Path) -> None:
+    """A triggerer keeps one for each wait."""
+    together = threading.Barrier(20)
+
+    def reply(connection: Connection, request: bytes) -> bytes:
+        together.wait(WAIT)  # so that each call has its own connection
+        return plain()(connection, request)
+
+    async def on_a_loop(config: Any) -> int:
+        async with AsyncPlatformClient(config) as client:
+            tracemalloc.start()
+            await asyncio.gather(*(client.run(GET) for _ in range(20)))
+            return tracemalloc.get_traced_memory()[0] // 20
+
+    with keeping(reply, tls=certified(authority)) as server:
+        try:
+            each = asyncio.run(on_a_loop(config_for(server, ca_bundle=str(bundle))))
+        finally:
+            tracemalloc.stop()
+    assert len(server.connections) == 20
+    assert each < 150_000
 
 
 def test_closed_client_sends_nothing() -> None:
