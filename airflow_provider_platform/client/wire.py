@@ -109,6 +109,8 @@ KEPT_SECONDS = 60.0
 a word to either end."""
 HAPPY_EYEBALLS_SECONDS = 0.25
 """After this time without a connection, the next address of the host is tried too (RFC 8305)."""
+TLS_BUFFER_BYTES = 32 * 1024
+"""A record of TLS has at most 16 KB."""
 MAX_UNREAD_BYTES = 256 * 1024
 """A socket that holds more bytes receives no more until they are read."""
 DRAIN_SECONDS = 0.25
@@ -186,6 +188,8 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
+        if not self._over and error is None:
+            error = ConnectionAbortedError("this client closed the connection")
         self._over, self._error = True, error
         self._wake()
 
@@ -226,12 +230,20 @@ class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
+        if self._over or self._arrived:  # these bytes would count as received through TLS
+            self._transport.abort()
+            raise httpcore.ConnectError("it was closed, or data arrived, before TLS began")
         loop = asyncio.get_running_loop()
         with _connecting():
             async with asyncio.timeout(timeout):
                 secured = await loop.start_tls(
                     self._transport, self, ssl_context, server_hostname=server_hostname
                 )
+        tls: Any = self._transport.get_protocol()
+        if hasattr(tls, "_ssl_buffer"):  # asyncio has no option for its 256 KB for each connection
+            tls.max_size = TLS_BUFFER_BYTES
+            tls._ssl_buffer = bytearray(TLS_BUFFER_BYTES)  # noqa: SLF001
+            tls._ssl_buffer_view = memoryview(tls._ssl_buffer)  # noqa: SLF001
         self._transport = cast("asyncio.Transport", secured)
         return self
 
@@ -382,15 +394,18 @@ def _new_pool(config: PlatformConfig, scheme: str, *, keep: bool) -> _Pool:
     context = tls_context(config) if scheme == "https" else None
     kept = None if keep else 0
     try:
-        if config.proxy is None and getproxies().keys() - {"no"}:
+        proxy = _proxy(config)
+        # In errors of TLS inside TLS, Python 3.11's asyncio raises TypeError. anyio's TLS does not.
+        tls_in_tls = proxy is not None and proxy.url.scheme == b"https"
+        if proxy is None and getproxies().keys() - {"no"}:
             return _ThroughSystemProxies(context, kept)
         return httpcore.AsyncConnectionPool(
             ssl_context=context,
-            proxy=_proxy(config),
+            proxy=proxy,
             max_connections=None,
             max_keepalive_connections=kept,
             keepalive_expiry=KEPT_SECONDS,
-            network_backend=_Network(),
+            network_backend=None if tls_in_tls else _Network(),
             socket_options=_keep_alive_options(),
         )
     except (ValueError, ImportError, httpx.InvalidURL):
@@ -425,7 +440,12 @@ class _ThroughSystemProxies:
         content = cast("AsyncIterable[bytes]", request.stream)
         asked = httpx.Request(
             request.method.decode("ascii"),
-            bytes(request.url).decode("ascii"),
+            httpx.URL(
+                scheme=request.url.scheme.decode("ascii"),
+                host=request.url.host.decode("ascii"),
+                port=request.url.port,
+                raw_path=request.url.target,
+            ),
             headers=request.headers,
             content=b"".join([piece async for piece in content]),
             extensions=request.extensions,

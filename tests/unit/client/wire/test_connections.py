@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import tracemalloc
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
 from tests.unit.client.wire.calls import DELETE, GET, POST, Run, config_for
-from tests.unit.client.wire.keep_alive_server import Connection, keeping, plain
+from tests.unit.client.wire.keep_alive_server import Connection, Reply, keeping, plain
 from tests.unit.client.wire.test_certificates import authority, bundle, certified
 
 if TYPE_CHECKING:
@@ -275,6 +276,29 @@ def test_one_client_makes_many_calls_at_once() -> None:
         assert asyncio.run(run(config_for(server))) == [[1]] * 30
 
 
+def test_kept_connection_with_tls_takes_little_memory(authority: trustme.CA, bundle: Path) -> None:
+    """A triggerer keeps one for each wait."""
+    together = threading.Barrier(20)
+
+    def reply(connection: Connection, request: bytes) -> bytes:
+        together.wait(WAIT)  # so that each call has its own connection
+        return plain()(connection, request)
+
+    async def on_a_loop(config: Any) -> int:
+        async with AsyncPlatformClient(config) as client:
+            tracemalloc.start()
+            await asyncio.gather(*(client.run(GET) for _ in range(20)))
+            return tracemalloc.get_traced_memory()[0] // 20
+
+    with keeping(reply, tls=certified(authority)) as server:
+        try:
+            each = asyncio.run(on_a_loop(config_for(server, ca_bundle=str(bundle))))
+        finally:
+            tracemalloc.stop()
+    assert len(server.connections) == 20
+    assert each < 150_000
+
+
 def test_closed_client_sends_nothing() -> None:
     with keeping() as server:
         client = PlatformClient(config_for(server))
@@ -326,7 +350,12 @@ def endless(connection: Connection, request: bytes) -> bytes:
     return STREAMED + b"3\r\n{}\n\r\n"
 
 
-def test_closed_stream_is_not_reported_as_complete(run: Run) -> None:
+def open_ended(connection: Connection, request: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\n\r\n{}\n"
+
+
+@pytest.mark.parametrize("reply", [endless, open_ended])
+def test_closed_stream_is_not_reported_as_complete(run: Run, reply: Reply) -> None:
     """Nor does one whose client was closed under it."""
     seen: list[Any] = []
 
@@ -347,7 +376,7 @@ def test_closed_stream_is_not_reported_as_complete(run: Run) -> None:
         with pytest.raises(PlatformClosedError):
             await client.run(program)
 
-    with keeping(endless) as server:
+    with keeping(reply) as server:
         asyncio.run(on_a_loop(config_for(server)))
     assert seen == [b"{}\n", "closed"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import socket
 import ssl
@@ -9,8 +10,10 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import httpcore
 import pytest
 
+from airflow_provider_platform.client import wire
 from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformPermissionError,
@@ -63,6 +66,15 @@ def test_system_proxies_are_used_for_other_hosts(
     assert [request.target for request in proxy.requests] == ["http://platform.test/api/v1/x"]
 
 
+def test_system_proxies_are_used_for_addresses_of_ipv6(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    with serving(answer(body=b"[1]")) as proxy:
+        environment.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        assert run(config_for("http://[2001:db8::1]:8080", allow_http=True), GET) == [1]
+    assert proxy.requests[0].headers["host"] == "[2001:db8::1]:8080"
+
+
 def test_proxy_of_the_connection_is_used(run: Run) -> None:
     with serving(answer(body=b"[1]")) as proxy:
         config = config_for(
@@ -87,6 +99,37 @@ def test_tls_of_the_service_goes_through_the_tunnel_of_a_proxy(
     assert targets == [f"127.0.0.1:{server.port}"]
 
 
+@pytest.mark.parametrize("proxy_has_tls", [False, True])
+def test_certificate_of_the_service_is_checked_inside_the_tunnel_of_a_proxy(
+    run: Run, authority: trustme.CA, bundle: Path, proxy_has_tls: bool
+) -> None:
+    with (
+        serving(answer(), tls=certified(authority, "platform.test")) as server,
+        tunnelling(certified(authority) if proxy_has_tls else None) as (proxy, _),
+    ):
+        config = config_for(server, proxy=proxy, ca_bundle=str(bundle), max_attempts=1)
+        with pytest.raises(PlatformTransportError, match="certificate is not valid") as caught:
+            run(config, POST)
+    assert caught.value.processed is False
+
+
+@pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\n\r\n", b""], ids=["data", "end"])
+def test_what_arrives_before_tls_does_not_count_as_received_through_tls(sent: bytes) -> None:
+    async def connect(listener: socket.socket) -> None:
+        stream = await wire._Network().connect_tcp(*listener.getsockname())
+        proxy, _ = listener.accept()
+        with proxy:
+            proxy.sendall(sent) if sent else proxy.shutdown(socket.SHUT_WR)
+            await asyncio.sleep(0.01)  # the loop receives it
+            with pytest.raises(httpcore.ConnectError, match="before TLS began"):
+                await stream.start_tls(ssl.create_default_context(), "platform.test", timeout=1.0)
+            await asyncio.sleep(0)
+            assert proxy.recv(1) == b""
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asyncio.run(connect(listener))
+
+
 @contextmanager
 def tunnelling(tls: ssl.SSLContext | None) -> Iterator[tuple[str, list[str]]]:
     """A proxy that opens one tunnel: its address, and where the tunnel leads."""
@@ -95,7 +138,10 @@ def tunnelling(tls: ssl.SSLContext | None) -> Iterator[tuple[str, list[str]]]:
 
         def serve() -> None:
             raw, _ = listener.accept()
-            with tls.wrap_socket(raw, server_side=True) if tls else raw as client:
+            with (
+                suppress(OSError),  # the client has left
+                tls.wrap_socket(raw, server_side=True) if tls else raw as client,
+            ):
                 head = b""
                 while not head.endswith(b"\r\n\r\n"):
                     head += client.recv(4096)
