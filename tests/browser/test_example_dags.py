@@ -113,7 +113,8 @@ class Runs:
     """The runs that the forms have started. They run at the same time if they may."""
 
     def __init__(self, browser: Browser, ui: DemoUi, folder: Path) -> None:
-        self._pages = browser.new_context(viewport={"width": 1300, "height": 1200})
+        self._page = browser.new_page(viewport={"width": 1300, "height": 1200})
+        self._page.set_default_timeout(60_000)
         self._ui = ui
         self._folder = folder
         self._started: dict[tuple[str, str], str] = {}
@@ -125,23 +126,20 @@ class Runs:
             for (other, _), run_id in self._started.items():
                 if not run_beside_each_other(dag_id, other):
                     self._ui.wait_for_run(other, run_id)
-            page = self._pages.new_page()
-            page.set_default_timeout(60_000)
-            try:
-                self._started[case] = self._start(page, dag_id, parameters)
-            finally:
-                page.close()  # an open page asks Airflow for news every few seconds
+            self._started[case] = self._start(dag_id, parameters)
+            # An open page of Airflow asks it for news every few seconds.
+            self._page.goto("about:blank")
         return self._started[case]
 
-    def _start(self, page: Page, dag_id: str, parameters: str) -> str:
-        dialog = opened_form(page, self._ui, dag_id)
+    def _start(self, dag_id: str, parameters: str) -> str:
+        dialog = opened_form(self._page, self._ui, dag_id)
         for name, value in (CHANGED[dag_id] if parameters == "changed" else {}).items():
             text = isinstance(value, str)
-            fill(page, dialog, name, value.format(folder=self._folder) if text else value)
+            fill(self._page, dialog, name, value.format(folder=self._folder) if text else value)
         return press_trigger(dialog, self._ui, dag_id)
 
     def close(self) -> None:
-        self._pages.close()
+        self._page.close()
 
 
 @pytest.fixture(scope="module")
