@@ -74,15 +74,11 @@ CHANGED: dict[str, dict[str, Any]] = {
 EXAMPLES = sorted(file.stem for file in FOLDER_OF_EXAMPLES.glob("*.py"))
 OPEN_A_BRANCH = {"branches", "model_to_production", "nightly_pipeline", "sync_gate_publish"}
 """While a branch is open, it answers every request of the same credential."""
-RETRY_LATE = {"deliveries", "model_to_production"}
-"""Their retries wait for ten minutes. When the scheduler is busy, Airflow may count the end of a
-deferral as a failed try."""
-ALONE = OPEN_A_BRANCH | RETRY_LATE
 SAME_SCHEDULES = {"notifications", "waits_and_exports"}
 """DAGs that create and change schedules of the same dashboards."""
 CASES = sorted(
     [(dag_id, "defaults") for dag_id in EXAMPLES] + [(dag_id, "changed") for dag_id in CHANGED],
-    key=lambda case: (case[0] in ALONE, case[1] != "defaults", case[0]),
+    key=lambda case: (case[0] in OPEN_A_BRANCH, case[1] != "defaults", case[0]),
 )
 """The DAGs that run beside others come first, so that the runs of most forms overlap."""
 EVERY_KIND_OF_FIELD = {
@@ -106,7 +102,7 @@ PARAMETERS = [pytest.param(*case, marks=marks(*case)) for case in CASES]
 def run_beside_each_other(one: str, other: str) -> bool:
     """Whether runs of these two DAGs do not disturb each other."""
     dags = {one, other}
-    return one != other and not dags & ALONE and dags != SAME_SCHEDULES
+    return one != other and not dags & OPEN_A_BRANCH and dags != SAME_SCHEDULES
 
 
 class Runs:
