@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from contextlib import closing, contextmanager
@@ -21,6 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
 import httpx
 import pytest
 
@@ -154,6 +156,7 @@ def airflow_db(_platform_airflow_database: None) -> None:
     ):
         client.get("/health")
     _keep_dependants()
+    _stay_in_one_thread()
     # Each task makes a validator for each of its rendered fields.
     task_runner: Any = import_module("airflow.sdk.execution_time.task_runner")
     task_runner.TypeAdapter = cache(task_runner.TypeAdapter)
@@ -176,6 +179,19 @@ def _keep_dependants() -> None:
         return known[key]
 
     utils.get_dependant = get_dependant
+
+
+def _stay_in_one_thread() -> None:
+    """Run the functions of the API of `DAG.test` in its own thread. One request after the other
+    comes, and handing each dependency to another thread took longer than most dependencies."""
+    in_another_thread = anyio.to_thread.run_sync
+
+    async def run_sync(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if threading.current_thread().name == "InProcessExecutionAPI-loop":
+            return function(*arguments)
+        return await in_another_thread(function, *arguments, **options)
+
+    anyio.to_thread.run_sync = run_sync  # type: ignore[assignment]
 
 
 @pytest.fixture(autouse=True)

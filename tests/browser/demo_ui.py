@@ -35,6 +35,20 @@ QUICK_SETTINGS = {
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
 }
 """Settings of the UI's Airflow, which drops Airflow's variables of its caller."""
+LOCAL_SETTINGS = f"""
+import os
+from datetime import timedelta
+
+os.environ |= {QUICK_SETTINGS}
+__all__ += ("task_policy",)
+
+
+def task_policy(task):
+    # On a busy machine, Airflow may count the end of a deferral as a failed try.
+    if task.retry_delay > timedelta(seconds=10):
+        task.retry_delay = timedelta(seconds=3)
+"""
+"""Python code that each process of the UI's Airflow runs when it starts."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +182,6 @@ def demo_and_ui(folder: Path) -> Iterator[DemoUi]:
 
 
 def write_settings(home: Path) -> None:
-    """Have each process of Airflow set the variables of the settings when it starts."""
+    """Add the settings of these tests to those of the demo."""
     file = home / "config" / "airflow_local_settings.py"
-    file.write_text(f"{file.read_text()}\nimport os\n\nos.environ |= {QUICK_SETTINGS}\n")
+    file.write_text(file.read_text() + LOCAL_SETTINGS)

@@ -74,15 +74,11 @@ CHANGED: dict[str, dict[str, Any]] = {
 EXAMPLES = sorted(file.stem for file in FOLDER_OF_EXAMPLES.glob("*.py"))
 OPEN_A_BRANCH = {"branches", "model_to_production", "nightly_pipeline", "sync_gate_publish"}
 """While a branch is open, it answers every request of the same credential."""
-RETRY_LATE = {"deliveries", "model_to_production"}
-"""Their retries wait for ten minutes. When the scheduler is busy, Airflow may count the end of a
-deferral as a failed try."""
-ALONE = OPEN_A_BRANCH | RETRY_LATE
 SAME_SCHEDULES = {"notifications", "waits_and_exports"}
 """DAGs that create and change schedules of the same dashboards."""
 CASES = sorted(
     [(dag_id, "defaults") for dag_id in EXAMPLES] + [(dag_id, "changed") for dag_id in CHANGED],
-    key=lambda case: (case[0] in ALONE, case[1] != "defaults", case[0]),
+    key=lambda case: (case[0] in OPEN_A_BRANCH, case[1] != "defaults", case[0]),
 )
 """The DAGs that run beside others come first, so that the runs of most forms overlap."""
 EVERY_KIND_OF_FIELD = {
@@ -106,14 +102,15 @@ PARAMETERS = [pytest.param(*case, marks=marks(*case)) for case in CASES]
 def run_beside_each_other(one: str, other: str) -> bool:
     """Whether runs of these two DAGs do not disturb each other."""
     dags = {one, other}
-    return one != other and not dags & ALONE and dags != SAME_SCHEDULES
+    return one != other and not dags & OPEN_A_BRANCH and dags != SAME_SCHEDULES
 
 
 class Runs:
     """The runs that the forms have started. They run at the same time if they may."""
 
     def __init__(self, browser: Browser, ui: DemoUi, folder: Path) -> None:
-        self._pages = browser.new_context(viewport={"width": 1300, "height": 1200})
+        self._page = browser.new_page(viewport={"width": 1300, "height": 1200})
+        self._page.set_default_timeout(60_000)
         self._ui = ui
         self._folder = folder
         self._started: dict[tuple[str, str], str] = {}
@@ -125,23 +122,20 @@ class Runs:
             for (other, _), run_id in self._started.items():
                 if not run_beside_each_other(dag_id, other):
                     self._ui.wait_for_run(other, run_id)
-            page = self._pages.new_page()
-            page.set_default_timeout(60_000)
-            try:
-                self._started[case] = self._start(page, dag_id, parameters)
-            finally:
-                page.close()  # an open page asks Airflow for news every few seconds
+            self._started[case] = self._start(dag_id, parameters)
+            # An open page of Airflow asks it for news every few seconds.
+            self._page.goto("about:blank")
         return self._started[case]
 
-    def _start(self, page: Page, dag_id: str, parameters: str) -> str:
-        dialog = opened_form(page, self._ui, dag_id)
+    def _start(self, dag_id: str, parameters: str) -> str:
+        dialog = opened_form(self._page, self._ui, dag_id)
         for name, value in (CHANGED[dag_id] if parameters == "changed" else {}).items():
             text = isinstance(value, str)
-            fill(page, dialog, name, value.format(folder=self._folder) if text else value)
+            fill(self._page, dialog, name, value.format(folder=self._folder) if text else value)
         return press_trigger(dialog, self._ui, dag_id)
 
     def close(self) -> None:
-        self._pages.close()
+        self._page.close()
 
 
 @pytest.fixture(scope="module")
