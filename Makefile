@@ -55,6 +55,10 @@ test: $(ENVIRONMENT) ## run the quick tests of every layer (ARGS="-k chat" selec
 test-all: $(ENVIRONMENT) ## run the quick tests and the tests that `make test` leaves out
 	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) --dist worksteal $(FAST) $(ARGS)
 
+.PHONY: test-rest
+test-rest: $(ENVIRONMENT) ## run only the tests that `make test` leaves out
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) --dist worksteal $(FAST) -m exhaustive $(ARGS)
+
 .PHONY: $(OTHERS:%=test-%)
 $(OTHERS:%=test-%): test-%:
 	@$(MAKE) --no-print-directory test-all RELEASE=$*

@@ -1,4 +1,4 @@
-"""Which tests run where: `make test` runs some of the tests that `make test-all` runs."""
+"""Which tests run where: `make test` and `make test-rest` together run each test once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
-QUICK = '-m "not exhaustive"'
+QUICK, REST = '-m "not exhaustive"', "-m exhaustive"
 PLACES = ("tests/integration/test_stream_faults.py", "tests/sandbox/test_process.py")
 
 
@@ -31,16 +31,18 @@ def collected(*arguments: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
-def test_make_test_runs_the_quick_tests_of_make_test_all() -> None:
-    quick = commands("test")
-    assert QUICK in quick
-    assert quick.replace(QUICK, "").split() == commands("test-all").split()
+def test_make_test_and_make_test_rest_together_run_what_make_test_all_runs() -> None:
+    everything = commands("test-all")
+    assert QUICK in commands("test")
+    assert REST in commands("test-rest")
+    for command, marker in (("test", QUICK), ("test-rest", REST)):
+        assert commands(command).replace(f"{marker}", "").split() == everything.split()
 
 
-def test_the_gate_runs_all_tests() -> None:
+def test_the_gate_runs_make_test_and_what_it_leaves_out() -> None:
     gate = (CHECKOUT / ".ci" / "run").read_text()
     commands = [line.split()[-1] for line in gate.splitlines() if line.startswith("step ")]
-    assert "test-all" in commands
+    assert {"test", "test-rest"} <= set(commands)
 
 
 def test_make_test_runs_some_cases_and_leaves_out_whole_folders() -> None:
