@@ -13,8 +13,8 @@ credential to its own address only.
 `Connections` has two pools of httpcore, the engine of httpx. One keeps its connections, for
 requests that can be sent twice: the service may close an idle connection at the moment when a
 request is sent on it. The other keeps none, for requests that must not be sent twice. A client of
-httpx around them, and httpcore's own sockets, would add what this package does not use (redirects,
-authentication, other event loops), for a third of the processor time of a poll.
+httpx around them would only add what this package does not use (redirects, authentication, its own
+requests and responses), for more than a third of the processor time of a poll.
 
 A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
 connection.
@@ -36,7 +36,7 @@ import ssl
 import threading
 import time
 import zlib
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -45,12 +45,11 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from concurrent.futures import Future
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
@@ -107,12 +106,6 @@ CONNECT_TIMEOUT = 30.0
 KEPT_SECONDS = 60.0
 """Seconds that an idle connection is kept. Networks drop those that are silent for minutes, without
 a word to either end."""
-HAPPY_EYEBALLS_SECONDS = 0.25
-"""After this time without a connection, the next address of the host is tried too (RFC 8305)."""
-TLS_BUFFER_BYTES = 32 * 1024
-"""A record of TLS has at most 16 KB."""
-MAX_UNREAD_BYTES = 256 * 1024
-"""A socket that holds more bytes receives no more until they are read."""
 DRAIN_SECONDS = 0.25
 MAX_WAITING_BYTES = 1024 * 1024
 """The most bytes that a stream receives before its reader takes them, one piece more or less."""
@@ -130,6 +123,7 @@ _NEVER_SENT = (
 _DROPPED = (
     httpcore.ReadError,
     httpcore.RemoteProtocolError,
+    httpcore.WriteError,
     httpx.ReadError,
     httpx.RemoteProtocolError,
     httpx.WriteError,
@@ -151,139 +145,6 @@ _BROKEN = (
 
 class _RefusedCodingError(Exception):
     """The body has a coding that the request did not accept, or several codings."""
-
-
-# -- Sockets -----------------------------------------------------------------------------------
-
-
-class _Socket(asyncio.Protocol, httpcore.AsyncNetworkStream):
-    """One connection, TCP or TLS, of the running event loop. It receives in advance, up to a
-    limit, so it knows whether the server has closed it or said something unasked.
-
-    Only connecting has a time limit. The callers of `Connections` have limits of their own.
-    """
-
-    def __init__(self) -> None:
-        self._transport = cast("asyncio.Transport", None)
-        self._arrived: deque[bytes] = deque()
-        self._unread = 0
-        self._over = False
-        self._error: Exception | None = None
-        self._reader: asyncio.Future[None] | None = None
-
-    # What the event loop calls.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._arrived.append(data)
-        self._unread += len(data)
-        if self._unread > MAX_UNREAD_BYTES:
-            self._transport.pause_reading()
-        self._wake()
-
-    def eof_received(self) -> None:
-        self._over = True
-        self._wake()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self._over and error is None:
-            error = ConnectionAbortedError("this client closed the connection")
-        self._over, self._error = True, error
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
-
-    # What httpcore calls.
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
-        while not self._arrived:
-            if self._error is not None:
-                raise httpcore.ReadError(str(self._error)) from self._error
-            if self._over:
-                return b""
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
-        data = self._arrived.popleft()
-        if len(data) > max_bytes:
-            self._arrived.appendleft(data[max_bytes:])
-            data = data[:max_bytes]
-        self._unread -= len(data)
-        if not self._arrived:
-            self._transport.resume_reading()
-        return data
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        # A broken connection is reported by the next read: the server may have answered before.
-        self._transport.write(buffer)
-
-    async def aclose(self) -> None:
-        self._transport.abort()
-        await asyncio.sleep(0)  # the loop closes the socket in its next round
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        if self._over or self._arrived:  # these bytes would count as received through TLS
-            self._transport.abort()
-            raise httpcore.ConnectError("it was closed, or data arrived, before TLS began")
-        loop = asyncio.get_running_loop()
-        with _connecting():
-            async with asyncio.timeout(timeout):
-                secured = await loop.start_tls(
-                    self._transport, self, ssl_context, server_hostname=server_hostname
-                )
-        tls: Any = self._transport.get_protocol()
-        if hasattr(tls, "_ssl_buffer"):  # asyncio has no option for its 256 KB for each connection
-            tls.max_size = TLS_BUFFER_BYTES
-            tls._ssl_buffer = bytearray(TLS_BUFFER_BYTES)  # noqa: SLF001
-            tls._ssl_buffer_view = memoryview(tls._ssl_buffer)  # noqa: SLF001
-        self._transport = cast("asyncio.Transport", secured)
-        return self
-
-    def get_extra_info(self, info: str) -> Any:
-        if info == "is_readable":
-            return self._over or bool(self._arrived)
-        return self._transport.get_extra_info(info)
-
-
-class _Network(httpcore.AsyncNetworkBackend):
-    """Connects with the running event loop."""
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,  # noqa: ARG002 - the system chooses
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        loop = asyncio.get_running_loop()
-        with _connecting():
-            async with asyncio.timeout(timeout):
-                transport, protocol = await loop.create_connection(
-                    _Socket, host, port, happy_eyeballs_delay=HAPPY_EYEBALLS_SECONDS
-                )
-        for option in socket_options or ():
-            transport.get_extra_info("socket").setsockopt(*option)
-        return protocol
-
-
-@contextmanager
-def _connecting() -> Iterator[None]:
-    """Raise httpcore's errors for those of a connection that was not made."""
-    try:
-        yield
-    except TimeoutError as error:
-        raise httpcore.ConnectTimeout(str(error)) from error
-    except OSError as error:
-        raise httpcore.ConnectError(str(error)) from error
 
 
 # -- Connections -------------------------------------------------------------------------------
@@ -394,18 +255,14 @@ def _new_pool(config: PlatformConfig, scheme: str, *, keep: bool) -> _Pool:
     context = tls_context(config) if scheme == "https" else None
     kept = None if keep else 0
     try:
-        proxy = _proxy(config)
-        # In errors of TLS inside TLS, Python 3.11's asyncio raises TypeError. anyio's TLS does not.
-        tls_in_tls = proxy is not None and proxy.url.scheme == b"https"
-        if proxy is None and getproxies().keys() - {"no"}:
+        if config.proxy is None and getproxies().keys() - {"no"}:
             return _ThroughSystemProxies(context, kept)
         return httpcore.AsyncConnectionPool(
             ssl_context=context,
-            proxy=proxy,
+            proxy=_proxy(config),
             max_connections=None,
             max_keepalive_connections=kept,
             keepalive_expiry=KEPT_SECONDS,
-            network_backend=None if tls_in_tls else _Network(),
             socket_options=_keep_alive_options(),
         )
     except (ValueError, ImportError, httpx.InvalidURL):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import select
 import socket
 import ssl
@@ -10,10 +9,8 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-import httpcore
 import pytest
 
-from airflow_provider_platform.client import wire
 from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformPermissionError,
@@ -111,23 +108,6 @@ def test_certificate_of_the_service_is_checked_inside_the_tunnel_of_a_proxy(
         with pytest.raises(PlatformTransportError, match="certificate is not valid") as caught:
             run(config, POST)
     assert caught.value.processed is False
-
-
-@pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\n\r\n", b""], ids=["data", "end"])
-def test_what_arrives_before_tls_does_not_count_as_received_through_tls(sent: bytes) -> None:
-    async def connect(listener: socket.socket) -> None:
-        stream = await wire._Network().connect_tcp(*listener.getsockname())
-        proxy, _ = listener.accept()
-        with proxy:
-            proxy.sendall(sent) if sent else proxy.shutdown(socket.SHUT_WR)
-            await asyncio.sleep(0.01)  # the loop receives it
-            with pytest.raises(httpcore.ConnectError, match="before TLS began"):
-                await stream.start_tls(ssl.create_default_context(), "platform.test", timeout=1.0)
-            await asyncio.sleep(0)
-            assert proxy.recv(1) == b""
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        asyncio.run(connect(listener))
 
 
 @contextmanager
