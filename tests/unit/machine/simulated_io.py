@@ -296,6 +296,7 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
     handler, level = _LibraryLog(simulation), library.level
     replaced = [
         patch.object(wire, "Api", simulated_api),
+        patch.object(platform_client, "Api", simulated_api),
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(PlatformClient, "run", _run),
         patch.object(wire, "steady_clock", lambda: lambda: simulation.time.now),
