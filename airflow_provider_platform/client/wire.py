@@ -13,8 +13,8 @@ credential to its own address only.
 `Connections` has two pools of httpcore, the engine of httpx. One keeps its connections, for
 requests that can be sent twice: the service may close an idle connection at the moment when a
 request is sent on it. The other keeps none, for requests that must not be sent twice. A client of
-httpx around them would only add what this package does not use (redirects, authentication, its own
-requests and responses), for more than a third of the processor time of a poll.
+httpx around them would add to the cost of each poll what this package does not use (redirects,
+authentication, requests and responses of its own).
 
 A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
 connection.

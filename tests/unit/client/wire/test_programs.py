@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -337,11 +336,12 @@ def test_interrupt_while_an_event_is_handled_ends_the_program_at_its_next_step()
 
 
 def test_second_end_does_not_break_the_clean_up_off() -> None:
-    cleaning = threading.Event()
+    waiting, cleaning = threading.Event(), threading.Event()
     cleaned: list[str] = []
 
     async def program(api: Api) -> None:
         await api.notify("one")
+        waiting.set()
         try:
             await api.sleep(60)
         finally:
@@ -354,7 +354,7 @@ def test_second_end_does_not_break_the_clean_up_off() -> None:
     next(events)
     with ThreadPoolExecutor(2) as pool:
         outcome = pool.submit(next, events)
-        time.sleep(0.1)
+        assert waiting.wait(20)
         pool.submit(events.close)
         assert cleaning.wait(20)
         client.close()
