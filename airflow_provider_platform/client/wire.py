@@ -1530,7 +1530,7 @@ class Steps(Generic[T]):
         self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
         self.ended = threading.Event()
         self._api = Api(transport, self._offer, self._report, interrupted)
-        self._run = partial(run_here, work, self._api)
+        self._work: Operation[T] | Work[T] | None = work
         self._running = running
         self._is_ending = False
         self._handled: asyncio.Future[None] | None = None
@@ -1538,10 +1538,11 @@ class Steps(Generic[T]):
 
     def proceed(self) -> None:
         """Start the work; later say that the caller has handled the event."""
-        if self.task is None:
-            self.task = asyncio.create_task(self._run())
+        if self._work is not None:
+            self.task = asyncio.create_task(run_here(self._work, self._api))
             self.task.add_done_callback(self._finish)
             self._running.add(self)
+            self._work = None  # it may refer to the client, whose deletion ends the loop
         elif self._handled is not None and not self._handled.done():
             self._handled.set_result(None)
 
@@ -1552,7 +1553,10 @@ class Steps(Generic[T]):
     def end(self) -> None:
         """Cancel the work. It hands over no further event."""
         self._is_ending = True
-        if self.task is not None and not self.task.cancelling():
+        if self._work is not None:  # a signal handler raised before the start
+            self._work = None
+            self.ended.set()
+        elif self.task is not None and not self.task.cancelling():
             self.task.cancel()  # a second cancel would end the clean-up
 
     async def _offer(self, event: object) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,11 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.platform_client import (
+    AsyncPlatformClient,
+    LoopThread,
+    PlatformClient,
+)
 from airflow_provider_platform.client.wire import Steps, Transport
 from tests.unit.client.wire.calls import GET, POST, config_for, reading
 from tests.unit.client.wire.http_server import (
@@ -283,6 +289,62 @@ def test_work_that_is_ended_before_its_first_step_has_an_outcome() -> None:
             outcome.result()
 
     asyncio.run(end_at_once())
+
+
+def test_a_signal_before_the_work_starts_ends_it_unstarted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The caller that closes the events does not wait for work that never begins."""
+    begun: list[str] = []
+
+    async def work(api: Api) -> None:
+        begun.append("begun")
+
+    class Killed(BaseException):
+        pass
+
+    def raise_once(*_: object) -> None:
+        monkeypatch.undo()
+        raise Killed
+
+    with PlatformClient(config_for("http://127.0.0.1:9")) as client, ThreadPoolExecutor(1) as pool:
+        events = client.events(work)
+        monkeypatch.setattr(LoopThread, "call_soon", raise_once)
+        with pytest.raises(Killed):
+            next(events)
+        pool.submit(events.close).result(20)
+    assert begun == []
+
+
+def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> None:
+    """It may refer to its client, whose deletion ends the loop."""
+
+    def work_and_reference() -> tuple[Any, weakref.ref[Any]]:
+        async def work(api: Api) -> str:
+            begun.append("begun")
+            return "done"
+
+        return work, weakref.ref(work)
+
+    begun: list[str] = []
+
+    async def play() -> None:
+        work, reference = work_and_reference()
+        transport = Transport(config_for("http://127.0.0.1:9"))
+        steps = Steps(work, transport, lambda: False, running=set())
+        del work
+        steps.proceed()
+        await asyncio.to_thread(steps.ended.wait, 20)
+        steps.proceed()
+        await asyncio.sleep(0)
+        assert begun == ["begun"]
+        assert reference() is None
+
+    gc.disable()
+    try:
+        asyncio.run(play())
+    finally:
+        gc.enable()
 
 
 def test_work_that_notifies_while_it_is_ended_cannot_delay_the_end() -> None:
