@@ -960,8 +960,12 @@ class Transport:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
         operation = operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
-        if once:
+        try:  # tenacity's first attempt: nearly all are its last, so it hears of failures only
             return await self._attempt(operation, deadline)
+        except PlatformError as error:
+            if once:
+                raise
+            failed: PlatformError | None = error
         policy = tenacity_policy(
             repeatable=operation.repeatable,
             max_attempts=self.config.max_attempts,
@@ -970,6 +974,11 @@ class Transport:
         )
         async for attempt in AsyncRetrying(**policy):
             with attempt:
+                if failed is not None:
+                    try:
+                        raise failed
+                    finally:
+                        failed = None
                 number = attempt.retry_state.attempt_number
                 return await self._attempt(operation, deadline, number)
         raise AssertionError("tenacity re-raises the last error")
