@@ -159,9 +159,10 @@ def replace_surrogates(value: Any) -> Any:
 def db_safe(value: Any) -> Any:
     """Return the value as Airflow's database can store it: half characters and U+0000 replaced.
     A value without them is returned as it is."""
-    with suppress(ValueError):  # half a character
-        if b"\\u0000" not in to_json(value):
-            return value
+    if not isinstance(value, str):
+        with suppress(ValueError):  # half a character
+            if b"\\u0000" not in to_json(value):
+                return value
     return _each_text(value, lambda text: _whole(text).replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
 

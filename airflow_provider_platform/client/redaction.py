@@ -19,6 +19,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice, takewhile
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -105,9 +106,16 @@ class KnownSecrets:
     def redact_data(self, value: T, *, keep: Collection[str] = ()) -> T:
         """Return JSON without whole secrets of the connection, so that it can be stored. The same
         object, if there are none. Fields with a name in `keep` are left as they are."""
-        together = "\n".join(_texts(value))
-        if not any(map(together.__contains__, self._in_data)):
-            return value
+        from pydantic_core import to_json
+
+        with suppress(ValueError):  # half a character
+            if isinstance(value, str):
+                found = any(form in value for form in self._in_data)
+            else:
+                text = to_json(value)
+                found = any(to_json(form)[1:-1] in text for form in self._in_data)
+            if not found:
+                return value
         changed: T = _changed(value, lambda text: _without_whole(text, self._in_data), keep)
         return changed
 
@@ -183,21 +191,6 @@ def _shared(text: str, other: str) -> int:
     """Return how many characters two strings have in common at their beginning."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
     return sum(1 for _ in same)
-
-
-def _texts(value: Any) -> list[str]:
-    """Return every string in JSON, also the names."""
-    texts: list[str] = [value] if isinstance(value, str) else []
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        if type(current) is dict:
-            texts.extend(name for name in current if type(name) is str)
-            current = list(current.values())
-        if type(current) in (list, tuple):
-            texts.extend([item for item in current if isinstance(item, str)])
-            pending.extend([item for item in current if type(item) in (list, tuple, dict)])
-    return texts
 
 
 def _changed(value: Any, change: Callable[[str], str], keep: Collection[str] = ()) -> Any:

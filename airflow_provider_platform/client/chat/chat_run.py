@@ -416,12 +416,19 @@ class AssistantRecord:
 
     id: str
     text: StringIO = field(default_factory=StringIO)
+    is_blank: bool = True
     thinking: StringIO | None = None
     graph_path: list[str] = field(default_factory=list)
     in_process: bool = False
     sort: float | None = None
     tool_call: ToolCall | None = None
     received: int = 0
+
+    def add_text(self, text: str) -> None:
+        """Append to the text."""
+        self.text.write(text)
+        if self.is_blank:
+            self.is_blank = not text.strip()
 
     @property
     def content(self) -> str:
@@ -441,7 +448,7 @@ class AssistantRecord:
             self.tool_call is None
             and 1 <= len(self.graph_path) <= 2
             and self.graph_path[0] == _FINAL
-            and bool(self.text.getvalue().strip())
+            and not self.is_blank
         )
 
     @property
@@ -545,7 +552,7 @@ class RecordFold:
         thinking = record.get("thinking")
         if thinking or (known is not None and known.thinking is not None):
             self._add_thought(folded, thinking, known)
-        folded.text.write(text_of(record.get("content")))
+        folded.add_text(text_of(record.get("content")))
         if isinstance(record.get("graphPath"), list):
             folded.graph_path = [str(node) for node in record["graphPath"]]
         folded.in_process = record.get("isInProcess") is True
@@ -581,7 +588,7 @@ class RecordFold:
             sort = _number(sort)
         if sort is not None:
             known.sort = sort
-        known.text.write(content)
+        known.add_text(content)
         known.in_process = record.get("isInProcess") is True
         known.received = self._received = self._received + 1
         return True

@@ -70,14 +70,16 @@ def of_this_release(plain: dict[str, Any]) -> dict[str, Any]:
 
 def with_changed_texts(shown: R, change: Callable[[Any], Any]) -> R:
     """Return a result or a thread (a dataclass of plain JSON and lists of dataclasses) with its
-    texts as `change` returns them, or the same object if `change` returns its argument.
+    texts as `change` returns them, or the same object if `change` returns its arguments.
 
-    `change` gets nested lists without the names of the fields, and must keep their lengths. Nothing
-    is copied: rows may be as large as the caller allows.
+    `change` gets the value of each field, with nested lists without the names of the fields in
+    place of dataclasses. It must keep the lengths of lists. Nothing is copied: rows may be as large
+    as the caller allows.
     """
     plain = _values(shown)
-    changed = change(plain)
-    return shown if changed is plain else _made_of(shown, changed)
+    changed = [change(value) for value in plain]
+    same = all(new is old for new, old in zip(changed, plain, strict=True))
+    return shown if same else _made_of(shown, changed)
 
 
 def _values(shown: Any) -> list[Any]:

@@ -20,11 +20,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import (
-    AsyncPlatformClient,
-    LoopThread,
-    PlatformClient,
-)
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.wire import Steps, Transport
 from tests.unit.client.wire.calls import GET, POST, config_for, reading
 from tests.unit.client.wire.http_server import (
@@ -309,7 +305,7 @@ def test_a_signal_before_the_work_starts_ends_it_unstarted(
 
     with PlatformClient(config_for("http://127.0.0.1:9")) as client, ThreadPoolExecutor(1) as pool:
         events = client.events(work)
-        monkeypatch.setattr(LoopThread, "call_soon", raise_once)
+        monkeypatch.setattr(client._loop_thread(), "call_soon", raise_once)
         with pytest.raises(Killed):
             next(events)
         pool.submit(events.close).result(20)
