@@ -1281,15 +1281,8 @@ def _api_step(
     async def step(self: A, /, *args: P.args, **options: P.kwargs) -> T:
         if self.interrupted():
             raise PlatformInterruptedError(INTERRUPTED)
-        request = asyncio.ensure_future(method(self, *args, **options))
-        self._requests.add(request)
-        request.add_done_callback(self._forget)
         try:
-            return await request
-        except asyncio.CancelledError:
-            if not (request.cancelled() and self.interrupted()):
-                raise
-            raise PlatformInterruptedError(INTERRUPTED) from None
+            return await self._interruptible(method(self, *args, **options))
         except PlatformError as error:
             self.secrets.hide_in(error)
             raise
@@ -1325,7 +1318,7 @@ class Api:
         self.secrets = transport.secrets
         """All secrets that were sent or received."""
         self._streams: list[Stream] = []
-        self._requests: set[asyncio.Future[Any]] = set()
+        self._tasks: set[asyncio.Future[Any]] = set()
         self._config_used = transport.config
 
     @property
@@ -1348,13 +1341,28 @@ class Api:
 
     def interrupt(self) -> None:
         """End what is under way on the service."""
-        for request in self._requests:
-            request.cancel()
+        for task in self._tasks:
+            task.cancel()
 
-    def _forget(self, request: asyncio.Future[Any]) -> None:
-        self._requests.discard(request)
-        if not request.cancelled():
-            request.exception()  # if the work was ended, nobody waits for it
+    async def _interruptible(self, request: Awaitable[T]) -> T:
+        """Return the result of the request. It is a task of its own if somebody can interrupt it.
+        In a triggerer nobody can, and each poll is cheaper without."""
+        if self.interrupted is not_interrupted:
+            return await request
+        task = asyncio.ensure_future(request)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not (task.cancelled() and self.interrupted()):
+                raise
+            raise PlatformInterruptedError(INTERRUPTED) from None
+
+    def _forget(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # if the work was ended, nobody waits for it
 
     async def notify(self, event: object) -> None:
         """Report an event to the caller, and wait until the caller has handled it. Each function
