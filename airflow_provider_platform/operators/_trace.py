@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.addresses import agent_in
-from airflow_provider_platform.operators._usage import total
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.errors import PlatformError
@@ -28,10 +27,12 @@ def add_span(
     answer."""
     from opentelemetry import trace
 
+    from airflow_provider_platform.client.chat.result import total_usage
+
     kind: Any = attempt.kind
     agent_id = ids.get("agent_id") or agent_in(attempt.config.chat_url) or ""
     name = attempt.config.agent_name(kind.agent, kind.agent_id)
-    counts = total([usage or {}])
+    counts = total_usage([usage or {}])
     models = counts.get("models", ())
     attributes = {
         "gen_ai.operation.name": "invoke_agent",

@@ -5,6 +5,7 @@ How the run is asked, followed and stopped, and what is logged about it, is in r
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -21,8 +22,8 @@ from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import airflow_traces
 from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
+from airflow_provider_platform.operators._retry_or_clear import TryCounters
 from airflow_provider_platform.operators._trace import add_span
-from airflow_provider_platform.operators._usage import add_usage
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.runs.run_kind import Ids
+
+USAGE_KEY = "platform_usage"
+"""The key in the task state store for the usage of each run. Airflow deletes a task's XComs at each
+try, but a try that fails has paid for its run too. Before Airflow 3.3 there is no store, so only
+the runs of this try are known."""
 
 ALL_SENT_ROWS = 2**31 - 1
 """A file holds every row that the chat sends: 100 of a query by default, which is no limit."""
@@ -235,7 +241,7 @@ class PlatformChatOperator(StoppableRunOperator):
         the sum. If this fails, the task continues its work."""
         try:
             record = attempt.submission
-            summed = add_usage(record.store, record.counters, ids, usage)
+            summed = _add_usage(record.store, record.counters, ids, usage)
             if summed:
                 attempt.context["ti"].xcom_push(key="total_usage", value=summed)
         except Exception:
@@ -387,3 +393,25 @@ def _main_file(result: dict[str, Any]) -> str | None:
     rows = [query["path"] for query in queries if query.get("path")]
     file: str | None = next(iter([*charts, *rows]), result.get("manifest"))
     return file
+
+
+def _add_usage(
+    store: Any, counters: TryCounters, ids: Ids, usage: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Store the usage of the run with these ids, None if it is unknown. Return the sum of all runs
+    since the task was last cleared. `counters` are those of this try.
+
+    Each run has a key of its own, so that a retry that re-attaches to a run does not count the run
+    twice.
+    """
+    from airflow_provider_platform.client.chat.result import total_usage
+
+    stored = store.get(USAGE_KEY) if store is not None else None
+    runs: dict[str, dict[str, Any]] = {}
+    if stored is not None and counters.is_retry_of(TryCounters(**stored["counters"])):
+        runs = stored["runs"]
+    if usage:
+        runs = {**runs, f"{ids['message_id']} {ids['submitted_at']}": usage}
+        if store is not None:
+            store.set(USAGE_KEY, {"counters": asdict(counters), "runs": runs})
+    return total_usage(runs.values())

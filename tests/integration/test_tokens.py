@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_platform.client.chat import program
-from airflow_provider_platform.operators._usage import total
+from airflow_provider_platform.client.chat.result import total_usage
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from tests.integration.releases import needs_store
 from tests.unit.operators.remote_tasks import PROMPT, stopped_until_followed
@@ -46,7 +46,7 @@ def test_xcom_has_the_tokens_of_all_tries(
 ) -> None:
     arguments = {"deferrable": deferrable, "retries": 1}
     alone = asked(platform_sandbox, run_dag, f"alone_{deferrable}", **arguments).xcoms
-    assert alone["total_usage"] == total([alone["usage"]])
+    assert alone["total_usage"] == total_usage([alone["usage"]])
     platform_sandbox.control.fault("no_final")
     task = asked(platform_sandbox, run_dag, f"retried_{deferrable}", **arguments)
     assert task.state == "success", task.error

@@ -1,4 +1,5 @@
-"""`ChatResult`: what a chat returns, and when failed queries fail the whole run (`check_tools`).
+"""What a chat returns (`ChatResult`), when failed queries fail the run (`check_tools`), and what
+several runs used together (`total_usage`).
 
 The agent can answer although a query failed: it may have corrected its SQL. `fail_on_tool_error`
 decides.
@@ -18,6 +19,9 @@ from airflow_provider_platform.client.json_text import db_safe
 from airflow_provider_platform.client.redaction import quote_service
 
 R = TypeVar("R")
+
+Usage = dict[str, Any]
+"""The service's counts of a run: numbers by name, and `models`, a list of names."""
 
 
 @dataclass
@@ -163,3 +167,15 @@ def check_tools(result: dict[str, Any], rule: FailOnToolError) -> None:
         where=f"chat {result['chat_id']}, message {result['message_id']}",
         usage=result["usage"],
     )
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of each count, and the names of all models."""
+    summed: Usage = {}
+    for usage in usages:
+        for name, value in usage.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                summed[name] = summed.get(name, 0) + value
+            elif name == "models" and isinstance(value, list):
+                summed[name] = list(dict.fromkeys([*summed.get(name, []), *map(str, value)]))
+    return summed

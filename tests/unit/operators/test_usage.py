@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.chat.result import total_usage
 from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
-from airflow_provider_platform.operators._usage import STORE_KEY, total
+from airflow_provider_platform.operators.chat import USAGE_KEY
 from tests.unit.operators.remote_tasks import chat, stopped_until_followed
 from tests.unit.operators.task_context import TaskTries, deferral
 
@@ -45,7 +46,7 @@ def test_usage_of_a_failed_try_is_added_to_that_of_its_retry(control: SandboxCon
     failed = failed_try(tries)
     context = tries.context()
     result = chat().execute(context)
-    assert used(context) == total([failed, result["usage"]])
+    assert used(context) == total_usage([failed, result["usage"]])
 
 
 def test_trigger_reports_the_usage_of_a_failed_run(control: SandboxControl) -> None:
@@ -58,7 +59,7 @@ def test_trigger_reports_the_usage_of_a_failed_run(control: SandboxControl) -> N
     context = tries.context()
     with pytest.raises(ChatNoAnswerError):
         chat(deferrable=True).execute_complete(context, event, waiting.kwargs["run"])
-    assert used(context) == total([event["error"]["details"]["usage"]])
+    assert used(context) == total_usage([event["error"]["details"]["usage"]])
 
 
 def test_question_that_a_try_asks_again_after_a_dead_run_counts_too(
@@ -70,9 +71,9 @@ def test_question_that_a_try_asks_again_after_a_dead_run_counts_too(
         deferral(chat(deferrable=True).execute, tries.context())
         context = tries.context()
         result = chat().execute(context)
-    first, second = tries.store[STORE_KEY]["runs"].values()
+    first, second = tries.store[USAGE_KEY]["runs"].values()
     assert second == result["usage"] != first
-    assert used(context) == total([first, second])
+    assert used(context) == total_usage([first, second])
 
 
 def test_retry_that_reads_the_same_answer_again_counts_it_once(control: SandboxControl) -> None:
@@ -80,7 +81,7 @@ def test_retry_that_reads_the_same_answer_again_counts_it_once(control: SandboxC
     result = chat().execute(tries.context())
     context = tries.context()
     assert chat().execute(context)["message_id"] == result["message_id"]
-    assert used(context) == total([result["usage"]])
+    assert used(context) == total_usage([result["usage"]])
 
 
 def test_usage_of_an_answer_that_fails_the_task_counts_once(control: SandboxControl) -> None:
@@ -88,7 +89,7 @@ def test_usage_of_an_answer_that_fails_the_task_counts_once(control: SandboxCont
     with pytest.raises(ChatToolError) as caught:
         chat(active_branch_name="nowhere").execute(context)
     assert len(control.state().messages) == 1
-    assert used(context) == total([caught.value.details["usage"]])
+    assert used(context) == total_usage([caught.value.details["usage"]])
 
 
 def test_sum_begins_again_after_a_clear(control: SandboxControl) -> None:
@@ -98,7 +99,7 @@ def test_sum_begins_again_after_a_clear(control: SandboxControl) -> None:
     tries.clear()
     context = tries.context()
     result = chat().execute(context)
-    assert used(context) == total([result["usage"]])
+    assert used(context) == total_usage([result["usage"]])
 
 
 def test_sum_has_only_the_runs_of_this_try_without_a_store(control: SandboxControl) -> None:
@@ -107,13 +108,13 @@ def test_sum_has_only_the_runs_of_this_try_without_a_store(control: SandboxContr
     failed_try(tries)
     context = tries.context()
     result = chat().execute(context)
-    assert used(context) == total([result["usage"]])
+    assert used(context) == total_usage([result["usage"]])
 
 
 def test_sum_adds_counts_and_collects_models() -> None:
     one = {"models": ["a"], "llmCalls": 1, "totalTokens": 7, "odd": True}
     two = {"models": ["a", "b"], "llmCalls": 2, "totalTokens": 5, "more": "text"}
-    assert total([one, two]) == {"models": ["a", "b"], "llmCalls": 3, "totalTokens": 12}
+    assert total_usage([one, two]) == {"models": ["a", "b"], "llmCalls": 3, "totalTokens": 12}
 
 
 def test_task_whose_tokens_are_used_up_asks_nothing_and_fails_for_good(

@@ -23,13 +23,12 @@ from airflow_provider_platform.client import errors
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.links import PlatformLink
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY, read_record
-from airflow_provider_platform.operators._usage import STORE_KEY as USAGE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import (
     PlatformMergeBranchOperator,
     PlatformOpenBranchOperator,
 )
-from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.chat import USAGE_KEY, PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
