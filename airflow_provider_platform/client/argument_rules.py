@@ -17,16 +17,17 @@ Airflow parses a DAG file.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
-from airflow_provider_platform.client.addresses import check_agent_id
 from airflow_provider_platform.client.branch_names import check_branch_name
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.redaction import CUT, printable
+from airflow_provider_platform.client.redaction import CUT, printable, quote_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,9 +234,32 @@ def branch(name: str, value: Any) -> str:
     return check_branch_name(text(name, value), name)
 
 
+_AGENT_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def check_agent_id(agent_id: int | str, field: str = "agent_id") -> str:
+    """Return the id. Raises PlatformInputError if it cannot be one part of an address."""
+    if isinstance(agent_id, bool) or _AGENT_ID.fullmatch(str(agent_id)) is None:
+        raise PlatformInputError(
+            f"Nothing was sent: {field} must be the id of an agent (letters, digits, - and _), as "
+            f"in its address …/agents/{{id}}, got {quote_service(agent_id)!r}.",
+            field=field,
+        )
+    return str(agent_id)
+
+
 def agent(name: str, value: Any) -> str:
     """Return the id of an agent. Raises PlatformInputError."""
     return check_agent_id(text(name, value), name)
+
+
+def has_relative_steps(path: str) -> bool:
+    """Whether a path (without its outer slashes) has an empty segment or leads elsewhere by `.`
+    or `..`, encoded ones included."""
+    return any(
+        not segment or any(part in (".", "..") for part in re.split(r"[/\\]", unquote(segment)))
+        for segment in path.split("/")
+    )
 
 
 def check_deployment_id(value: object) -> int | None:

@@ -2,8 +2,9 @@
 
 It is built once from loose values: a connection form, a URI, a JSON document or keyword arguments.
 Every error names its field and the rule, and never the value of a secret. `connection_fields`
-declares the fields. This module has the rules over several fields, and the warnings about a service
-token whose claims show that the service will refuse it, now or soon.
+declares the fields. This module has the rules over several fields, the user of a chat
+(`SessionSettings`, the `sessionSettings` of chat requests), and the warnings about a service token
+whose claims show that the service will refuse it, now or soon.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import (
 )
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -32,34 +34,164 @@ from pydantic import (
     SecretStr,
     ValidationError,
     create_model,
+    field_validator,
     model_validator,
 )
+from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.addresses import (
-    agent_address,
-    agent_in,
-    fill_patterns,
-    passwords_in,
+from airflow_provider_platform.client.argument_rules import (
+    check_deployment_id,
+    check_timezone,
+    is_absent,
+    read_boolean,
+    read_json_string,
 )
-from airflow_provider_platform.client.argument_rules import check_deployment_id
 from airflow_provider_platform.client.connection_fields import (
     AnyField,
     ConnectionField,
     ConnectionFields,
+    agent_address,
+    agent_in,
     clean,
     fields_of,
+    fill_patterns,
+    passwords_in,
     with_label,
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.models import rule_of
-from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
+from airflow_provider_platform.client.models import InputModel, rule_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
+# The user of a chat.
 
-    from pydantic import SecretStr
 
-    from airflow_provider_platform.client.session_settings import SessionSettings
+TimeZone = Annotated[str, AfterValidator(check_timezone)]
+
+NOT_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
+
+
+class UserAttribute(InputModel):
+    """One attribute for row-level security; its name must be configured on the platform."""
+
+    name: str = Field(min_length=1)
+    value: str
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _boolean_is_sent_as_text(cls, value: Any) -> Any:
+        """The service takes text only."""
+        return str(value).lower() if isinstance(value, bool) else value
+
+
+class TurnSettings(InputModel):
+    """The nested `settings` of the session: `timezone` counts if the session names none itself."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    timezone: TimeZone | None = None
+
+
+class SessionSettings(InputModel):
+    """`sessionSettings` of a chat request: exactly one of `externalId` and `internalId`.
+
+    `externalId` is lowercase without white space; with `internalId` (an existing user) the user's
+    own permissions apply, so none may be given here. `ephemeralTtlSeconds` is in seconds,
+    `timezone` an IANA name. With `allowChatWorkspaceAuthoring` false the agent may not save
+    reports, workbooks or dashboards.
+
+    A template renders to text: booleans and numbers may be texts, lists and objects JSON texts.
+    An empty list is sent, because it means "none".
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    external_id: str | None = None
+    internal_id: str | None = None
+    email: str | None = None
+    user_attributes: list[UserAttribute] | None = None
+    groups: list[str] | None = None
+    roles: list[str] | None = None
+    security_context: dict[str, Any] | None = None
+    is_ephemeral: bool | None = None
+    ephemeral_ttl_seconds: int | None = Field(default=None, gt=0, strict=False)
+    public_dashboard_id: str | None = None
+    timezone: TimeZone | None = None
+    settings: TurnSettings | None = None
+    allow_chat_workspace_authoring: bool | None = None
+
+    @staticmethod
+    def caller_name(name: str) -> str:
+        """Settings are one object, written as the service spells it."""
+        return to_camel(name)
+
+    @field_validator("external_id")
+    @classmethod
+    def _external_id_is_normal(cls, value: str | None) -> str | None:
+        if value is not None and (value != value.lower() or any(c.isspace() for c in value)):
+            raise ValueError("must be lowercase and without spaces")
+        return value
+
+    @field_validator("is_ephemeral", "allow_chat_workspace_authoring", mode="before")
+    @classmethod
+    def _boolean_may_be_text(cls, value: Any) -> bool:
+        return read_boolean(value)
+
+    @field_validator("user_attributes", mode="before")
+    @classmethod
+    def _attributes_are_a_list(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            raise ValueError('must be a list such as [{"name": "region", "value": "emea"}]')
+        return value
+
+    @field_validator(
+        "user_attributes", "groups", "roles", "security_context", "settings", mode="before"
+    )
+    @classmethod
+    def _container_may_be_json_text(cls, value: Any) -> Any:
+        try:
+            return read_json_string(value)
+        except ValueError:
+            raise ValueError(
+                "must be a list, an object, or a JSON string of one of these (in a template, add "
+                "| tojson)"
+            ) from None
+
+    @model_validator(mode="after")
+    def _names_one_user(self) -> Self:
+        if (self.external_id is None) == (self.internal_id is None):
+            raise ValueError("exactly one of externalId and internalId must be given")
+        if self.internal_id is not None:
+            fields = self.to_json()
+            refused = [name for name in NOT_WITH_INTERNAL_ID if name in fields]
+            if refused:
+                raise ValueError(f"{', '.join(refused)} cannot be given together with internalId")
+        return self
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The one id that names the user, as an abort request carries it."""
+        if self.external_id is not None:
+            return {"externalId": self.external_id}
+        return {"internalId": str(self.internal_id)}
+
+
+def session_settings(values: dict[str, Any]) -> SessionSettings:
+    """Return the checked settings. None, "", "None" and {} count as absent, an empty list does
+    not. Raises PlatformInputError."""
+    present = {
+        name: value for name, value in values.items() if not is_absent(value) and value != {}
+    }
+    return SessionSettings.of(present)
+
+
+def _of_connection(value: dict[str, Any]) -> SessionSettings:
+    """Return the settings of a connection. Raises ValueError."""
+    try:
+        return session_settings(value)
+    except PlatformInputError as error:
+        raise ValueError(f": {error.reason.removeprefix('Nothing was sent: ')}") from None
+
+
+# The claims of a service token.
 
 
 SOON = 24 * 3600.0
@@ -141,8 +273,9 @@ def model_fields_of(table: type[ConnectionFields]) -> dict[str, Any]:
 
     A field's declaration is part of its metadata. A field that needs others stands behind them.
     """
-    known = {"Path": Path, "SecretStr": SecretStr, "SessionSettings": SessionSettings}
-    types = get_type_hints(table, localns=known)
+    types = get_type_hints(table, localns={"Path": Path, "SecretStr": SecretStr})
+    settings = Annotated[SessionSettings, BeforeValidator(_of_connection)]
+    types["session_settings"] = ConnectionField[settings | None]
     fields = sorted(fields_of(table), key=lambda field: bool(field.needs))
     return {field.name: _model_field(field, get_args(types[field.name])[0]) for field in fields}
 
@@ -160,7 +293,7 @@ def _model_field(declared: AnyField, value_type: Any) -> tuple[Any, Any]:
 if TYPE_CHECKING:
 
     class _Fields(ConnectionFields, BaseModel):
-        pass
+        session_settings: ConnectionField[SessionSettings | None]
 
 else:
     _Fields = create_model("_Fields", **model_fields_of(ConnectionFields))

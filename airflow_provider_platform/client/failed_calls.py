@@ -46,9 +46,9 @@ from airflow_provider_platform.client.errors import (
     RequestName,
 )
 from airflow_provider_platform.client.json_text import read_json
+from airflow_provider_platform.client.models import is_credential_name
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET, quote_service
-from airflow_provider_platform.client.secret_names import is_credential_name
 
 TIME_OUT_ADVICE = (
     "A retry may succeed. If it does not, reduce what the query reads, or raise the time limit "

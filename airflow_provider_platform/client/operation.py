@@ -39,7 +39,12 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     RequestName,
 )
-from airflow_provider_platform.client.models import InputModel, JsonObject
+from airflow_provider_platform.client.models import (
+    InputModel,
+    JsonObject,
+    hide_credentials,
+    secrets_in,
+)
 from airflow_provider_platform.client.paths import (
     BUILD_API,
     DEPLOYMENT,
@@ -48,7 +53,6 @@ from airflow_provider_platform.client.paths import (
     api_of,
     check_path,
 )
-from airflow_provider_platform.client.secret_names import hide_credentials, secrets_in
 
 T = TypeVar("T")
 

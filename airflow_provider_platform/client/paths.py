@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from airflow_provider_platform.client.addresses import has_relative_steps
-from airflow_provider_platform.client.argument_rules import refuse
+from airflow_provider_platform.client.argument_rules import has_relative_steps, refuse
 
 ApiSide = Literal["management", "build"]
 """The two APIs of the management host; the build API is about the data model."""

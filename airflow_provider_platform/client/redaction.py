@@ -8,7 +8,7 @@ secret may be an ordinary word.
 A log line or the message of an error is one line, without control characters and not too long, also
 if it quotes the service.
 
-Secrets become known in two ways: the connection declares its secrets, and `secret_names` finds
+Secrets become known in two ways: the connection declares its secrets, and `models` finds
 those of requests and responses by the names of their fields. `failed_calls` hides the values of
 such fields in the service's messages.
 """
@@ -66,7 +66,7 @@ def _in_base64(plain: bytes) -> Iterator[str]:
 class KnownSecrets:
     """The secrets of one client: those of its connection, and those that it sends or receives."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), learned: Iterable[str] = ()) -> None:
         self._own = _forms_of(secrets)
         self._in_data = [
             form
@@ -74,7 +74,7 @@ class KnownSecrets:
             if len(secret) >= SHORTEST_SECRET
             for form in written
         ]
-        self._learned: dict[str, tuple[str, ...]] = {}
+        self._learned = _forms_of(learned)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self._own, *self._learned))

@@ -66,8 +66,8 @@ import httpx
 from pydantic import SecretStr
 from tenacity import AsyncRetrying
 
-from airflow_provider_platform.client.addresses import passwords_in
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.connection_fields import passwords_in
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformAuthenticationError,
@@ -97,10 +97,10 @@ from airflow_provider_platform.client.failed_calls import (
     tenacity_policy,
 )
 from airflow_provider_platform.client.json_text import CutJsonError, db_safe, read_json
+from airflow_provider_platform.client.models import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.pages import Page
 from airflow_provider_platform.client.redaction import KnownSecrets, quote_service
-from airflow_provider_platform.client.secret_names import may_hold_secrets, secrets_in
 
 CONNECT_TIMEOUT = 30.0
 KEPT_SECONDS = 60.0
@@ -937,8 +937,8 @@ class Transport:
         mask: Mask | None = None,
     ) -> None:
         self.config = config
-        self.secrets = KnownSecrets(config.secrets)
-        self.secrets.learn(system_proxy_passwords())  # a proxy's error page may quote it
+        # The error page of a proxy of the system may quote its password.
+        self.secrets = KnownSecrets(config.secrets, learned=system_proxy_passwords())
         self.clock = clock or steady_clock()
         self.connections = Connections()
         self._reload = reload

@@ -4,7 +4,7 @@ The connection form, a URI, a JSON environment variable and the command line sto
 in different places: an address may be complete in `host`, or have its scheme or path in `schema`,
 and the extras of a URI are strings. This module reads the same configuration from all of them.
 
-`PlatformConfig.secrets` says which values of a connection are secrets, and `client.secret_names`
+`PlatformConfig.secrets` says which values of a connection are secrets, and `client.models`
 says it for requests and responses. This package redacts what it logs and stores
 (`client.redaction`). Airflow's mask is for what a DAG author prints, for example a token that a
 method of the hook returned. For each call, Airflow compiles one pattern of all secrets again, in

@@ -117,7 +117,7 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     PlatformInputError."""
     settings = mapping(name, value)
     if settings is not None and not is_template(settings):
-        from airflow_provider_platform.client.session_settings import session_settings as check
+        from airflow_provider_platform.client.config import session_settings as check
 
         with within(name):
             check(settings)

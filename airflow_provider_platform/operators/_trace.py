@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.addresses import agent_in
+from airflow_provider_platform.client.connection_fields import agent_in
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.errors import PlatformError

@@ -374,11 +374,13 @@ class EventLog:
         if isinstance(event, LogLine):
             event.write(self._log, self._secrets)
             return
+        is_detail = getattr(event, "is_detail", False)
+        is_warning = getattr(event, "is_warning", False)
         line = log_line(self._secrets.redact_text(str(event)))
-        if getattr(event, "is_detail", False):
+        if is_detail:
             self._log.debug("%s", line)
             return
-        if getattr(event, "is_warning", False):
+        if is_warning:
             if self._lines > SHOWN_STEPS:  # a warning is never folded; the next line folds again
                 self._log.info("::endgroup::")
                 self._lines = SHOWN_STEPS

@@ -16,6 +16,7 @@ import airflow
 import pytest
 from jsonschema import Draft7Validator
 
+from airflow_provider_platform.client.config import SessionSettings
 from airflow_provider_platform.client.connection_fields import (
     EXTRA_FIELDS,
     EXTRA_NAMES,
@@ -23,7 +24,6 @@ from airflow_provider_platform.client.connection_fields import (
     SESSION_SETTINGS,
     with_label,
 )
-from airflow_provider_platform.client.session_settings import SessionSettings
 from airflow_provider_platform.get_provider_info import get_provider_info
 
 INFO = get_provider_info()

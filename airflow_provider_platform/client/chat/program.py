@@ -56,8 +56,8 @@ from airflow_provider_platform.client.chat.chat_run import (
     ThreadNamed,
     Verdict,
     Waiting,
+    is_busy,
 )
-from airflow_provider_platform.client.chat.framing import is_busy
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,

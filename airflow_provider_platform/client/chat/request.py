@@ -15,8 +15,8 @@ from typing import Any, Self
 from pydantic import Field, field_validator
 
 from airflow_provider_platform.client.argument_rules import integer
+from airflow_provider_platform.client.config import SessionSettings
 from airflow_provider_platform.client.models import InputModel
-from airflow_provider_platform.client.session_settings import SessionSettings
 
 RANDOM_DIGITS = 5
 """With the 13 digits of the time they make 18, which fit a signed integer of 64 bits."""

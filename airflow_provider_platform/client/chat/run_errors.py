@@ -3,7 +3,7 @@
 Two of them are made where the result is made, because this module needs the records: a run without
 a final answer (`ChatRun.result` in `chat_run`), and failed queries and tool calls
 (`check_tools` in `result`). Errors that are not about a run are elsewhere, too: a thread that
-cannot be read (`thread`), a web page in place of a stream (`framing`), and the errors that the
+cannot be read (`thread`), a web page in place of a stream (`chat_run`), and the errors that the
 service sends (`client.failed_calls`).
 """
 

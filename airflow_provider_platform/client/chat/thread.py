@@ -22,16 +22,14 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.client.chat.chat_run import (
     MAX_TEXT,
     RecordFold,
+    RecordReader,
     ThreadMessages,
     is_assistant,
-    last_answer,
-    read_messages,
-)
-from airflow_provider_platform.client.chat.framing import (
-    RecordReader,
     is_busy,
     is_error,
     is_rpc_error,
+    last_answer,
+    read_messages,
     says_busy,
 )
 from airflow_provider_platform.client.chat.request import (
@@ -40,6 +38,7 @@ from airflow_provider_platform.client.chat.request import (
 )
 from airflow_provider_platform.client.chat.result import as_plain, without_details
 from airflow_provider_platform.client.chat.tool_calls import Query, Search
+from airflow_provider_platform.client.config import SessionSettings
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
@@ -58,7 +57,6 @@ from airflow_provider_platform.client.failed_calls import (
 )
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api, Clock

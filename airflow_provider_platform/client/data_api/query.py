@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, SecretStr
 
-from airflow_provider_platform.client.addresses import DATA_PATH, data_address
 from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.branches import (
     branch_address_beside,
@@ -33,6 +32,7 @@ from airflow_provider_platform.client.builds import (
 )
 from airflow_provider_platform.client.choices import CacheMode
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.connection_fields import DATA_PATH, data_address
 from airflow_provider_platform.client.data_api.response import SqlOpenEnd, SqlResponse
 from airflow_provider_platform.client.errors import (
     BranchNotServedError,

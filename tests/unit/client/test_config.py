@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-from airflow_provider_platform.client.config import PlatformConfig, fingerprint, unverified_claims
+from airflow_provider_platform.client.config import (
+    PlatformConfig,
+    fingerprint,
+    session_settings,
+    unverified_claims,
+)
 from airflow_provider_platform.client.connection_fields import FIELDS
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_platform.client import secret_names
+from airflow_provider_platform.client import models
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
@@ -25,6 +25,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import service_message
 from airflow_provider_platform.client.json_text import parse_line
+from airflow_provider_platform.client.models import credentials_in
 from airflow_provider_platform.client.operation import Operation, operation, raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.redaction import KnownSecrets, forms
@@ -33,7 +34,6 @@ from airflow_provider_platform.client.resources import (
     get_deployment,
     list_user_oauth_tokens,
 )
-from airflow_provider_platform.client.secret_names import credentials_in
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox
@@ -210,9 +210,9 @@ def test_a_name_that_is_added_to_the_list_is_masked_everywhere(
     platform_sandbox: Sandbox, config: PlatformConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In what is sent and received, in errors and in reprs."""
-    monkeypatch.setattr(secret_names, "SECRET_NAMES", (*secret_names.SECRET_NAMES, "vault_pin"))
+    monkeypatch.setattr(models, "SECRET_NAMES", (*models.SECRET_NAMES, "vault_pin"))
     pin = "canary-of-a-pin"
-    assert secret_names.may_hold_secrets(b'{"vaultPin": "canary-of-a-pin"}')  # so it is searched
+    assert models.may_hold_secrets(b'{"vaultPin": "canary-of-a-pin"}')  # so it is searched
     with PlatformClient(config) as client:
         made = oauth(vaultPin=pin)
         assert pin not in repr(made)

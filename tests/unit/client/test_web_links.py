@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.addresses import check_patterns, fill_patterns
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.connection_fields import check_patterns, fill_patterns
 from airflow_provider_platform.client.errors import PlatformConfigError
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import Verdict
-from airflow_provider_platform.client.chat.framing import MAX_ERROR_LINES, is_busy
+from airflow_provider_platform.client.chat.chat_run import MAX_ERROR_LINES, Verdict, is_busy
 from airflow_provider_platform.client.chat.thread import first_record, thread_is_streaming
 from airflow_provider_platform.client.errors import (
     ChatRpcError,

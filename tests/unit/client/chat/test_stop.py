@@ -13,13 +13,13 @@ from airflow_provider_platform.client.chat.program import (
 )
 from airflow_provider_platform.client.chat.request import ChatRequest
 from airflow_provider_platform.client.chat.thread import abort
+from airflow_provider_platform.client.config import SessionSettings, session_settings
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatRpcError,
     PlatformNotFoundError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call
 from tests.unit.client.fakes.effects import API, OpenStream, ReloadCredentials, SendChat
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
