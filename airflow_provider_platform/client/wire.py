@@ -505,6 +505,7 @@ class Stream:
             return data
         if self._failure is not None:
             raise self._failure
+        self._receiving.result()  # another error, as a lack of memory, is no end either
         return b""
 
     async def drain(self) -> None:
