@@ -91,11 +91,11 @@ class LoopThread(threading.Thread):
         self._loop = asyncio.new_event_loop()
         self._stop_requested = asyncio.Event()
         self._pid = os.getpid()
-        _threads.add(self)
         self.start()
 
     def run(self) -> None:
         """Run the loop, in this thread."""
+        _threads.add(self)
         try:
             self._loop.run_until_complete(self._serve())
         finally:
