@@ -126,7 +126,7 @@ class LoopThread(threading.Thread):
 
     def end_soon(self, steps: Steps[Any]) -> None:
         """End the work if it has not ended, without waiting."""
-        if not steps.ended.is_set():
+        if not steps.is_over:
             self.call_soon(steps.end)
 
     def request_stop(self) -> None:
@@ -214,9 +214,10 @@ class Events(Generic[T]):
         if self._begun is not None:
             thread, steps = self._begun
             thread.end_soon(steps)
-            while thread.is_running and threading.current_thread() is not thread:
-                if steps.ended.wait(SIGNAL_SECONDS):
-                    break
+            elsewhere = threading.current_thread() is not thread
+            while elsewhere and thread.is_running and not steps.is_over:
+                with suppress(Empty):
+                    steps.ended.get(timeout=SIGNAL_SECONDS)
 
     def _next(self) -> Any:
         """Let the work continue if it waits for that, and return its next event, or its outcome as
