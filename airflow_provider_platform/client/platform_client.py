@@ -185,7 +185,7 @@ class Events(Generic[T]):
         self._begin = begin
         self._begun: tuple[LoopThread, Steps[T]] | None = None
         self._work_waits = True
-        self._end: Exception | None = None
+        self._end: Exception | type[StopIteration] | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -198,7 +198,7 @@ class Events(Generic[T]):
             if not isinstance(event, Future):
                 return event
             self.result = event.result()
-            self._end = StopIteration()
+            self._end = StopIteration  # one that was raised would keep this frame, and the result
         except PlatformError as error:
             self._end = error
         except BaseException:

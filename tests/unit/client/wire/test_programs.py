@@ -377,6 +377,30 @@ def test_signals_while_a_run_is_closed_do_not_block_the_loop(
             assert answers.get(timeout=20) == "usable"
 
 
+def test_a_result_is_freed_with_its_last_reference() -> None:
+    """A download of 100 MB does not wait for the garbage collector."""
+
+    class Answer:
+        pass
+
+    async def work(api: Api) -> Answer:
+        return Answer()
+
+    def play() -> weakref.ref[Answer]:
+        events = client.events(work)
+        with suppress(StopIteration):
+            next(events)
+        return weakref.ref(events.result)
+
+    gc.disable()
+    try:
+        with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+            answer = play()
+        assert answer() is None
+    finally:
+        gc.enable()
+
+
 def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> None:
     """It may refer to its client, whose deletion ends the loop."""
 
