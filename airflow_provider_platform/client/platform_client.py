@@ -91,11 +91,11 @@ class LoopThread(threading.Thread):
         self._loop = asyncio.new_event_loop()
         self._stop_requested = asyncio.Event()
         self._pid = os.getpid()
-        _threads.add(self)
         self.start()
 
     def run(self) -> None:
         """Run the loop, in this thread."""
+        _threads.add(self)
         try:
             self._loop.run_until_complete(self._serve())
         finally:
@@ -126,7 +126,7 @@ class LoopThread(threading.Thread):
 
     def end_soon(self, steps: Steps[Any]) -> None:
         """End the work if it has not ended, without waiting."""
-        if not steps.ended.is_set():
+        if not steps.is_over:
             self.call_soon(steps.end)
 
     def request_stop(self) -> None:
@@ -185,7 +185,7 @@ class Events(Generic[T]):
         self._begin = begin
         self._begun: tuple[LoopThread, Steps[T]] | None = None
         self._work_waits = True
-        self._end: Exception | None = None
+        self._end: Exception | type[StopIteration] | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -198,7 +198,7 @@ class Events(Generic[T]):
             if not isinstance(event, Future):
                 return event
             self.result = event.result()
-            self._end = StopIteration()
+            self._end = StopIteration  # one that was raised would keep this frame, and the result
         except PlatformError as error:
             self._end = error
         except BaseException:
@@ -214,9 +214,10 @@ class Events(Generic[T]):
         if self._begun is not None:
             thread, steps = self._begun
             thread.end_soon(steps)
-            while thread.is_running and threading.current_thread() is not thread:
-                if steps.ended.wait(SIGNAL_SECONDS):
-                    break
+            elsewhere = threading.current_thread() is not thread
+            while elsewhere and thread.is_running and not steps.is_over:
+                with suppress(Empty):
+                    steps.ended.get(timeout=SIGNAL_SECONDS)
 
     def _next(self) -> Any:
         """Let the work continue if it waits for that, and return its next event, or its outcome as

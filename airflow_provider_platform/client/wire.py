@@ -33,7 +33,6 @@ import random
 import re
 import socket
 import ssl
-import threading
 import time
 import zlib
 from collections import defaultdict
@@ -505,6 +504,7 @@ class Stream:
             return data
         if self._failure is not None:
             raise self._failure
+        self._receiving.result()  # another error, as a lack of memory, is no end either
         return b""
 
     async def drain(self) -> None:
@@ -1533,7 +1533,9 @@ class Steps(Generic[T]):
     """Work on an event loop, for a caller in another thread.
 
     `events` has each event, with whether the work waits until the caller has handled it, and at
-    last the work's outcome as a Future. The loop must call the methods.
+    last the work's outcome as a Future. `ended` has an item once the work `is_over`. It is no
+    threading.Event: a signal handler that raises where the caller waits can leave the lock of an
+    Event locked, and then the loop would wait for it forever. The loop must call the methods.
     """
 
     def __init__(
@@ -1545,7 +1547,8 @@ class Steps(Generic[T]):
     ) -> None:
         self.task: asyncio.Task[T] | None = None
         self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
-        self.ended = threading.Event()
+        self.ended: SimpleQueue[None] = SimpleQueue()
+        self.is_over = False
         self._api = Api(transport, self._offer, self._report, interrupted)
         self._work: Operation[T] | Work[T] | None = work
         self._running = running
@@ -1572,7 +1575,7 @@ class Steps(Generic[T]):
         self._is_ending = True
         if self._work is not None:  # a signal handler raised before the start
             self._work = None
-            self.ended.set()
+            self._conclude()
         elif self.task is not None and not self.task.cancelling():
             self.task.cancel()  # a second cancel would end the clean-up
 
@@ -1603,4 +1606,8 @@ class Steps(Generic[T]):
         else:
             outcome.set_result(task.result())
         self.events.put((outcome, False))
-        self.ended.set()
+        self._conclude()
+
+    def _conclude(self) -> None:
+        self.is_over = True
+        self.ended.put(None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
+from airflow_provider_platform.client import wire
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlRows
 from airflow_provider_platform.client.errors import (
@@ -25,6 +26,7 @@ from tests.unit.client.wire.http_server import (
     Answer,
     Exchange,
     answer,
+    chunk,
     serving,
     streamed,
 )
@@ -155,6 +157,29 @@ def test_chunks_that_stop_before_the_last_one_are_a_broken_result(
 
 
 GZIP = b"Content-Encoding: gzip\r\n"
+
+
+def test_lack_of_memory_does_not_end_a_result(
+    rows_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unpacker:
+        unused_data = b""
+
+        def decompress(self, piece: bytes) -> bytes:
+            if piece == SCHEMA + THREE:
+                return piece
+            raise MemoryError
+
+    monkeypatch.setattr(wire.zlib, "decompressobj", lambda _: Unpacker())
+
+    def more(exchange: Exchange) -> None:
+        exchange.send(chunk(THREE) + chunk(b""))
+
+    with (
+        serving(streamed(SCHEMA + THREE, headers=GZIP, then=more)) as server,
+        pytest.raises(MemoryError),
+    ):
+        rows_of(server)
 
 
 def test_compressed_result_is_read_byte_by_byte(rows_of: Callable[..., Any]) -> None:

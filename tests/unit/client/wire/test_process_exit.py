@@ -88,6 +88,17 @@ one, two = PlatformClient(config), PlatformClient(config)
 rows = query(one), query(two)
 print(next(rows[0])[0], next(rows[1])[0])
 """,
+    "a thread that a signal kept from its start": """
+from airflow_provider_platform.client.platform_client import LoopThread
+def start(thread):
+    raise KeyboardInterrupt
+LoopThread.start, original = start, LoopThread.start
+try:
+    PlatformClient(config).run(LIST)
+except KeyboardInterrupt:
+    print(1)
+LoopThread.start = original
+""",
     "an exception": """
 rows = query(PlatformClient(config))
 print(next(rows)[0], flush=True)

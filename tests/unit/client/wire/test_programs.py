@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import dis
 import gc
 import os
 import signal
+import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client import platform_client
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
@@ -33,6 +38,8 @@ from tests.unit.client.wire.http_server import (
 )
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from airflow_provider_platform.client.wire import Api
 
 
@@ -279,7 +286,7 @@ def test_work_that_is_ended_before_its_first_step_has_an_outcome() -> None:
         steps = Steps(work, transport, lambda: False, running=set())
         steps.proceed()
         steps.end()
-        await asyncio.to_thread(steps.ended.wait, 20)
+        await asyncio.to_thread(steps.ended.get, timeout=20)
         outcome, _ = steps.events.get_nowait()
         with pytest.raises(PlatformClosedError):
             outcome.result()
@@ -312,6 +319,88 @@ def test_a_signal_before_the_work_starts_ends_it_unstarted(
     assert begun == []
 
 
+class RaisesAfterCall:
+    """Raises `Stopped` in this thread after so many calls: where a signal handler may do it."""
+
+    def __init__(self, calls: int) -> None:
+        self._calls = calls
+        self._last: dict[FrameType, str] = {}
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> RaisesAfterCall:
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self._calls -= self._last.get(frame, "").startswith("CALL")
+            self._last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            if not self._calls:
+                sys.settrace(None)
+                raise Stopped
+        return self
+
+
+def test_signals_while_a_run_is_closed_do_not_block_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Wherever their handler raises: it must leave nothing locked for which the loop waits."""
+    monkeypatch.setattr(platform_client, "SIGNAL_SECONDS", 0.001)
+    kept: list[Any] = []
+
+    async def again(api: Api) -> None:
+        api.report("usable")
+
+    answers: SimpleQueue[str] = SimpleQueue()
+    with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+        for calls in range(1, 40):
+            may_end = threading.Event()
+
+            async def work(api: Api, may_end: threading.Event = may_end) -> None:
+                try:
+                    await api.notify("one")
+                finally:
+                    await asyncio.to_thread(may_end.wait)
+
+            events = client.events(work)
+            kept.append(events)  # Python ignores what is raised where an object is freed
+            assert next(events) == "one"
+            before = sys.gettrace()
+            try:
+                sys.settrace(RaisesAfterCall(calls))
+                events.close()
+            except Stopped:
+                pass
+            else:
+                raise AssertionError("the signal was lost")
+            finally:
+                sys.settrace(before)
+                may_end.set()
+            run_again = partial(client.run, again, answers.put)
+            threading.Thread(target=run_again, daemon=True).start()
+            assert answers.get(timeout=20) == "usable"
+
+
+def test_a_result_is_freed_with_its_last_reference() -> None:
+    """A download of 100 MB does not wait for the garbage collector."""
+
+    class Answer:
+        pass
+
+    async def work(api: Api) -> Answer:
+        return Answer()
+
+    def play() -> weakref.ref[Answer]:
+        events = client.events(work)
+        with suppress(StopIteration):
+            next(events)
+        return weakref.ref(events.result)
+
+    gc.disable()
+    try:
+        with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+            answer = play()
+        assert answer() is None
+    finally:
+        gc.enable()
+
+
 def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> None:
     """It may refer to its client, whose deletion ends the loop."""
 
@@ -330,7 +419,7 @@ def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> No
         steps = Steps(work, transport, lambda: False, running=set())
         del work
         steps.proceed()
-        await asyncio.to_thread(steps.ended.wait, 20)
+        await asyncio.to_thread(steps.ended.get, timeout=20)
         steps.proceed()
         await asyncio.sleep(0)
         assert begun == ["begun"]
