@@ -31,6 +31,9 @@ RUN_SECONDS = 900.0
 QUICK_SETTINGS = {
     # The files do not change. Airflow would read all of them again every 30 seconds.
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+    # The demo has just stored the DAGs. Airflow would keep them so for 30 seconds, without the
+    # policy below, and then not read them again.
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
     # When a task has finished, the next one starts after at most so many seconds, not after one.
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
 }
