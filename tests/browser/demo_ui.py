@@ -151,9 +151,23 @@ class DemoUi:
     @cached_property
     def run_id(self) -> str:
         """A run of the demo's DAG in this UI that has succeeded."""
-        run_id = self.start_run()
+        run_id = self._run_id
         assert self.wait_for_run(DAG_ID, run_id) == "success", self.failures(DAG_ID, run_id)
         return run_id
+
+    @cached_property
+    def _run_id(self) -> str:
+        return self.start_run()
+
+    @cached_property
+    def failing_run_id(self) -> str:
+        """A run of the demo's DAG whose task `ask_agent` fails at each try."""
+        return self.start_run(report_id=101, question="sql: SELECT missing FROM orders")
+
+    def start_runs_to_look_at(self) -> None:
+        """Start both, one after the other: while a branch is open, it answers every request."""
+        self.wait_for_run(DAG_ID, self._run_id)
+        assert self.failing_run_id
 
     def task_page(
         self, task_id: str, tab: str = "", run_id: str | None = None, dag_id: str = DAG_ID
