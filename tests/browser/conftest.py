@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from tests.browser.demo_ui import DemoUi, demo_and_ui
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HEALTHY_SECONDS = 120
@@ -72,21 +72,36 @@ def browser(chromium: str) -> Iterator[Browser]:
     playwright.expect.set_options(timeout=60_000)
     with playwright.sync_playwright() as driver:
         launched = driver.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--no-proxy-server"]
+            executable_path=chromium,
+            args=["--no-sandbox", "--no-proxy-server", "--process-per-site"],
         )
         yield launched
         launched.close()
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page(
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """Where all pages open. Its first page stays open, and with it the process of all pages from
+    this address: each new process would compile Airflow's UI again."""
+    context = browser.new_context(
         viewport={"width": 1300, "height": 1200},
         permissions=["clipboard-read", "clipboard-write"],
     )
-    page.set_default_timeout(60_000)
-    yield page
-    page.close()
+    context.set_default_timeout(60_000)
+    first = context.new_page()
+    first.route("http://127.0.0.1/", lambda route: route.fulfill(body=""))
+    first.goto("http://127.0.0.1/")
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A new page. What it and the pages that it has opened stored is forgotten after the test."""
+    yield context.new_page()
+    for opened in context.pages[1:]:
+        opened.close()
+    context.set_storage_state({})
 
 
 @pytest.fixture(scope="session")
@@ -104,10 +119,17 @@ def airflow_server(browser: Browser) -> Iterator[AirflowServer]:
 def _starting_demo(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Future[DemoUi]]:
-    """The demo and its UI, which start beside the tests that do without them."""
+    """The demo, its UI and two runs in it, which start beside the tests that do without them."""
     folder = tmp_path_factory.mktemp("demo")
+
+    def start() -> DemoUi:
+        demo_ui = running_ui.enter_context(demo_and_ui(folder))
+        with suppress(OSError):  # the tests that need these runs would start them
+            demo_ui.start_runs_to_look_at()
+        return demo_ui
+
     with ExitStack() as running_ui, ThreadPoolExecutor(1) as beside:
-        yield beside.submit(lambda: running_ui.enter_context(demo_and_ui(folder)))
+        yield beside.submit(start)
 
 
 @pytest.fixture(scope="session", autouse=True)

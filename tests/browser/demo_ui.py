@@ -31,6 +31,9 @@ RUN_SECONDS = 900.0
 QUICK_SETTINGS = {
     # The files do not change. Airflow would read all of them again every 30 seconds.
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+    # The demo has just stored the DAGs. Airflow would keep them so for 30 seconds, without the
+    # policy below, and then not read them again.
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
     # When a task has finished, the next one starts after at most so many seconds, not after one.
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
 }
@@ -148,9 +151,23 @@ class DemoUi:
     @cached_property
     def run_id(self) -> str:
         """A run of the demo's DAG in this UI that has succeeded."""
-        run_id = self.start_run()
+        run_id = self._run_id
         assert self.wait_for_run(DAG_ID, run_id) == "success", self.failures(DAG_ID, run_id)
         return run_id
+
+    @cached_property
+    def _run_id(self) -> str:
+        return self.start_run()
+
+    @cached_property
+    def failing_run_id(self) -> str:
+        """A run of the demo's DAG whose task `ask_agent` fails at each try."""
+        return self.start_run(report_id=101, question="sql: SELECT missing FROM orders")
+
+    def start_runs_to_look_at(self) -> None:
+        """Start both, one after the other: while a branch is open, it answers every request."""
+        self.wait_for_run(DAG_ID, self._run_id)
+        assert self.failing_run_id
 
     def task_page(
         self, task_id: str, tab: str = "", run_id: str | None = None, dag_id: str = DAG_ID

@@ -19,9 +19,7 @@ from tests.browser.connection_page import ConnectionPage
 from tests.browser.demo_ui import DAG_ID, DemoUi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser, FloatRect, Page
+    from playwright.sync_api import FloatRect, Page
 
 TERMINAL = (
     "<style>body {{ margin: 0 }} pre {{ margin: 0; padding: 16px; width: 100ch;"
@@ -35,12 +33,9 @@ PICTURE = {"width": 900, "height": 640}
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1200, "height": 760})
-    page.set_default_timeout(60_000)
-    expect.set_options(timeout=60_000)
-    yield page
-    page.close()
+def page(page: Page) -> Page:
+    page.set_viewport_size({"width": 1200, "height": 760})
+    return page
 
 
 @pytest.fixture
@@ -156,7 +151,7 @@ def test_the_graph_of_a_dag_with_a_gate_shows_the_tasks_of_the_gate(
 def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> None:
     """On a screen of a notebook's size the reason is in sight; the log has link and SQL too."""
     page.set_viewport_size({"width": 1400, "height": 760})
-    run_id = demo_ui.start_run(report_id=101, question="sql: SELECT missing FROM orders")
+    run_id = demo_ui.failing_run_id
     demo_ui.wait_for_task(run_id, "ask_agent", "up_for_retry", "failed")
     page.goto(demo_ui.task_page("ask_agent", run_id=run_id))
     reason = re.compile(r"Every query of the run failed: no such column: missing")
@@ -170,7 +165,7 @@ def test_failed_task_leads_from_its_run_to_its_reason_and_its_thread(
     page: Page, demo_ui: DemoUi, pictures: Path
 ) -> None:
     """The walk of the page "A task failed: where to look", on a screen of a notebook's height."""
-    run_id = demo_ui.start_run(report_id=101, question="sql: SELECT missing FROM orders")
+    run_id = demo_ui.failing_run_id
     demo_ui.wait_for_task(run_id, "ask_agent", "failed")
     page.goto(f"{demo_ui.airflow}/dags/{DAG_ID}/runs/{quote(run_id)}")
     # The list of the run's tasks; the grid beside it has links of the same name.

@@ -119,20 +119,17 @@ class Runs:
         """Start the run through the form, unless an earlier test has; returns the run's id."""
         case = (dag_id, parameters)
         if case not in self._started:
+            dialog = opened_form(self._page, self._ui, dag_id)
             for (other, _), run_id in self._started.items():
                 if not run_beside_each_other(dag_id, other):
                     self._ui.wait_for_run(other, run_id)
-            self._started[case] = self._start(dag_id, parameters)
+            for name, value in (CHANGED[dag_id] if parameters == "changed" else {}).items():
+                text = isinstance(value, str)
+                fill(self._page, dialog, name, value.format(folder=self._folder) if text else value)
+            self._started[case] = press_trigger(dialog, self._ui, dag_id)
             # An open page of Airflow asks it for news every few seconds.
             self._page.goto("about:blank")
         return self._started[case]
-
-    def _start(self, dag_id: str, parameters: str) -> str:
-        dialog = opened_form(self._page, self._ui, dag_id)
-        for name, value in (CHANGED[dag_id] if parameters == "changed" else {}).items():
-            text = isinstance(value, str)
-            fill(self._page, dialog, name, value.format(folder=self._folder) if text else value)
-        return press_trigger(dialog, self._ui, dag_id)
 
     def close(self) -> None:
         self._page.close()
