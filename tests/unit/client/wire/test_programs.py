@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,19 @@ from tests.unit.client.wire.http_server import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
     from airflow_provider_platform.client.wire import Api
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -348,7 +358,7 @@ def test_signals_while_a_run_is_closed_do_not_block_the_loop(
         api.report("usable")
 
     answers: SimpleQueue[str] = SimpleQueue()
-    with PlatformClient(config_for("http://127.0.0.1:9")) as client:
+    with no_garbage_collection(), PlatformClient(config_for("http://127.0.0.1:9")) as client:
         for calls in range(1, 40):
             may_end = threading.Event()
 
@@ -356,7 +366,7 @@ def test_signals_while_a_run_is_closed_do_not_block_the_loop(
                 try:
                     await api.notify("one")
                 finally:
-                    await asyncio.to_thread(may_end.wait)
+                    await asyncio.to_thread(may_end.wait, 20)
 
             events = client.events(work)
             kept.append(events)  # Python ignores what is raised where an object is freed
@@ -425,11 +435,8 @@ def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> No
         assert begun == ["begun"]
         assert reference() is None
 
-    gc.disable()
-    try:
+    with no_garbage_collection():
         asyncio.run(play())
-    finally:
-        gc.enable()
 
 
 def test_work_that_notifies_while_it_is_ended_cannot_delay_the_end() -> None:
