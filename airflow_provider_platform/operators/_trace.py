@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.connection_fields import agent_in
-
 if TYPE_CHECKING:
     from airflow_provider_platform.client.errors import PlatformError
     from airflow_provider_platform.operators._remote_run import Attempt
@@ -28,6 +26,7 @@ def add_span(
     from opentelemetry import trace
 
     from airflow_provider_platform.client.chat.result import total_usage
+    from airflow_provider_platform.client.connection_fields import agent_in
 
     kind: Any = attempt.kind
     agent_id = ids.get("agent_id") or agent_in(attempt.config.chat_url) or ""
