@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from itertools import islice, takewhile
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -76,6 +77,13 @@ class KnownSecrets:
         ]
         self._learned = _forms_of(learned)
 
+    @cached_property
+    def _in_json(self) -> list[bytes]:
+        """What is looked for in data, as JSON writes it."""
+        from pydantic_core import to_json
+
+        return [to_json(form)[1:-1] for form in self._in_data]
+
     def __iter__(self) -> Iterator[str]:
         return iter((*self._own, *self._learned))
 
@@ -113,7 +121,7 @@ class KnownSecrets:
                 found = any(form in value for form in self._in_data)
             else:
                 text = to_json(value)
-                found = any(to_json(form)[1:-1] in text for form in self._in_data)
+                found = any(form in text for form in self._in_json)
             if not found:
                 return value
         changed: T = _changed(value, lambda text: _without_whole(text, self._in_data), keep)
