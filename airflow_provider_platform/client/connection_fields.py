@@ -175,7 +175,7 @@ def _choice(value: Any, choices: tuple[str, ...]) -> str:
 def _port(value: Any) -> int | None:
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = -1
     if not 0 <= number < 65536:
         raise ValueError("must be a number from 0 to 65535")

@@ -69,15 +69,15 @@ class CutStringError(CutJsonError):
     """The text is the beginning of a JSON text, and it ends inside a string."""
 
 
-def read_json(text: str | bytes, *, storable: bool = True) -> Any:
+def read_json(text: str | bytes, *, storable: bool = True, plain: Any = None) -> Any:
     """The value of a JSON text; bytes are UTF-8. If not `storable`, the caller passes what it keeps
-    of the value to `storable_numbers`. Raises ValueError saying what is wrong, and CutJsonError
-    where only the end is missing."""
+    of the value to `storable_numbers`. `plain` is what `read_plain_json` gives, if that is known.
+    Raises ValueError saying what is wrong, and CutJsonError where only the end is missing."""
     try:
         data = text if isinstance(text, bytes) else text.encode()
         numerals = data.translate(_NUMERALS)
         has_large = _MANY_DIGITS in numerals
-        value = None if has_large else read_plain_json(data)
+        value = plain if has_large or plain is not None else read_plain_json(data)
     except ValueError:
         return _read_again(text, storable=storable)
     if has_large:  # which Python's parser reads five times as fast

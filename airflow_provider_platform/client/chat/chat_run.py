@@ -160,9 +160,10 @@ class ChatLineParser:
         same object."""
         self._held_from = 0
 
-    def read(self, line: bytes, number: int, *, first: bool) -> Any:
+    def read(self, line: bytes, number: int, *, first: bool, plain: Any = None) -> Any:
         """Return the record of a line, None if the line is part of a record. `first` says that it
-        is the first line of the answer. A byte order mark at the start of the line is dropped.
+        is the first line of the answer, `plain` what `read_plain_json` gives for it, if that is
+        known. A byte order mark at the start of the line is dropped.
         Raises PlatformProtocolError with the line's number if the line is not JSON, and
         PlatformAddressError for a web page."""
         if self.held:
@@ -171,7 +172,7 @@ class ChatLineParser:
         if not line:
             return None
         try:
-            return _as_record(read_json(line))
+            return _as_record(read_json(line, plain=plain))
         except ValueError as error:
             if _is_busy_text(line):
                 return {"error": quote_service(line.decode("utf-8", "replace"))}
@@ -605,12 +606,6 @@ class AssistantRecord:
     tool_call: ToolCall | None = None
     received: int = 0
 
-    def add_text(self, text: str) -> None:
-        """Append to the text."""
-        self.text.write(text)
-        if self.is_blank:
-            self.is_blank = not text.strip()
-
     @property
     def content(self) -> str:
         """The text so far."""
@@ -733,7 +728,9 @@ class RecordFold:
         thinking = record.get("thinking")
         if thinking or (known is not None and known.thinking is not None):
             self._add_thought(folded, thinking, known)
-        folded.add_text(text_of(record.get("content")))
+        text = text_of(record.get("content"))
+        folded.text.write(text)
+        folded.is_blank = folded.is_blank and not text.strip()
         if isinstance(record.get("graphPath"), list):
             folded.graph_path = [str(node) for node in record["graphPath"]]
         folded.in_process = record.get("isInProcess") is True
@@ -769,7 +766,9 @@ class RecordFold:
             sort = _number(sort)
         if sort is not None:
             known.sort = sort
-        known.add_text(content)
+        known.text.write(content)
+        if known.is_blank:
+            known.is_blank = not content.strip()
         known.in_process = record.get("isInProcess") is True
         known.received = self._received = self._received + 1
         return True
@@ -1107,7 +1106,7 @@ class ChatRun:
         held = connection.parser.held
         for line, number, plain in read_plain_lines(connection.reader.feed(data)):
             if held or not self._take_plain(connection, plain):
-                self._take_line(connection, line, number)
+                self._take_line(connection, line, number, plain)
         self._fold.count_bytes(len(data))
         if self.chat_id is not None:
             self._progress.add_thread(self.chat_id, self.message_id, accepted=self.accepted)
@@ -1252,9 +1251,10 @@ class ChatRun:
 
     # From lines to records.
 
-    def _take_line(self, connection: Connection, line: bytes, number: int) -> None:
+    def _take_line(self, connection: Connection, line: bytes, number: int, plain: Any) -> None:
+        first = connection.records == 0
         try:
-            record = connection.parser.read(line, number, first=connection.records == 0)
+            record = connection.parser.read(line, number, first=first, plain=plain)
         except PlatformProtocolError:
             if connection.end is not None:
                 return

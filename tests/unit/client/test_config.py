@@ -391,6 +391,7 @@ SIDES = {
 @example(value="\x00")
 @example(value="x" * 5000)
 @example(value=10**400)
+@example(value=float("inf"))
 @example(value={"externalId": {"externalId": []}})
 @example(value="[" * 100_000)
 def test_any_value_of_a_field_is_accepted_or_refused_by_its_name(
