@@ -960,7 +960,8 @@ class Transport:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
         operation = operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
-        try:  # tenacity's first attempt: nearly all are its last, so it hears of failures only
+        try:
+            # Nearly all calls succeed at once, so tenacity, which takes time, gets only failures.
             return await self._attempt(operation, deadline)
         except PlatformError as error:
             if once:
@@ -974,7 +975,7 @@ class Transport:
         )
         async for attempt in AsyncRetrying(**policy):
             with attempt:
-                if failed is not None:
+                if failed is not None:  # the call above was the first attempt
                     try:
                         raise failed
                     finally:
