@@ -106,6 +106,10 @@ KEPT_SECONDS = 60.0
 """Seconds that an idle connection is kept. Networks drop those that are silent for minutes, without
 a word to either end."""
 DRAIN_SECONDS = 0.25
+GATHER_SECONDS = 0.01
+GATHER_BYTES = 64 * 1024
+"""A read of a stream returns what arrives within these seconds, or so many bytes if they arrive
+before."""
 MAX_WAITING_BYTES = 1024 * 1024
 """The most bytes that a stream receives before its reader takes them, one piece more or less."""
 _HEADERS = {"accept-encoding": "gzip", "user-agent": "airflow-provider-platform"}
@@ -463,8 +467,9 @@ class Stream:
     """The open response of a request, read piece by piece and decoded.
 
     The caller says how long a read may wait: for a chat it is the setting `stream_idle_timeout`. A
-    separate task receives what arrives, so that a read returns all of it at once: reading each
-    record by itself would take twice the time of `httpx.stream`.
+    separate task receives what arrives, and a read returns all that comes within a moment: an agent
+    sends its answer word by word, and waking all that waits for it with each word would take twice
+    the time of `httpx.stream`.
     """
 
     def __init__(self, name: RequestName, response: OpenResponse) -> None:
@@ -493,7 +498,9 @@ class Stream:
                 async with asyncio.timeout(seconds):
                     await self._progress.wait()
             except TimeoutError:
-                return None
+                if not self._pieces:
+                    return None
+                await self._progress.wait()
         if self._pieces:
             data = b"".join(self._pieces)
             self._pieces.clear()
@@ -522,11 +529,17 @@ class Stream:
             await self._response.aclose()
 
     async def _receive(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             async for piece in self._response.pieces():
-                if piece:
-                    self._pieces.append(piece)
-                    self._size += len(piece)
+                if not piece:
+                    continue
+                if not self._pieces:
+                    gathered = loop.call_later(GATHER_SECONDS, self._progress.set)
+                self._pieces.append(piece)
+                self._size += len(piece)
+                if self._size >= GATHER_BYTES:
+                    gathered.cancel()
                     self._progress.set()
                 if self._size > MAX_WAITING_BYTES:
                     self._room.clear()

@@ -1471,9 +1471,9 @@ class ChatRun:
 
     def _may_be_ours(self, message_id: str, text: str) -> bool:
         """Whether a message of the thread has our id, or our words and no id of a client."""
-        if is_message_id(message_id):
-            return message_id == self.message_id
-        return input_digest(text) == self.digest
+        if message_id == self.message_id:
+            return True
+        return not is_message_id(message_id) and input_digest(text) == self.digest
 
     def _ends_with_our_prompt(self, messages: ThreadMessages) -> bool:
         """Whether the last human message of a thread is ours."""

@@ -237,7 +237,7 @@ class ToolCallEnded:
 
     def __str__(self) -> str:
         call, took = self.call, f"{self.seconds:.1f} s"
-        title, error = quote_service(call.title), call.error
+        error, title = call.error, quote_service(call.title)
         if error is not None:
             said, sql = quote_service(error), quote_service(call.sql)
             line = f"Tool call {title!r} failed after {took}: {said}"

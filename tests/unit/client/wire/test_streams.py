@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import threading
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from airflow_provider_platform.client import wire
 from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -18,6 +20,8 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM
+from airflow_provider_platform.client.wire import GATHER_BYTES, Stream
 from tests.unit.client.wire.calls import KEY, Run, config_for, reading
 from tests.unit.client.wire.http_server import (
     STREAM_HEAD,
@@ -30,7 +34,9 @@ from tests.unit.client.wire.http_server import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from collections.abc import AsyncGenerator
+
+    from airflow_provider_platform.client.wire import Api, OpenResponse
 
 pytestmark = pytest.mark.one_case_in(2)
 
@@ -145,3 +151,49 @@ def test_abort_has_its_own_timeout(run: Run) -> None:
 
     with serving(respond) as server, pytest.raises(PlatformTransportError, match="1 seconds"):
         run(config_for(server), lambda api: abort(api, "c1", None, timeout=1.0))
+
+
+class Arriving:
+    """A response whose pieces arrive one by one. Then it ends or stays silent."""
+
+    def __init__(self, *pieces: bytes, ends: bool = False) -> None:
+        self.sent, self.ends = pieces, ends
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        for piece in self.sent:
+            await asyncio.sleep(0)
+            yield piece
+        if not self.ends:
+            await asyncio.Event().wait()
+
+    async def aclose(self) -> None: ...
+
+
+def first_read(response: Arriving, *, seconds: float = 10) -> bytes | None:
+    async def read() -> bytes | None:
+        stream = Stream(CHAT_STREAM, cast("OpenResponse", response))
+        try:
+            async with asyncio.timeout(20):
+                return await stream.read(seconds)
+        finally:
+            await stream.aclose()
+
+    return asyncio.run(read())
+
+
+@pytest.mark.parametrize("response", [Arriving(b"a" * GATHER_BYTES), Arriving(b"a", ends=True)])
+def test_a_read_waits_for_no_more_after_many_bytes_or_the_end(
+    response: Arriving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "GATHER_SECONDS", 600.0)
+    assert first_read(response) == b"".join(response.sent)
+
+
+def test_a_read_returns_all_words_that_come_within_a_moment() -> None:
+    words = [b"word "] * 100
+    assert first_read(Arriving(*words)) == b"".join(words)
+
+
+def test_a_read_whose_time_ends_returns_what_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "GATHER_SECONDS", 0.2)
+    assert first_read(Arriving(b"a"), seconds=0.05) == b"a"
