@@ -91,7 +91,13 @@ class LoopThread(threading.Thread):
         self._loop = asyncio.new_event_loop()
         self._stop_requested = asyncio.Event()
         self._pid = os.getpid()
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # of a signal handler, or too many threads run
+            self.request_stop()
+            if self.ident is None:
+                self._loop.close()
+            raise
 
     def run(self) -> None:
         """Run the loop, in this thread."""

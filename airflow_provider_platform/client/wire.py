@@ -10,11 +10,12 @@ server.
 repeats a management call under the policy of `failed_calls`. It follows no redirect, and sends each
 credential to its own address only.
 
-`Connections` has two pools of httpcore, the engine of httpx. One keeps its connections, for
-requests that can be sent twice: the service may close an idle connection at the moment when a
-request is sent on it. The other keeps none, for requests that must not be sent twice. A client of
-httpx around them would add to the cost of each poll what this package does not use (redirects,
-authentication, requests and responses of its own).
+`Connections` opens those of httpcore, the engine of httpx. Some are kept, for requests that can be
+sent twice: the service may close an idle connection at the moment when a request is sent on it.
+Requests that must not be sent twice get a new one each. A client of httpx around them would add to
+the cost of each poll what this package does not use (redirects, authentication, requests and
+responses of its own), and so would the pool of httpcore (limits, a queue). They are used only with
+a proxy.
 
 A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
 connection.
@@ -154,7 +155,7 @@ class _RefusedCodingError(Exception):
 
 
 class _Pool(Protocol):
-    """Sends requests on connections of its own: a pool of httpcore."""
+    """Sends requests on connections of its own, as a pool of httpcore does."""
 
     async def handle_async_request(self, request: httpcore.Request, /) -> httpcore.Response:
         """Send the request and return when the head of its response has arrived."""
@@ -260,6 +261,8 @@ def _new_pool(config: PlatformConfig, scheme: str, *, keep: bool) -> _Pool:
     try:
         if config.proxy is None and getproxies().keys() - {"no"}:
             return _ThroughSystemProxies(context, kept)
+        if config.proxy is None:
+            return _Direct(context, keep=keep)
         return httpcore.AsyncConnectionPool(
             ssl_context=context,
             proxy=_proxy(config),
@@ -275,6 +278,86 @@ def _new_pool(config: PlatformConfig, scheme: str, *, keep: bool) -> _Pool:
             "socksio.",
             field="proxy",
         ) from None
+
+
+class _Direct:
+    """Connections without a proxy. The pool of httpcore, with its limits and its queue, would make
+    each poll of a deferred wait a sixth dearer."""
+
+    def __init__(self, context: ssl.SSLContext | None, *, keep: bool) -> None:
+        self._context = context
+        self._keep = keep
+        self._open: set[httpcore.AsyncHTTPConnection] = set()
+        self._idle: list[httpcore.AsyncHTTPConnection] = []
+
+    async def handle_async_request(self, request: httpcore.Request, /) -> httpcore.Response:
+        expired = [one for one in self._idle if one.has_expired()]
+        self._idle = [one for one in self._idle if one not in expired]
+        connection = self._take(request.url.origin)
+        try:
+            for one in expired:
+                await self._close(one)
+            response = await connection.handle_async_request(request)
+        except BaseException:
+            await self._close(connection)
+            raise
+        body = cast("_HttpcoreBody", response.stream)
+        response.stream = _Body(body, partial(self._give_back, connection))
+        return response
+
+    def _take(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection:
+        for one in self._idle:
+            if one.can_handle_request(origin):
+                self._idle.remove(one)
+                return one
+        opened = httpcore.AsyncHTTPConnection(
+            origin,
+            ssl_context=self._context,
+            keepalive_expiry=KEPT_SECONDS,
+            socket_options=_keep_alive_options(),
+        )
+        self._open.add(opened)
+        return opened
+
+    async def _give_back(self, connection: httpcore.AsyncHTTPConnection) -> None:
+        if self._keep and connection.is_idle():
+            self._idle.append(connection)
+        else:
+            await self._close(connection)
+
+    async def _close(self, connection: httpcore.AsyncHTTPConnection) -> None:
+        self._open.discard(connection)
+        await connection.aclose()
+
+    async def aclose(self) -> None:
+        self._keep = False
+        for connection in tuple(self._open):
+            with suppress(Exception):
+                await self._close(connection)
+
+
+class _HttpcoreBody(Protocol):
+    """The body of a response of httpcore."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    async def aclose(self) -> None: ...
+
+
+@dataclass
+class _Body:
+    """The body of a response, which gives its connection back when it is closed."""
+
+    body: _HttpcoreBody
+    give_back: Callable[[], Awaitable[None]]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self.body.__aiter__()
+
+    async def aclose(self) -> None:
+        try:
+            await self.body.aclose()
+        finally:
+            await self.give_back()
 
 
 _THIS_MACHINE: dict[str, httpx.AsyncBaseTransport | None] = {

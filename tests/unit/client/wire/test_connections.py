@@ -248,6 +248,19 @@ def test_polls_of_a_thread_share_one_connection(run: Run, idle: Any) -> None:
     assert len(server.connections) == 1
 
 
+def test_each_service_of_a_client_has_a_connection_of_its_own(run: Run) -> None:
+    chunked = STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n"
+
+    async def in_turns(api: Api) -> None:
+        for _ in range(3):
+            assert await calls(api, GET) == [[1]]
+            assert await look(api, repeatable=True) == b"{}\n"
+
+    with keeping() as management, keeping(lambda *_: chunked) as chat:
+        run(config_for(management, chat_url=f"{chat.url}/agents/7/chat"), in_turns)
+    assert [len(management.connections), len(chat.connections)] == [1, 1]
+
+
 @pytest.mark.parametrize("repeatable", [True, False])
 def test_stream_does_not_fail_if_a_connection_closes_at_reuse(run: Run, repeatable: bool) -> None:
     """A repeatable request is sent again; any other does not use that connection."""
