@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from airflow_provider_platform.client.table import OperationRow, operations, resolved
+from airflow_provider_platform.client.operations_table import OperationRow, operations, resolved
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 HEAD = """# Every operation

@@ -37,7 +37,7 @@ from airflow_provider_platform.client.models import EmptiableResponse, ResponseM
 from airflow_provider_platform.client.operation import Operation, typed
 from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.small_resources import (
     DeploymentEnvironment,
     get_deployment,
     list_environments,

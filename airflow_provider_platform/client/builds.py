@@ -42,7 +42,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.operation import Operation, raw_operation
 from airflow_provider_platform.client.polling import NOT_FOUND_GRACE
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.small_resources import (
     BuildStatusResponse,
     get_build_status,
 )

@@ -38,7 +38,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.operation import operation
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.small_resources import (
     Deployment,
     get_deployment,
     list_deployments,

@@ -46,9 +46,13 @@ from airflow_provider_platform.client.errors import (
     RequestName,
 )
 from airflow_provider_platform.client.json_text import read_json
-from airflow_provider_platform.client.models import is_credential_name
 from airflow_provider_platform.client.operation import Operation
-from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET, quote_service
+from airflow_provider_platform.client.redaction import (
+    HIDDEN,
+    SHORTEST_SECRET,
+    is_credential_name,
+    quote_service,
+)
 
 TIME_OUT_ADVICE = (
     "A retry may succeed. If it does not, reduce what the query reads, or raise the time limit "

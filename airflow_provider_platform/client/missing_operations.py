@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.resources import list_reports
+from airflow_provider_platform.client.small_resources import list_reports
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api

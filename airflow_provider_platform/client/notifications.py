@@ -29,7 +29,6 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.models import EmptiableResponse, InputModel, ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
-from airflow_provider_platform.client.resources import UserAttributeInput
 from airflow_provider_platform.client.schedules import (
     PARTS_OF,
     RANGES,
@@ -37,6 +36,7 @@ from airflow_provider_platform.client.schedules import (
     check_parts,
     same_times,
 )
+from airflow_provider_platform.client.small_resources import UserAttributeInput
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.wire import Api

@@ -1,7 +1,7 @@
 """One call of the management API, ready to be sent: checked against the table, without I/O.
 
-`operation` makes a call of any operation of `client.table` by its id. `typed` makes one whose
-answer becomes a model:
+`operation` makes a call of any operation of the table (`client.operations_table`) by its id.
+`typed` makes one whose answer becomes a model:
 
     folder = operation("createFolder", deployment_id=7, body={"name": "March"})
     report = typed("getReport", Report)(deployment_id=7, report_id=101)
@@ -26,7 +26,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_snake
 
-from airflow_provider_platform.client import table
+from airflow_provider_platform.client import operations_table as table
 from airflow_provider_platform.client.argument_rules import (
     check_deployment_id,
     choice,
@@ -39,12 +39,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     RequestName,
 )
-from airflow_provider_platform.client.models import (
-    InputModel,
-    JsonObject,
-    hide_credentials,
-    secrets_in,
-)
+from airflow_provider_platform.client.models import InputModel, JsonObject
 from airflow_provider_platform.client.paths import (
     BUILD_API,
     DEPLOYMENT,
@@ -53,6 +48,7 @@ from airflow_provider_platform.client.paths import (
     api_of,
     check_path,
 )
+from airflow_provider_platform.client.redaction import hide_credentials, secrets_in
 
 T = TypeVar("T")
 

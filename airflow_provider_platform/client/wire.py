@@ -97,10 +97,14 @@ from airflow_provider_platform.client.failed_calls import (
     tenacity_policy,
 )
 from airflow_provider_platform.client.json_text import CutJsonError, db_safe, read_json
-from airflow_provider_platform.client.models import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.pages import Page
-from airflow_provider_platform.client.redaction import KnownSecrets, quote_service
+from airflow_provider_platform.client.redaction import (
+    KnownSecrets,
+    may_hold_secrets,
+    quote_service,
+    secrets_in,
+)
 
 CONNECT_TIMEOUT = 30.0
 KEPT_SECONDS = 60.0

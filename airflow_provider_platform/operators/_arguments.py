@@ -104,7 +104,7 @@ def described(name: str, value: Any, *, schema: str) -> dict[str, Any] | None:
     if given_object is None or is_template(given_object):
         return given_object
     from airflow_provider_platform.client.operation import check_described
-    from airflow_provider_platform.client.table import definition, fit
+    from airflow_provider_platform.client.operations_table import definition, fit
 
     fitted: dict[str, Any] = fit(definition(schema), given_object, rendered=True)
     check_described(name, definition(schema), fitted)

@@ -271,7 +271,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
         """Return the chosen part of the response. Raises PlatformCredentialAnswerError."""
-        from airflow_provider_platform.client.models import credentials_in
+        from airflow_provider_platform.client.redaction import credentials_in
 
         def places_in(answer: Any) -> list[str]:
             quoted = client.secrets.redact_data(answer) is not answer

@@ -58,8 +58,11 @@ from airflow_provider_platform.client.golden_questions import (
     next_keys,
 )
 from airflow_provider_platform.client.redaction import shortened
-from airflow_provider_platform.client.resources import get_build_status, get_deployment_settings
 from airflow_provider_platform.client.results import compare, digest, read_result
+from airflow_provider_platform.client.small_resources import (
+    get_build_status,
+    get_deployment_settings,
+)
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.run_kind import (
     MAX_EVENT_BYTES,

@@ -29,7 +29,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.models import InputModel, Number, ResponseModel, Timestamp
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.resources import UserAttributeInput
+from airflow_provider_platform.client.small_resources import UserAttributeInput
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,

@@ -79,7 +79,7 @@ from airflow_provider_platform.client.missing_operations import (
 )
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.small_resources import (
     BuildStatusResponse,
     DeploymentSettings,
     get_deployment_settings,

@@ -34,7 +34,7 @@ from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.client.polling import NotYet
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.small_resources import (
     Report,
     UserOAuthToken,
     get_build_status,

@@ -23,7 +23,7 @@ from airflow_provider_platform.client.missing_operations import may_be_missing
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
-from airflow_provider_platform.client.resources import get_deployment_settings
+from airflow_provider_platform.client.small_resources import get_deployment_settings
 from airflow_provider_platform.runs.run_kind import (
     Ids,
     Intended,

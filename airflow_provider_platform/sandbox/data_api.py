@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.client.table import Schema, problems
+from airflow_provider_platform.client.operations_table import Schema, problems
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines, web_page
 from airflow_provider_platform.sandbox.management.call import VERBS

@@ -10,8 +10,8 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import operation
+from airflow_provider_platform.client.operations_table import definition, operations, resolved
 from airflow_provider_platform.client.pages import Page
-from airflow_provider_platform.client.table import definition, operations, resolved
 from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.contract.service_table import (
     ENDPOINTS,

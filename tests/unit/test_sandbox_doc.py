@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-from airflow_provider_platform.client.table import operations
+from airflow_provider_platform.client.operations_table import operations
 from airflow_provider_platform.sandbox import (
     app,  # noqa: F401 - registers all handlers
     faults,

@@ -47,7 +47,7 @@ from airflow_provider_platform.client.failed_calls import may_repeat, pause_afte
 from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import deadline_after
 from airflow_provider_platform.client.redaction import quote_service, shortened
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.small_resources import (
     create_deployment_token,
     get_deployment,
 )

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from airflow_provider_platform.client.table import Schema, problems
+from airflow_provider_platform.client.operations_table import Schema, problems
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.chat.agent import Record, aborted_record
 from airflow_provider_platform.sandbox.chat.threads import (

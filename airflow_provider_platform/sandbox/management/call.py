@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.client.table import (
+from airflow_provider_platform.client.operations_table import (
     OperationRow,
     Schema,
     operations,

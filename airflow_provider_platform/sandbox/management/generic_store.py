@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from airflow_provider_platform.client.table import Schema, operations, resolved
+from airflow_provider_platform.client.operations_table import Schema, operations, resolved
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import samples
 from airflow_provider_platform.sandbox.management.call import Call

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from airflow_provider_platform.client.table import operations
+from airflow_provider_platform.client.operations_table import operations
 
 
 def _known_permission(name: str) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client import table
-from airflow_provider_platform.client.table import OperationRow, operations, resolved
+from airflow_provider_platform.client import operations_table as table
+from airflow_provider_platform.client.operations_table import OperationRow, operations, resolved
 
 if TYPE_CHECKING:
     from tests.sandbox.raw_client import Platform

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_platform.client.table import OperationRow, operations
+from airflow_provider_platform.client.operations_table import OperationRow, operations
 from airflow_provider_platform.sandbox import SandboxControlError
 
 if TYPE_CHECKING:

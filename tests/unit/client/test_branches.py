@@ -31,7 +31,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.client.failed_calls import management_error
-from airflow_provider_platform.client.resources import get_build_status
+from airflow_provider_platform.client.small_resources import get_build_status
 from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_platform.client import models
+from airflow_provider_platform.client import redaction
 from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
@@ -25,11 +25,10 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import service_message
 from airflow_provider_platform.client.json_text import parse_line
-from airflow_provider_platform.client.models import credentials_in
 from airflow_provider_platform.client.operation import Operation, operation, raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.redaction import KnownSecrets, forms
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.redaction import KnownSecrets, credentials_in, forms
+from airflow_provider_platform.client.small_resources import (
     create_deployment_token,
     get_deployment,
     list_user_oauth_tokens,
@@ -210,9 +209,9 @@ def test_a_name_that_is_added_to_the_list_is_masked_everywhere(
     platform_sandbox: Sandbox, config: PlatformConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In what is sent and received, in errors and in reprs."""
-    monkeypatch.setattr(models, "SECRET_NAMES", (*models.SECRET_NAMES, "vault_pin"))
+    monkeypatch.setattr(redaction, "SECRET_NAMES", (*redaction.SECRET_NAMES, "vault_pin"))
     pin = "canary-of-a-pin"
-    assert models.may_hold_secrets(b'{"vaultPin": "canary-of-a-pin"}')  # so it is searched
+    assert redaction.may_hold_secrets(b'{"vaultPin": "canary-of-a-pin"}')  # so it is searched
     with PlatformClient(config) as client:
         made = oauth(vaultPin=pin)
         assert pin not in repr(made)

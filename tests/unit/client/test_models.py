@@ -20,8 +20,8 @@ from airflow_provider_platform.client.models import (
     Number,
     ResponseModel,
     Timestamp,
-    secrets_in,
 )
+from airflow_provider_platform.client.redaction import secrets_in
 
 CANARY = "canary-secret"
 

@@ -21,8 +21,8 @@ from airflow_provider_platform.client.operation import (
     raw_operation,
     typed,
 )
+from airflow_provider_platform.client.operations_table import operations, resolved
 from airflow_provider_platform.client.paths import check_path
-from airflow_provider_platform.client.table import operations, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable

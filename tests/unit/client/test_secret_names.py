@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.models import (
+from airflow_provider_platform.client.models import ResponseModel
+from airflow_provider_platform.client.redaction import (
     SECRET_NAMES,
-    ResponseModel,
     credentials_in,
     may_hold_secrets,
     secrets_in,

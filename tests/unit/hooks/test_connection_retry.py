@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
-from airflow_provider_platform.client.resources import get_deployment
+from airflow_provider_platform.client.small_resources import get_deployment
 from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks import platform as _connection
 from airflow_provider_platform.hooks.platform import PlatformHook

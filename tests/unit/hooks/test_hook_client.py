@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformInputError
-from airflow_provider_platform.client.resources import get_deployment
+from airflow_provider_platform.client.small_resources import get_deployment
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
 )
 from airflow_provider_platform.client.operation import raw_operation
-from airflow_provider_platform.client.resources import (
+from airflow_provider_platform.client.small_resources import (
     create_deployment_token,
 )
 from airflow_provider_platform.hooks import platform

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_snake
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
-from airflow_provider_platform.client.table import operations
+from airflow_provider_platform.client.operations_table import operations
 from airflow_provider_platform.operators import api
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator

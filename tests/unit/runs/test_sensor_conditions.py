@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_platform.client.chat.thread import read_streaming
 from airflow_provider_platform.client.errors import ChatRpcError, ChatStreamError
 from airflow_provider_platform.client.notifications import Notification
-from airflow_provider_platform.client.resources import Report, UserOAuthToken
+from airflow_provider_platform.client.small_resources import Report, UserOAuthToken
 from airflow_provider_platform.runs.sensor_conditions import has_status, is_fresh, is_switched
 
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient
-from airflow_provider_platform.client.resources import list_reports
+from airflow_provider_platform.client.small_resources import list_reports
 from airflow_provider_platform.runs.exports import (
     download_dashboard_export,
     get_dashboard_export,

@@ -26,7 +26,7 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.operation import operation, typed
-from airflow_provider_platform.client.resources import list_reports
+from airflow_provider_platform.client.small_resources import list_reports
 from tests.unit.client.wire.calls import DELETE, GET, KEY, POST, TOKEN, Run, config_for, reading
 from tests.unit.client.wire.http_server import (
     STREAM_HEAD,

@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from airflow_provider_platform.client import table
-from airflow_provider_platform.client.table import operations
+from airflow_provider_platform.client import operations_table as table
+from airflow_provider_platform.client.operations_table import operations
 
 CHECKOUT = Path(__file__).parents[3]
 SHIPPED = CHECKOUT / "airflow_provider_platform" / "client" / "operations.json"
