@@ -93,10 +93,8 @@ class LoopThread(threading.Thread):
         self._pid = os.getpid()
         try:
             self.start()
-        except BaseException:  # of a signal handler, or too many threads run
-            self.request_stop()
-            if self.ident is None:
-                self._loop.close()
+        except RuntimeError:  # the process may have no more threads
+            self._loop.close()
             raise
 
     def run(self) -> None:

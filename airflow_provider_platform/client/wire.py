@@ -139,6 +139,7 @@ _DROPPED = (
 )
 """The errors of a connection that the service closed while a request was sent on it."""
 _BROKEN = (
+    httpcore.ConnectionNotAvailable,  # the client was closed meanwhile
     httpcore.NetworkError,
     httpcore.ProtocolError,
     httpcore.ProxyError,
@@ -303,14 +304,15 @@ class _Direct:
                 await self._close(one)
             response = await connection.handle_async_request(request)
         except BaseException:
-            await self._close(connection)
+            for one in (*expired, connection):
+                await self._close(one)
             raise
         body = cast("_HttpcoreBody", response.stream)
         response.stream = _Body(body, partial(self._give_back, connection))
         return response
 
     def _take(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection:
-        for one in self._idle:
+        for one in reversed(self._idle):  # so that the others expire
             if one.can_handle_request(origin):
                 self._idle.remove(one)
                 return one

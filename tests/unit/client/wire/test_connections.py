@@ -19,6 +19,7 @@ import pytest
 from airflow_provider_platform.client.errors import (
     PlatformBadRequestError,
     PlatformClosedError,
+    PlatformError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
@@ -74,6 +75,25 @@ def test_polls_within_a_minute_share_one_connection(
 
         assert run(config_for(server), polls) == [[1]] * 6
     assert len(server.connections) == connections
+
+
+def test_connections_that_a_burst_left_expire(run: Run, idle: Any) -> None:
+    together = threading.Barrier(3)
+
+    def reply(connection: Connection, request: bytes) -> bytes:
+        if len(connection.requests) == 1:
+            together.wait(WAIT)
+        return plain()(connection, request)
+
+    async def burst_and_polls(api: Api) -> None:
+        await asyncio.gather(*(api.call(GET) for _ in range(3)))
+        for _ in range(6):
+            idle(25.0)
+            await api.call(GET)
+
+    with keeping(reply) as server:
+        run(config_for(server), burst_and_polls)
+    assert sorted(len(one.requests) for one in server.connections) == [1, 1, 7]
 
 
 def test_polls_share_one_handshake(
@@ -332,6 +352,27 @@ def test_closed_client_sends_nothing() -> None:
 
         asyncio.run(on_a_loop())
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("used_before", [False, True])
+def test_request_of_a_client_that_closes_meanwhile_fails_clearly(used_before: bool) -> None:
+    """At whichever step of the request the client is closed."""
+
+    async def outcome(config: Any, steps: int) -> Any:
+        client = AsyncPlatformClient(config)
+        if used_before:
+            await client.run(GET)
+        request = asyncio.create_task(client.run(GET))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await client.aclose()
+        [told] = await asyncio.gather(request, return_exceptions=True)
+        return told
+
+    with keeping() as server:
+        for steps in range(16):
+            told = asyncio.run(outcome(config_for(server), steps))
+            assert told == [1] or isinstance(told, PlatformError), repr(told)
 
 
 def test_client_that_closes_during_a_request_does_not_repeat_it() -> None:

@@ -88,14 +88,14 @@ one, two = PlatformClient(config), PlatformClient(config)
 rows = query(one), query(two)
 print(next(rows[0])[0], next(rows[1])[0])
 """,
-    "a thread that a signal kept from its start": """
+    "a thread that the process may not start": """
 from airflow_provider_platform.client.platform_client import LoopThread
 def start(thread):
-    raise KeyboardInterrupt
+    raise RuntimeError("can't start new thread")
 LoopThread.start, original = start, LoopThread.start
 try:
     PlatformClient(config).run(LIST)
-except KeyboardInterrupt:
+except RuntimeError:
     print(1)
 LoopThread.start = original
 """,
