@@ -27,8 +27,6 @@ from itertools import islice, takewhile
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-from pydantic import BaseModel, SecretStr
-
 HIDDEN = "***"
 SHORTEST_SECRET = 8
 """Characters. A shorter secret is never looked for in data. In errors and log lines it is hidden as
@@ -362,7 +360,11 @@ def hide_credentials(value: Any) -> Any:
 
 def _hide(value: Any, *, under_credential: bool) -> Any:
     if isinstance(value, str):
-        return SecretStr(value) if under_credential else value
+        if not under_credential:
+            return value
+        from pydantic import SecretStr  # not for who only reads the provider's metadata
+
+        return SecretStr(value)
     if isinstance(value, list | tuple):
         return [_hide(item, under_credential=under_credential) for item in value]
     if isinstance(value, Mapping):
@@ -383,33 +385,34 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
 def secrets_in(value: Any) -> Iterator[str]:
     """Return all secrets in a model or in JSON: each SecretStr, and each long enough string under a
     name like `clientSecret`."""
-    found = _found(hide_credentials(value), shortest_in_json=SHORTEST_SECRET)
-    return (text for _, text in found)
+    return (text for _, text in _found(value, shortest_in_json=SHORTEST_SECRET))
 
 
 def credentials_in(answer: Any) -> dict[str, str]:
     """Return the credentials in plain JSON, by their position, such as `data.0.token`."""
-    return dict(_found(hide_credentials(answer), shortest_in_json=1))
+    return dict(_found(answer, shortest_in_json=1))
 
 
-def _found(
-    value: Any, place: str = "", *, shortest_in_json: int, shortest: int = 1
-) -> Iterator[tuple[str, str]]:
-    """Yield the position and the text of each SecretStr."""
-    if isinstance(value, SecretStr):
-        text = value.get_secret_value()
-        if len(text) >= shortest and text.strip("* "):
-            yield place, text
-        return
-    items: Iterable[tuple[object, Any]] = ()
-    if isinstance(value, BaseModel):
-        fields = {**vars(value), **(value.model_extra or {})}
-        items = ((name, hide_credentials(item)) for name, item in fields.items())
-        shortest = 1  # in a model, secret fields have a secret type
-    elif isinstance(value, Mapping):
-        items, shortest = value.items(), shortest_in_json
-    elif isinstance(value, list | tuple):
-        items = enumerate(value)
-    for name, item in items:
-        inside = f"{place}.{name}" if place else str(name)
-        yield from _found(item, inside, shortest_in_json=shortest_in_json, shortest=shortest)
+def _found(whole: Any, *, shortest_in_json: int) -> Iterator[tuple[str, str]]:
+    """Yield the position and the text of each secret."""
+    from pydantic import BaseModel, SecretStr
+
+    def inside(value: Any, place: str = "", shortest: int = 1) -> Iterator[tuple[str, str]]:
+        if isinstance(value, SecretStr):
+            text = value.get_secret_value()
+            if len(text) >= shortest and text.strip("* "):
+                yield place, text
+            return
+        items: Iterable[tuple[object, Any]] = ()
+        if isinstance(value, BaseModel):
+            fields = {**vars(value), **(value.model_extra or {})}
+            items = ((name, hide_credentials(item)) for name, item in fields.items())
+            shortest = 1  # in a model, secret fields have a secret type
+        elif isinstance(value, Mapping):
+            items, shortest = value.items(), shortest_in_json
+        elif isinstance(value, list | tuple):
+            items = enumerate(value)
+        for name, item in items:
+            yield from inside(item, f"{place}.{name}" if place else str(name), shortest)
+
+    return inside(hide_credentials(whole))
