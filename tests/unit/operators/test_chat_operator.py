@@ -47,10 +47,12 @@ def test_chat_record_passes_its_phases_in_order(control: SandboxControl) -> None
     def note(key: str, value: Any) -> None:
         phases.append((value["phase"], value["ids"].get("chat_id") is not None))
         tries.store[key] = value
+        if phases[-1] == ("intent", True):
+            control.release()
 
     tries.store.set = note  # type: ignore[method-assign]
-    control.set(pace=0.05)
-    chat().execute(tries.context())
+    control.set_breakpoint("after_cutoff")  # the thread is known, the prompt is not accepted
+    chat(timeout=60).execute(tries.context())
     assert phases == [("intent", False), ("intent", True), ("running", True), ("done", True)]
 
 
