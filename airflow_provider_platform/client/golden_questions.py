@@ -1,7 +1,7 @@
 """Golden questions: what the answers of one night mean. Values only, no I/O.
 
 A suite is a list of questions, each with the SQL of its expected result. Each question is asked,
-and `client.results` compares the result of the agent's SQL with the expected result. That
+and `client.equal_results` compares the result of the agent's SQL with the expected result. That
 is one `Asking`, with one of the service's verdicts: `pass`, `fail`, `review` (the agent ran no
 query) or `error`. `measured` says whether the asking says anything about the agent. An error of the
 service or of the expected SQL does not, so it is never a reason for red.

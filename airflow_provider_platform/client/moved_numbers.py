@@ -11,12 +11,12 @@ from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.equal_results import value_of
 from airflow_provider_platform.client.errors import PlatformInputError, ResultNotComparableError
 from airflow_provider_platform.client.redaction import shortened
-from airflow_provider_platform.client.results import value_of
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.results import Result
+    from airflow_provider_platform.client.equal_results import Result
 
 VERDICTS = ("same", "within_tolerance", "moved")
 NOISE = Decimal("1e-9")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from airflow_provider_platform.client.argument_rules import check_timezone, exactly_one
 from airflow_provider_platform.client.choices import NotificationFormat
@@ -82,7 +82,10 @@ class Notification(ResponseModel):
 
 class NotificationInput(InputModel):
     """What creating and updating have in common: when (`hour` 0-23, `day_of_week` 0-6 from
-    Sunday, `day_of_month` 1-31), as what, and with which settings of the dashboard."""
+    Sunday, `day_of_month` 1-31), as what, and with which settings of the dashboard. A field that is
+    read nowhere and has no rule of its own is not declared: the table of operations checks it."""
+
+    model_config = ConfigDict(extra="allow")
 
     schedule_type: ScheduleType | None = None
     minute: int | None = _part("minute")
@@ -92,8 +95,6 @@ class NotificationInput(InputModel):
     custom_cron: Annotated[str, AfterValidator(check_cron)] | None = None
     timezone: Annotated[str, AfterValidator(check_timezone)] | None = None
     notification_format: NotificationFormat | None = None
-    notification_enabled: bool | None = None
-    notification_ai_summary: bool | None = None
     filters: list[DashboardFilterInput] | None = None
     time_grains: list[DashboardTimeGrainInput] | None = None
     member_switchers: list[DashboardMemberSwitcherInput] | None = None

@@ -10,7 +10,7 @@ XCom is a column of Airflow's database, which every task that reads the result l
 number of rows alone does not bound it: a hundred rows can be megabytes. So the first rows are kept
 that fit into a number of bytes as JSON, few if a file has them all.
 
-A result without files needs no pyarrow: only `write` and `spool` import it.
+A result without files needs no pyarrow: only `formats` and `spool` import it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.argument_rules import Rule
-    from airflow_provider_platform.client.results import Result
+    from airflow_provider_platform.client.equal_results import Result
     from airflow_provider_platform.client.wire import Api
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
@@ -200,8 +200,8 @@ class PlatformCompareOperator(DeploymentOperator):
     def _compared(self, hook: PlatformHook, name: str, sql: str) -> dict[str, Any]:
         """Return what the comparison of one query found, without secrets."""
         from airflow_provider_platform.client.data_api.query import SqlQuery
+        from airflow_provider_platform.client.equal_results import read_result
         from airflow_provider_platform.client.moved_numbers import compare_numbers
-        from airflow_provider_platform.client.results import read_result
 
         client = hook.open_client()
 

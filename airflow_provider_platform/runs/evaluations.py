@@ -34,6 +34,7 @@ from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.data_api.query import SqlQuery
+from airflow_provider_platform.client.equal_results import compare, digest, read_result
 from airflow_provider_platform.client.errors import (
     ChatError,
     DataQueryError,
@@ -58,7 +59,6 @@ from airflow_provider_platform.client.golden_questions import (
     next_keys,
 )
 from airflow_provider_platform.client.redaction import shortened
-from airflow_provider_platform.client.results import compare, digest, read_result
 from airflow_provider_platform.client.small_resources import (
     get_build_status,
     get_deployment_settings,

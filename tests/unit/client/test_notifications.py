@@ -99,13 +99,18 @@ def test_creation_of_a_notification_has_the_described_body() -> None:
         {"filters": {"member": "o.s"}},
         {"time_grains": [{"member": "o.s"}]},
         {"recipients": []},
+        {"notification_enabled": "perhaps"},
+        {"notification_enbled": True},
     ],
 )
 def test_creations_that_the_service_would_refuse_are_refused(change: dict[str, Any]) -> None:
-    CreateNotificationInput.build(**DAILY)
+    def creation(**fields: Any) -> Any:
+        body = CreateNotificationInput.build(**fields)
+        return create_notification(deployment_id=7, body=body)
 
+    creation(**DAILY)
     with pytest.raises(PlatformInputError, match="Nothing was sent"):
-        CreateNotificationInput.build(**{**DAILY, **change})
+        creation(**{**DAILY, **change})
 
 
 def test_a_notification_has_the_described_fields() -> None:
