@@ -362,7 +362,7 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
     if isinstance(value, str):
         if not under_credential:
             return value
-        from pydantic import SecretStr  # not for who only reads the provider's metadata
+        from pydantic import SecretStr  # the provider's metadata must not load it
 
         return SecretStr(value)
     if isinstance(value, list | tuple):
@@ -394,7 +394,7 @@ def credentials_in(answer: Any) -> dict[str, str]:
 
 
 def _found(whole: Any, *, shortest_in_json: int) -> Iterator[tuple[str, str]]:
-    """Yield the position and the text of each secret."""
+    """Return the position and the text of each secret."""
     from pydantic import BaseModel, SecretStr
 
     def inside(value: Any, place: str = "", shortest: int = 1) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ credential to its own address only.
 sent twice: the service may close an idle connection at the moment when a request is sent on it.
 Requests that must not be sent twice get a new one each. A client of httpx around them would add to
 the cost of each poll what this package does not use (redirects, authentication, requests and
-responses of its own), and so would the pool of httpcore (limits, a queue). They are used only with
+responses of its own), and so would the pool of httpcore (limits, a queue). Both are used only with
 a proxy.
 
 A body is complete only if the protocol says so. Every other end, a TLS alert included, is a broken
@@ -333,13 +333,13 @@ class _Direct:
 
     async def _close(self, connection: httpcore.AsyncHTTPConnection) -> None:
         self._open.discard(connection)
-        await connection.aclose()
+        with suppress(Exception):  # how a connection ends says nothing
+            await connection.aclose()
 
     async def aclose(self) -> None:
         self._keep = False
         for connection in tuple(self._open):
-            with suppress(Exception):
-                await self._close(connection)
+            await self._close(connection)
 
 
 class _HttpcoreBody(Protocol):
