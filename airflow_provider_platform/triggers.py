@@ -41,7 +41,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.polling import FailureBudget, PollInterval, poll_until
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.runs.run_kind import (
+from airflow_provider_platform.resources.run_kind import (
     MAX_EVENT_BYTES,
     NOT_STOPPED,
     EventLog,
@@ -49,14 +49,14 @@ from airflow_provider_platform.runs.run_kind import (
     kind_class,
     log_changes,
 )
-from airflow_provider_platform.runs.stop_decision import UNKNOWN, stops_run
+from airflow_provider_platform.resources.stop_decision import UNKNOWN, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from airflow_provider_platform.client.choices import CacheMode
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
-    from airflow_provider_platform.runs.run_kind import Ids, RunKind
+    from airflow_provider_platform.resources.run_kind import Ids, RunKind
 
 KILL_SECONDS = 25.0
 """Seconds that `on_kill` may take in all; Airflow intends to allow 30."""
@@ -293,8 +293,8 @@ class PlatformQueryTrigger(OneEventTrigger):
         self.cache = cache
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
-        from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-        from airflow_provider_platform.client.data_api.response import SqlChunk
+        from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
+        from airflow_provider_platform.resources.sql.response import SqlChunk
 
         query = SqlQuery.build(
             self.ids.get("first_page") or self.ids["sql"],
@@ -380,7 +380,7 @@ class PlatformSensorTrigger(BaseTrigger):
         return {"status": "error", "wait": self.wait, "error": error.to_payload()}
 
     async def _poll(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
-        from airflow_provider_platform.runs.sensor_conditions import Condition
+        from airflow_provider_platform.resources.sensor_conditions import Condition
 
         condition = Condition(**self.condition)
         log_change = log_changes(self.log)

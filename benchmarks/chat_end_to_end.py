@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
-from airflow_provider_platform.client.chat.request import input_digest
+from airflow_provider_platform.resources.chat.request import input_digest
+from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from airflow_provider_platform.client.chat.result import ChatResult
+    from airflow_provider_platform.resources.chat.result import ChatResult
 
 RECORDS = int(os.environ.get("BENCH_RECORDS", "200000"))
 PIECE = 64 * 1024

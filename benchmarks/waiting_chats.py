@@ -83,8 +83,8 @@ async def submit_all() -> list[PlatformRunTrigger]:
 
 async def submit(client: Any) -> PlatformRunTrigger:
     """Ask one chat; the trigger that follows it."""
-    from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-    from airflow_provider_platform.client.chat.request import input_digest
+    from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
+    from airflow_provider_platform.resources.chat.request import input_digest
     from airflow_provider_platform.triggers import PlatformRunTrigger
 
     patience = ChatLimits(deadline=client.clock() + 600)

@@ -202,13 +202,13 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     is_recipe = request.path.parent.name == "recipes"
     if "platform_sandbox" in request.fixturenames and (is_recipe or not left_out(request.path)):
         client = "airflow_provider_platform.client"
-        runs = "airflow_provider_platform.runs"
+        resources = "airflow_provider_platform.resources"
         monkeypatch.setattr(f"{client}.failed_calls.FIRST_PAUSE", 0.01)
-        monkeypatch.setattr(f"{client}.data_api.query.REPEAT_PAUSE", 0.01)
-        monkeypatch.setattr(f"{runs}.pre_aggregations.REPEAT_PAUSE", 0.01)
-        monkeypatch.setattr(f"{client}.chat.program.EARLY_END", 0.0)
-        monkeypatch.setattr(f"{client}.chat.program.LATE_MESSAGE_GRACE", 0.15)
-        monkeypatch.setattr(f"{client}.chat.thread.LIVE_SECONDS", 0.3)
+        monkeypatch.setattr(f"{resources}.sql.query.REPEAT_PAUSE", 0.01)
+        monkeypatch.setattr(f"{resources}.pre_aggregations.REPEAT_PAUSE", 0.01)
+        monkeypatch.setattr(f"{resources}.chat.call.EARLY_END", 0.0)
+        monkeypatch.setattr(f"{resources}.chat.call.LATE_MESSAGE_GRACE", 0.15)
+        monkeypatch.setattr(f"{resources}.chat.thread.LIVE_SECONDS", 0.3)
         monkeypatch.setattr(f"{client}.polling.first_pause", _no_pause)
 
 

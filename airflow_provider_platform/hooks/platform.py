@@ -55,7 +55,6 @@ from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
 )
-from airflow_provider_platform.client.agents import find_agent_id
 from airflow_provider_platform.client.argument_rules import (
     Seconds,
     choice,
@@ -63,14 +62,6 @@ from airflow_provider_platform.client.argument_rules import (
     read_json_string,
     refuse,
 )
-from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.result import (
-    ChatResult,
-    as_plain,
-    check_tools,
-    with_changed_texts,
-)
-from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
 from airflow_provider_platform.client.choices import (
     CHAT_TIMEOUT,
     MAX_ROWS,
@@ -100,11 +91,20 @@ from airflow_provider_platform.client.platform_client import (
 )
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.wire import Api, Work
-from airflow_provider_platform.hooks.form_drawing import (
+from airflow_provider_platform.hooks.form import (
     CONNECTION_TYPE,
     field_behaviour,
     form_widgets,
 )
+from airflow_provider_platform.resources.agents import find_agent_id
+from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
+from airflow_provider_platform.resources.chat.result import (
+    ChatResult,
+    as_plain,
+    check_tools,
+    with_changed_texts,
+)
+from airflow_provider_platform.resources.chat.thread import ChatThread, abort, read_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -360,11 +360,11 @@ LOG_MASK = LogMask()
 
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.data_api import page_by as page_queries
-    from airflow_provider_platform.client.data_api import parameters as binding
-    from airflow_provider_platform.client.data_api import query, response, statements
     from airflow_provider_platform.client.wire import Clock
     from airflow_provider_platform.hooks import query_rows
+    from airflow_provider_platform.resources.sql import page_by as page_queries
+    from airflow_provider_platform.resources.sql import parameters as binding
+    from airflow_provider_platform.resources.sql import query, response, statements
 else:
 
     class _LazyModule:
@@ -379,12 +379,12 @@ else:
         def __getattr__(self, attribute: str) -> Any:
             return getattr(import_module(f"airflow_provider_platform.{self._name}"), attribute)
 
-    binding = _LazyModule("client.data_api.parameters")
-    page_queries = _LazyModule("client.data_api.page_by")
-    query = _LazyModule("client.data_api.query")
+    binding = _LazyModule("resources.sql.parameters")
+    page_queries = _LazyModule("resources.sql.page_by")
+    query = _LazyModule("resources.sql.query")
     query_rows = _LazyModule("hooks.query_rows")
-    response = _LazyModule("client.data_api.response")
-    statements = _LazyModule("client.data_api.statements")
+    response = _LazyModule("resources.sql.response")
+    statements = _LazyModule("resources.sql.statements")
 
 T = TypeVar("T")
 Id = int | str
@@ -701,7 +701,7 @@ class PlatformHook(BaseHook):
 
         With `page_by`, names of columns that together identify each row, the query is read in pages
         of at most `page_rows` (default: the row limit) and returns all rows in the order of these
-        columns; `timeout` applies to each page. See `client.data_api.page_by`. Raises
+        columns; `timeout` applies to each page. See `resources.sql.page_by`. Raises
         PlatformInputError at once for a query that cannot be read in pages, and PageKeyError or
         PagesChangedError while the rows are read.
 
@@ -917,7 +917,7 @@ class PlatformHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Return whether each configured part of the connection works, and what does not. Starts no
         chat run."""
-        from airflow_provider_platform.client.connection_check import check_connection, summary
+        from airflow_provider_platform.resources.connection_check import check_connection, summary
 
         try:
             with self._new_client() as client:

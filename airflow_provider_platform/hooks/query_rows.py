@@ -6,11 +6,11 @@ import logging
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_platform.client.choices import OnTruncated
-from airflow_provider_platform.client.data_api.response import SqlRows
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.client.redaction import log_line
 from airflow_provider_platform.files import frames
 from airflow_provider_platform.files.types import ColumnTypes, describe_renaming
+from airflow_provider_platform.resources.sql.response import SqlRows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,9 +38,9 @@ from airflow_provider_platform.hooks.platform import PlatformHook, read_extras
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_platform.client.data_api.parameters import Parameters
-    from airflow_provider_platform.client.data_api.response import SqlRows
     from airflow_provider_platform.files.types import Column, Types
+    from airflow_provider_platform.resources.sql.parameters import Parameters
+    from airflow_provider_platform.resources.sql.response import SqlRows
 
     RunSql = Callable[[str, Parameters | None], SqlRows]
     Row = tuple[Any, ...]
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from airflow_provider_platform.client.data_api.parameters import Parameters
     from airflow_provider_platform.client.wire import Work
     from airflow_provider_platform.hooks.query_rows import QueryRows
+    from airflow_provider_platform.resources.sql.parameters import Parameters
 
 
 apilevel = "2.0"
@@ -61,7 +61,7 @@ paramstyle = "pyformat"
 
 def check_query(sql: Any, advice: str = "") -> None:
     """Raise PlatformInputError for SQL that is not exactly one query that reads."""
-    from airflow_provider_platform.client.data_api.statements import why_not_a_query
+    from airflow_provider_platform.resources.sql.statements import why_not_a_query
 
     if not isinstance(sql, str):
         problem: str | None = f"got a value of type {type(sql).__name__}"

@@ -127,7 +127,7 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
 @or_none
 def message_id(name: str, value: Any) -> str:
     """Return the id of a message, None if it is absent. Raises PlatformInputError."""
-    from airflow_provider_platform.client.chat.request import check_message_id
+    from airflow_provider_platform.resources.chat.request import check_message_id
 
     given_id = text(name, value)
     try:

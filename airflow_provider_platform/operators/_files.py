@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.data_api.response import SqlRows
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.run_kind import Log
+    from airflow_provider_platform.resources.run_kind import Log
+    from airflow_provider_platform.resources.sql.response import SqlRows
 
 
 _PROVIDERS = {
@@ -471,9 +471,9 @@ class AnswerOutput:
     def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
         """Return all rows of a query of the agent, read with the permissions that
         `all_rows_as` names."""
-        from airflow_provider_platform.client.data_api.query import FailedSqlLog, SqlQuery, run_sql
-        from airflow_provider_platform.client.data_api.response import SqlRows
-        from airflow_provider_platform.client.data_api.statements import known_limits
+        from airflow_provider_platform.resources.sql.query import FailedSqlLog, SqlQuery, run_sql
+        from airflow_provider_platform.resources.sql.response import SqlRows
+        from airflow_provider_platform.resources.sql.statements import known_limits
 
         query = SqlQuery.build(
             sql,

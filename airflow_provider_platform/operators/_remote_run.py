@@ -5,9 +5,9 @@
       follow or defer  on the worker, or in the triggerer until `execute_complete`
     finish             write `done`, return the result
 
-`RemoteRunOperator` waits for a run. A subclass provides a `RunKind` (`runs/`), which says how its
-run is submitted, found, followed, stopped and read. `_retry_or_clear` decides what a later try does
-with the record, and what an error changes in it.
+`RemoteRunOperator` waits for a run. A subclass provides a `RunKind` (`resources/`), which says how
+its run is submitted, found, followed, stopped and read. `_retry_or_clear` decides what a later try
+does with the record, and what an error changes in it.
 
 `RunKill` decides what happens to the run of a task that is ended from outside: the run is stopped,
 or left to a retry. Airflow's state of the task decides (`runs.stop_decision`); `triggers` does
@@ -54,7 +54,7 @@ from airflow_provider_platform.operators._retry_or_clear import (
     read_record,
     run_is_dead,
 )
-from airflow_provider_platform.runs.run_kind import (
+from airflow_provider_platform.resources.run_kind import (
     NOT_STOPPED,
     SINGLE_POLL_SECONDS,
     EventLog,
@@ -68,7 +68,7 @@ from airflow_provider_platform.runs.run_kind import (
     Traced,
     kind_class,
 )
-from airflow_provider_platform.runs.stop_decision import UNKNOWN, run_within, stops_run
+from airflow_provider_platform.resources.stop_decision import UNKNOWN, run_within, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.client.wire import Work
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.run_kind import Log
+    from airflow_provider_platform.resources.run_kind import Log
 
 
 def _nothing() -> None:

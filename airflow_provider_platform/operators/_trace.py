@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow_provider_platform.client.errors import PlatformError
     from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.run_kind import Ids
+    from airflow_provider_platform.resources.run_kind import Ids
 
 _INPUT = ("inputTokens", "cacheWriteTokens", "cacheReadTokens")
 """By the conventions, cached tokens are part of the input."""
@@ -25,8 +25,8 @@ def add_span(
     answer."""
     from opentelemetry import trace
 
-    from airflow_provider_platform.client.chat.result import total_usage
     from airflow_provider_platform.client.connection_fields import agent_in
+    from airflow_provider_platform.resources.chat.result import total_usage
 
     kind: Any = attempt.kind
     agent_id = ids.get("agent_id") or agent_in(attempt.config.chat_url) or ""

@@ -1,8 +1,8 @@
 """Operators for branches of the data model: open a branch, merge, close and delete it; and
 `branch_gate`, a group of tasks that does all of this around the checks of a branch.
 
-How a task waits for a build, and what is logged about it, is in runs/branches.py (open) and
-runs/merges.py (merge).
+How a task waits for a build, and what is logged about it: resources/branch_opening.py (open) and
+resources/merges.py (merge).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.run_kind import Ids
+    from airflow_provider_platform.resources.run_kind import Ids
 
 
 class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
@@ -142,7 +142,7 @@ class PlatformCloseBranchOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Close the branch."""
-        from airflow_provider_platform.client.branches import (
+        from airflow_provider_platform.resources.branches import (
             close_branch,
         )
 
@@ -294,7 +294,7 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
         return {"branch_name": self.branch_name, "deleted": deleted}
 
     def _delete(self, hook: PlatformHook) -> bool:
-        from airflow_provider_platform.client.branches import (
+        from airflow_provider_platform.resources.branches import (
             delete_branch,
         )
 

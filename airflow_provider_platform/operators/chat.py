@@ -1,6 +1,6 @@
 """`PlatformChatOperator`: ask the platform's AI agent, and return its answer and query results.
 
-How the run is asked, followed and stopped, and what is logged about it, is in runs/chat.py.
+How the run is asked, followed and stopped, and what is logged about it: resources/chat/run.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.errors import PlatformError
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.run_kind import Ids
+    from airflow_provider_platform.resources.run_kind import Ids
 
 USAGE_KEY = "platform_usage"
 """The key in the task state store for the usage of each run. Airflow deletes a task's XComs at each
@@ -251,8 +251,8 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
-        from airflow_provider_platform.client.chat.result import check_tools, without_details
         from airflow_provider_platform.messages.message import log_lines
+        from airflow_provider_platform.resources.chat.result import check_tools, without_details
 
         used = self._count_usage(attempt, ids, outcome["usage"])
         if self.max_tokens is not None and used > self.max_tokens:
@@ -342,7 +342,7 @@ class PlatformChatOperator(StoppableRunOperator):
     def _question(self, ids: Ids) -> str | None:
         """Return the prompt that was asked; None if the template or the function now gives another
         one."""
-        from airflow_provider_platform.client.chat.request import input_digest
+        from airflow_provider_platform.resources.chat.request import input_digest
 
         prompt = str(self.prompt)
         return prompt if input_digest(prompt) == ids["input_sha256"] else None
@@ -404,7 +404,7 @@ def _add_usage(
     Each run has a key of its own, so that a retry that re-attaches to a run does not count the run
     twice.
     """
-    from airflow_provider_platform.client.chat.result import total_usage
+    from airflow_provider_platform.resources.chat.result import total_usage
 
     stored = store.get(USAGE_KEY) if store is not None else None
     runs: dict[str, dict[str, Any]] = {}

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.argument_rules import Rule
-    from airflow_provider_platform.client.equal_results import Result
     from airflow_provider_platform.client.wire import Api
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.resources.evaluations.equal_results import Result
 
 __all__ = ["PlatformCompareOperator"]
 
@@ -134,7 +134,7 @@ class PlatformCompareOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Compare the results of all queries."""
-        from airflow_provider_platform.client.moved_numbers import VERDICTS, sentence
+        from airflow_provider_platform.resources.evaluations.moved_numbers import VERDICTS, sentence
 
         with ShortTraceback(), self.opened(context) as hook:
             self._hook = hook
@@ -199,9 +199,9 @@ class PlatformCompareOperator(DeploymentOperator):
 
     def _compared(self, hook: PlatformHook, name: str, sql: str) -> dict[str, Any]:
         """Return what the comparison of one query found, without secrets."""
-        from airflow_provider_platform.client.data_api.query import SqlQuery
-        from airflow_provider_platform.client.equal_results import read_result
-        from airflow_provider_platform.client.moved_numbers import compare_numbers
+        from airflow_provider_platform.resources.evaluations.equal_results import read_result
+        from airflow_provider_platform.resources.evaluations.moved_numbers import compare_numbers
+        from airflow_provider_platform.resources.sql.query import SqlQuery
 
         client = hook.open_client()
 

@@ -1,6 +1,6 @@
 """`PlatformDbtSyncOperator`: start a dbt sync once, and wait if the tenant reports its status.
 
-How the sync is started and followed, and what is logged about it, is in runs/dbt_sync.py.
+How the sync is started and followed, and what is logged about it, is in resources/dbt_sync.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operators that run a report delivery now, and pause or resume its schedule.
 
-How a run is started and followed, and what is logged about it, is in runs/deliveries.py.
+How a run is started and followed, and what is logged about it, is in resources/deliveries.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.models import ResponseModel
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.deliveries import ReportDelivery
+    from airflow_provider_platform.resources.deliveries import ReportDelivery
 
 DELIVERY_TIMEOUT = 3900.0
 """The service ends a delivery that hangs after an hour."""
@@ -153,7 +153,7 @@ class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):
         return {"was_paused": self._was_paused}
 
     def call(self, hook: PlatformHook) -> Any:
-        from airflow_provider_platform.runs.deliveries import pause_delivery
+        from airflow_provider_platform.resources.deliveries import pause_delivery
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         return self._describe(
@@ -174,7 +174,7 @@ class PlatformPauseDeliveryOperator(DeploymentOperator, SingleCallOperator):
         return self._describe(delivery) if delivery.is_paused else None
 
     def _read(self, hook: PlatformHook) -> ReportDelivery:
-        from airflow_provider_platform.runs.deliveries import read_delivery
+        from airflow_provider_platform.resources.deliveries import read_delivery
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         return hook.run(lambda api: read_delivery(api, deployment_id, self.delivery_id))
@@ -223,7 +223,7 @@ class PlatformResumeDeliveryOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Resume the delivery, unless it was paused before."""
-        from airflow_provider_platform.runs.deliveries import resume_delivery
+        from airflow_provider_platform.resources.deliveries import resume_delivery
 
         with ShortTraceback(), self.opened(context) as hook:
             delivery = None

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.argument_rules import Rule
-    from airflow_provider_platform.client.golden_questions import (
+    from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.operators._remote_run import Attempt
+    from airflow_provider_platform.resources.evaluations.golden_questions import (
         Asking,
         Baseline,
         Judged,
         Key,
         Question,
     )
-    from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.operators._remote_run import Attempt
-    from airflow_provider_platform.runs.run_kind import Ids
+    from airflow_provider_platform.resources.run_kind import Ids
 
 BASELINE_KEY = "baseline"
 """The XCom in which each run leaves the answers for the next one."""
@@ -65,7 +65,7 @@ def questions_or_files(name: str, value: Any) -> list[Any] | None:
 def known_questions(questions: list[Any] | None, certified_queries: dict[str, str] | None) -> None:
     """A rule: a list of questions has the service's form. Files are read when the task runs."""
     if questions is not None and not _are_paths(questions):
-        from airflow_provider_platform.client.golden_questions import read_suite
+        from airflow_provider_platform.resources.evaluations.golden_questions import read_suite
 
         read_suite([questions], certified_queries or {})
 
@@ -225,14 +225,17 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     def derived_arguments(self) -> dict[str, Any]:
         if self.questions is None:
             return {}
-        from airflow_provider_platform.client.golden_questions import Baseline
+        from airflow_provider_platform.resources.evaluations.golden_questions import Baseline
 
         return {"suite": self._suite, "baseline": self._baseline or Baseline()}
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
         """Read the earlier answers and the questions, which the kind of the run needs."""
-        from airflow_provider_platform.client.golden_questions import Baseline, read_suite
+        from airflow_provider_platform.resources.evaluations.golden_questions import (
+            Baseline,
+            read_suite,
+        )
 
         ti: Any = context["ti"]
         with airflow_errors():
@@ -255,7 +258,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             yield attempt
 
     def _hear(self, attempt: Attempt, event: object) -> None:
-        from airflow_provider_platform.runs.evaluations import QuestionOver
+        from airflow_provider_platform.resources.evaluations.run import QuestionOver
 
         if isinstance(event, QuestionOver):
             if airflow_traces():
@@ -272,7 +275,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> dict[str, Any]:
         """Judge the night: store the baseline for the next one, write the reports, and return the
         result. Raises EvaluationFailedError, EvaluationNotMeasuredError."""
-        from airflow_provider_platform.client.golden_questions import (
+        from airflow_provider_platform.messages.message import log_lines
+        from airflow_provider_platform.resources.evaluations.golden_questions import (
             Asking,
             Baseline,
             Gate,
@@ -280,7 +284,6 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             falling,
             judge,
         )
-        from airflow_provider_platform.messages.message import log_lines
 
         outcome = self.read(attempt, ids, outcome)
         before = self._baseline or Baseline()
@@ -338,7 +341,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         return result
 
     def _result(self, judged: list[Judged], status: str, reason: str) -> dict[str, Any]:
-        from airflow_provider_platform.client.golden_questions import counts, wilson
+        from airflow_provider_platform.resources.evaluations.golden_questions import counts, wilson
 
         counted = counts(judged)
         passed, measured = counted["passed"], counted["measured"]
@@ -405,7 +408,11 @@ def _of_service(
 ) -> tuple[tuple[Question, ...], dict[Key, list[Asking]]]:
     """Return the questions of the service's results, and their verdicts. A question is named by its
     text, because the service returns no name."""
-    from airflow_provider_platform.client.golden_questions import Asking, Key, Question
+    from airflow_provider_platform.resources.evaluations.golden_questions import (
+        Asking,
+        Key,
+        Question,
+    )
 
     suite: dict[str, Question] = {}
     askings: dict[Key, list[Asking]] = {}

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.notifications import (
+    from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.resources.notifications import (
         CreateNotificationInput,
         Matches,
         Notification,
     )
-    from airflow_provider_platform.hooks.platform import PlatformHook
 
 __all__ = [
     "PlatformCreateNotificationOperator",
@@ -67,7 +67,7 @@ SETTINGS = ("filters", "time_grains", "member_switchers")
 
 @arguments.or_none
 def _part(name: str, value: Any) -> int:
-    from airflow_provider_platform.client.schedules import RANGES
+    from airflow_provider_platform.resources.schedules import RANGES
 
     low, high = RANGES[name]
     return arguments.whole_number(name, value, minimum=low, maximum=high)
@@ -75,7 +75,7 @@ def _part(name: str, value: Any) -> int:
 
 @arguments.or_none
 def _custom_cron(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.schedules import check_cron
+    from airflow_provider_platform.resources.schedules import check_cron
 
     return arguments.by_rule(check_cron, name, value)
 
@@ -89,7 +89,7 @@ def _timezone(name: str, value: Any) -> str | None:
 
 @arguments.or_none
 def _schedule_type(name: str, value: Any) -> str:
-    from airflow_provider_platform.client.schedules import SCHEDULE_TYPES
+    from airflow_provider_platform.resources.schedules import SCHEDULE_TYPES
 
     wanted = value.strip().upper() if isinstance(value, str) else value
     return arguments.choice(name, wanted, SCHEDULE_TYPES)
@@ -101,7 +101,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     is known."""
     settings = arguments.sequence(name, value)
     if settings and not arguments.is_template(settings):
-        from airflow_provider_platform.client.notifications import NotificationInput
+        from airflow_provider_platform.resources.notifications import NotificationInput
 
         NotificationInput.build(**{name: settings})
     return settings
@@ -109,7 +109,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     """A rule: the parts of the schedule fit its type."""
-    from airflow_provider_platform.client.schedules import check_parts
+    from airflow_provider_platform.resources.schedules import check_parts
 
     check_parts(schedule_type, parts)
 
@@ -257,7 +257,7 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
     """Return the checked list of recipients. Each recipient is checked as soon as it is known."""
     recipients = arguments.sequence(name, value)
     if recipients and not arguments.is_template(recipients):
-        from airflow_provider_platform.client.notifications import to_add, to_remove
+        from airflow_provider_platform.resources.notifications import to_add, to_remove
 
         with arguments.within(name):
             (to_remove if name == "remove" else to_add)(recipients)
@@ -362,7 +362,7 @@ class PlatformCreateNotificationOperator(
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:
         """Create or change the schedule, and keep its id under the key."""
-        from airflow_provider_platform.client.notifications import CreateNotificationInput
+        from airflow_provider_platform.resources.notifications import CreateNotificationInput
 
         self._body = CreateNotificationInput.build(
             dashboard_id=self.dashboard_id,
@@ -394,7 +394,7 @@ class PlatformCreateNotificationOperator(
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """Return the deployment and the ids of the schedules that exist before the call."""
-        from airflow_provider_platform.client.notifications import find_matching
+        from airflow_provider_platform.resources.notifications import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         own_id = self._own_id(hook)
@@ -410,7 +410,7 @@ class PlatformCreateNotificationOperator(
         if self._there is not None and self._there.same:
             return self._settle_existing(hook, self._there.same).to_json()
         self._refuse_unclear()
-        from airflow_provider_platform.client.notifications import create_notification
+        from airflow_provider_platform.resources.notifications import create_notification
 
         created = hook.run(create_notification(deployment_id=self.deployment_id, body=self._body))
         self.log.info("Created notification %s: %s", created.id, _describe(created))
@@ -420,7 +420,7 @@ class PlatformCreateNotificationOperator(
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
         """Return a matching schedule that did not exist before the call whose response was lost, or
         None. Raises PlatformOutcomeUnknownError."""
-        from airflow_provider_platform.client.notifications import find_created
+        from airflow_provider_platform.resources.notifications import find_created
 
         created = hook.run(
             lambda api: find_created(
@@ -692,7 +692,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
             return capped(listed, int(self.max_items), self.log)
 
     def _change(self, hook: PlatformHook) -> None:
-        from airflow_provider_platform.client.notifications import (
+        from airflow_provider_platform.resources.notifications import (
             add_recipients,
             remove_recipients,
             set_recipients,
@@ -733,7 +733,7 @@ def _update(
     hook: PlatformHook, notification_id: int | str, deployment_id: Any, body: dict[str, Any]
 ) -> Notification:
     """Change the given parts of a schedule, and return it."""
-    from airflow_provider_platform.client.notifications import update_notification
+    from airflow_provider_platform.resources.notifications import update_notification
 
     ids = {"id": notification_id, "deployment_id": deployment_id}
     return hook.run(update_notification(body=body, rendered=True, **ids))

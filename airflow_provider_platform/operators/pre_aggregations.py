@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.run_kind import RunKind
+    from airflow_provider_platform.resources.run_kind import RunKind
 
 BUILD_TIMEOUT = 7200.0
 
@@ -57,7 +57,7 @@ def _timezones(name: str, value: Any) -> list[str]:
 
 
 def _full_names(name: str, value: Any) -> list[str] | None:
-    from airflow_provider_platform.client.build_selector import check_full_name
+    from airflow_provider_platform.resources.build_selector import check_full_name
 
     names = _names(name, value)
     for full_name in names or ():
@@ -67,7 +67,7 @@ def _full_names(name: str, value: Any) -> list[str] | None:
 
 def _date_range(name: str, value: Any) -> list[str] | None:
     """Return two moments in the service's form, or None. Raises PlatformInputError."""
-    from airflow_provider_platform.client.build_selector import zoneless_range
+    from airflow_provider_platform.resources.build_selector import zoneless_range
 
     dates = arguments.sequence(name, value)
     if not dates or all(arguments.optional(date) is None for date in dates):

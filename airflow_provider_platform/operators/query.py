@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.argument_rules import Rule
-    from airflow_provider_platform.client.data_api.response import SqlRows
     from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.resources.sql.response import SqlRows
 
 LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
@@ -55,7 +55,7 @@ LEAST_SECONDS = 60.0
 def one_query(name: str, sql: str) -> str:
     """Return one query. Raises PlatformInputError. This loads sqlglot, so only a running task
     calls it, never a DAG file."""
-    from airflow_provider_platform.client.data_api.statements import why_not_a_query
+    from airflow_provider_platform.resources.sql.statements import why_not_a_query
 
     if (problem := why_not_a_query(sql)) is not None:
         raise arguments.refuse(name, f"must be one query; {problem}")
@@ -257,7 +257,7 @@ class PlatformQueryOperator(DeploymentOperator):
                 self._wait_in_triggerer(hook, sql, deadline)
             if event["status"] == "error":
                 error = from_payload(event["error"])
-                from airflow_provider_platform.client.data_api.query import FailedSqlLog
+                from airflow_provider_platform.resources.sql.query import FailedSqlLog
 
                 # The trigger's log may be out of reach: this is the log of the try that failed.
                 failed = FailedSqlLog(sql)
@@ -300,7 +300,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _bound_sql(self) -> str:
         """Return the query with the values of its parameters. Raises PlatformInputError."""
-        from airflow_provider_platform.client.data_api.parameters import bind_parameters
+        from airflow_provider_platform.resources.sql.parameters import bind_parameters
 
         parameters = sql_parameters("parameters", self.parameters)
         return bind_parameters(self.sql, parameters, arguments.optional(self.timezone))
@@ -310,7 +310,7 @@ class PlatformQueryOperator(DeploymentOperator):
         `page_by` if it cannot be read in pages."""
         sql = one_query("sql", self._bound_sql())
         if self.page_by is not None:
-            from airflow_provider_platform.client.data_api.page_by import PagedQuery
+            from airflow_provider_platform.resources.sql.page_by import PagedQuery
 
             PagedQuery.build(sql, self.page_by)
         return sql
@@ -339,8 +339,8 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _first_page(self, hook: PlatformHook, sql: str) -> str:
         """Return the SQL of the first page, which the worker requests again."""
-        from airflow_provider_platform.client.data_api.page_by import PagedQuery
-        from airflow_provider_platform.client.data_api.statements import page_rows
+        from airflow_provider_platform.resources.sql.page_by import PagedQuery
+        from airflow_provider_platform.resources.sql.statements import page_rows
 
         rows = page_rows(hook.config, self.page_rows, self.max_row_limit)
         return PagedQuery.build(sql, self.page_by, rows=rows).page()

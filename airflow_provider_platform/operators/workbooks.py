@@ -19,9 +19,9 @@ from airflow_provider_platform.operators._single_call import SingleCallOperator
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.workbooks import Dashboard, Workbook
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
+    from airflow_provider_platform.resources.workbooks import Dashboard, Workbook
 
 
 OnReviewRequired = Literal["fail", "skip"]
@@ -233,7 +233,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         workbook = self._workbook(hook)
         api_includes_draft = "dashboard_draft" in workbook.model_fields_set
         if self.config is None and api_includes_draft and workbook.dashboard_draft is None:
-            from airflow_provider_platform.client.workbooks import (
+            from airflow_provider_platform.resources.workbooks import (
                 no_saved_draft,
             )
 
@@ -246,7 +246,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         }
 
     def call(self, hook: PlatformHook) -> Any:
-        from airflow_provider_platform.client.workbooks import publish
+        from airflow_provider_platform.resources.workbooks import publish
 
         body = arguments.given(
             title=self.title,
@@ -302,7 +302,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         return _published_in(self._workbook(hook))
 
     def _workbook(self, hook: PlatformHook) -> Workbook:
-        from airflow_provider_platform.client.workbooks import get_workbook
+        from airflow_provider_platform.resources.workbooks import get_workbook
 
         ids = {"workbook_id": self.workbook_id, "deployment_id": self.deployment_id}
         return hook.run(get_workbook(**ids))
@@ -362,8 +362,8 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     def _explained(self, hook: PlatformHook, error: PlatformError) -> PlatformError:
         """Return the error, or what it means if the workbook is there: its dashboard lacks the
         widget, or the tenant's release lacks the operation."""
-        from airflow_provider_platform.client.missing_operations import may_be_missing
-        from airflow_provider_platform.client.workbooks import get_workbook
+        from airflow_provider_platform.resources.missing_operations import may_be_missing
+        from airflow_provider_platform.resources.workbooks import get_workbook
 
         if not may_be_missing(error):
             return error

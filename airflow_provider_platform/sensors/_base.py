@@ -25,7 +25,7 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     default_deferrable,
 )
-from airflow_provider_platform.runs.run_kind import log_changes
+from airflow_provider_platform.resources.run_kind import log_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.polling import FailureBudget
     from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.runs.sensor_conditions import Condition
+    from airflow_provider_platform.resources.sensor_conditions import Condition
 
 STORE_KEY = "platform_sensor"
 
@@ -163,7 +163,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return log_changes(self.log)
 
     def _condition(self) -> Condition:
-        from airflow_provider_platform.runs.sensor_conditions import Condition
+        from airflow_provider_platform.resources.sensor_conditions import Condition
 
         return Condition(self.condition_kind, self.subject())
 

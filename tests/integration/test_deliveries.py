@@ -14,7 +14,7 @@ from airflow_provider_platform.operators.deliveries import (
     PlatformResumeDeliveryOperator,
     PlatformRunDeliveryOperator,
 )
-from airflow_provider_platform.runs.deliveries import run_report_delivery
+from airflow_provider_platform.resources.deliveries import run_report_delivery
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask

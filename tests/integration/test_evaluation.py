@@ -213,7 +213,7 @@ def test_used_up_tokens_end_the_asking(night: Any, platform_sandbox: Sandbox) ->
 def test_quota_that_is_used_up_ends_the_task(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_platform.client.chat.program.EARLY_END", 0.5)
+    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 0.5)
     platform_sandbox.control.set(token_quota=10, answer_tokens=1000, pace=0.01)
     run = night(parallel=1)
     assert run.state == "failed"

@@ -18,9 +18,9 @@ from airflow_provider_platform.operators._retry_or_clear import RecordKeeper
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.compare import PlatformCompareOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
-from airflow_provider_platform.runs.chat import ChatRunKind
-from airflow_provider_platform.runs.evaluations import EvaluationRunKind
-from airflow_provider_platform.runs.run_kind import Intended
+from airflow_provider_platform.resources.chat.run import ChatRunKind
+from airflow_provider_platform.resources.evaluations.run import EvaluationRunKind
+from airflow_provider_platform.resources.run_kind import Intended
 from tests.integration.nights import BRANCH, ORDERS, SUITE, TOTAL, WRONG, asked, verdicts
 from tests.integration.releases import needs_store
 

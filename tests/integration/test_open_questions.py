@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import ChatAbortedError, PlatformError
-from airflow_provider_platform.client.small_resources import get_report
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
-from airflow_provider_platform.runs.dbt_sync import cancel_dbt_sync
+from airflow_provider_platform.resources.dbt_sync import cancel_dbt_sync
+from airflow_provider_platform.resources.reports import get_report
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_result_that_comes_late_is_waited_for(platform_sandbox: Sandbox) -> No
 def test_a_cancelled_sync_ends_the_wait(
     platform_sandbox: Sandbox, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_platform.runs.dbt_sync.HISTORY_INTERVAL", 0.3)
+    monkeypatch.setattr("airflow_provider_platform.resources.dbt_sync.HISTORY_INTERVAL", 0.3)
     control = platform_sandbox.control
     control.set(dbt_pace=600)
 

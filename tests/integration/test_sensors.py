@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.runs.dbt_sync import cancel_dbt_sync
+from airflow_provider_platform.resources.dbt_sync import cancel_dbt_sync
 from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor

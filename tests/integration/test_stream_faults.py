@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.result import ChatResult
+    from airflow_provider_platform.resources.chat.result import ChatResult
     from airflow_provider_platform.sandbox.server import Sandbox
 
 pytestmark = pytest.mark.one_case_in(9)

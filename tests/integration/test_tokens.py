@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_provider_platform.client.chat import program
-from airflow_provider_platform.client.chat.result import total_usage
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.resources.chat import call as program
+from airflow_provider_platform.resources.chat.result import total_usage
 from tests.integration.releases import needs_store
 from tests.unit.operators.remote_tasks import PROMPT, stopped_until_followed
 

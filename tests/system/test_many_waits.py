@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.request import input_digest
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
+from airflow_provider_platform.resources.chat.request import input_digest
 from airflow_provider_platform.triggers import PlatformRunTrigger
 from tests.system.config.chat_by_number import CHATS as CHATS_FILE
 from tests.system.dags.many_waits import CHATS

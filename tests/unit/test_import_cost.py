@@ -57,14 +57,14 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "sensors",
         "decorators",
         "_airflow",
-        "runs.run_kind",
-        "runs.stop_decision",
+        "resources.run_kind",
+        "resources.stop_decision",
         "links",
         *light,
     )
     empty = (
         "notifications",
-        "runs",
+        "resources",
         "client",
     )  # packages with a docstring only
     heavy = [

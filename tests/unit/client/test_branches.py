@@ -7,17 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.branch_names import check_branch_name
-from airflow_provider_platform.client.branches import (
-    branch_address_beside,
-    close_branch,
-    find_branch_address,
-    find_opened_address,
-    is_open,
-    open_branch,
-    set_branch_staging_environment,
-)
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.query import SqlQuery, find_address
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
     BranchUnsupportedError,
@@ -31,7 +21,17 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.client.failed_calls import management_error
-from airflow_provider_platform.client.small_resources import get_build_status
+from airflow_provider_platform.resources.branches import (
+    branch_address_beside,
+    close_branch,
+    find_branch_address,
+    find_opened_address,
+    is_open,
+    open_branch,
+    set_branch_staging_environment,
+)
+from airflow_provider_platform.resources.deployments import get_build_status
+from airflow_provider_platform.resources.sql.query import SqlQuery, find_address
 from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 

@@ -8,14 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.builds import (
-    ACTIVATION_GRACE,
-    Build,
-    BuildWanted,
-    not_built,
-    poll_build,
-    report_unbuilt,
-)
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     BranchClosedError,
@@ -37,9 +29,17 @@ from airflow_provider_platform.client.polling import (
     PollInterval,
     poll_until,
 )
-from airflow_provider_platform.runs.branches import BranchRunKind
-from airflow_provider_platform.runs.run_kind import RunEnvironment
-from airflow_provider_platform.runs.sensor_conditions import Condition
+from airflow_provider_platform.resources.branch_opening import BranchRunKind
+from airflow_provider_platform.resources.builds import (
+    ACTIVATION_GRACE,
+    Build,
+    BuildWanted,
+    not_built,
+    poll_build,
+    report_unbuilt,
+)
+from airflow_provider_platform.resources.run_kind import RunEnvironment
+from airflow_provider_platform.resources.sensor_conditions import Condition
 from tests.unit.client.fakes.effects import api_with
 from tests.unit.client.fakes.played_branches import BUILT, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON

@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import (
     PlatformConfig,
     fingerprint,
@@ -21,6 +20,7 @@ from airflow_provider_platform.client.config import (
 )
 from airflow_provider_platform.client.connection_fields import FIELDS
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig, token_warnings
-from airflow_provider_platform.client.connection_check import (
-    LONGEST_WAIT,
-    SideReport,
-    check_connection,
-    summary,
-)
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformAuthenticationError,
@@ -24,6 +18,12 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.platform_client import PlatformClient
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.resources.connection_check import (
+    LONGEST_WAIT,
+    SideReport,
+    check_connection,
+    summary,
+)
 from tests.unit.client.fakes.effects import API, Call, CloseStream, OpenStream, ReadStream, SendChat
 
 if TYPE_CHECKING:

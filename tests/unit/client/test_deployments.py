@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
-from airflow_provider_platform.client.small_resources import (
+from airflow_provider_platform.resources.deployments import (
     create_deployment_token,
     get_build_status,
     get_deployment,

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client import equal_results as module
-from airflow_provider_platform.client.data_api.query import SqlQuery
-from airflow_provider_platform.client.equal_results import (
+from airflow_provider_platform.client.errors import ResultNotComparableError
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.resources.evaluations import equal_results as module
+from airflow_provider_platform.resources.evaluations.equal_results import (
     Comparison,
     Result,
     compare,
     digest,
     read_result,
 )
-from airflow_provider_platform.client.errors import ResultNotComparableError
-from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.resources.sql.query import SqlQuery
 from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.equal_results import Result, compare, digest
-from airflow_provider_platform.client.moved_numbers import compare_numbers
+from airflow_provider_platform.resources.evaluations.equal_results import Result, compare, digest
+from airflow_provider_platform.resources.evaluations.moved_numbers import compare_numbers
 
 VALUES = st.sampled_from([None, "1", "2", "x"])
 

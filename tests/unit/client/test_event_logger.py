@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from airflow_provider_platform.client.chat.chat_run import Accepted, StageChanged, Thought
 from airflow_provider_platform.client.redaction import KnownSecrets
-from airflow_provider_platform.runs.run_kind import SHOWN_STEPS, EventLog, LogLine, log_changes
+from airflow_provider_platform.resources.chat.turns import Accepted, StageChanged, Thought
+from airflow_provider_platform.resources.run_kind import SHOWN_STEPS, EventLog, LogLine, log_changes
 
 
 class Lines:

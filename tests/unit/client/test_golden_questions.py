@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.golden_questions import (
+from airflow_provider_platform.resources.evaluations.golden_questions import (
     Asking,
     Baseline,
     Cause,

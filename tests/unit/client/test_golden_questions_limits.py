@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.golden_questions import (
+from airflow_provider_platform.operators.evaluation import _bounded, _junit, _of_service
+from airflow_provider_platform.resources.evaluations.golden_questions import (
     Asking,
     Baseline,
     Gate,
@@ -22,8 +23,7 @@ from airflow_provider_platform.client.golden_questions import (
     judge,
     read_suite,
 )
-from airflow_provider_platform.operators.evaluation import _bounded, _junit, _of_service
-from airflow_provider_platform.runs.evaluations import (
+from airflow_provider_platform.resources.evaluations.run import (
     MAX_DIFFERENCE,
     MAX_SQL,
     MAX_STATE_BYTES,

@@ -12,9 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from airflow_provider_platform.client import redaction
-from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformAuthenticationError,
@@ -28,11 +26,13 @@ from airflow_provider_platform.client.json_text import parse_line
 from airflow_provider_platform.client.operation import Operation, operation, raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.redaction import KnownSecrets, credentials_in, forms
-from airflow_provider_platform.client.small_resources import (
+from airflow_provider_platform.resources.account import list_user_oauth_tokens
+from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
+from airflow_provider_platform.resources.deployments import (
     create_deployment_token,
     get_deployment,
-    list_user_oauth_tokens,
 )
+from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox

@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.equal_results import Result
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.moved_numbers import MAX_MOVED, compare_numbers, sentence
+from airflow_provider_platform.resources.evaluations.equal_results import Result
+from airflow_provider_platform.resources.evaluations.moved_numbers import (
+    MAX_MOVED,
+    compare_numbers,
+    sentence,
+)
 from tests.hypothesis_profiles import examples
 
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.dashboard_filters import (
+from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
+from airflow_provider_platform.resources.dashboard_filters import (
     DashboardFilterInput,
     DashboardTimeGrainInput,
 )
-from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
-from airflow_provider_platform.client.notifications import (
+from airflow_provider_platform.resources.notifications import (
     CreateNotificationInput,
     Notification,
     NotificationRecipient,

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.pages import Page, PageWalk, collect, listing
-from airflow_provider_platform.client.small_resources import (
-    list_deployments,
-    list_user_oauth_tokens,
-)
+from airflow_provider_platform.resources.account import list_user_oauth_tokens
+from airflow_provider_platform.resources.deployments import list_deployments
 from tests.unit.client.fakes.effects import API, Call
 
 if TYPE_CHECKING:

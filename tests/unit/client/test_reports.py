@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
-from airflow_provider_platform.client.small_resources import get_report
+from airflow_provider_platform.resources.reports import get_report
 
 
 def test_a_report_keeps_what_the_service_sent() -> None:

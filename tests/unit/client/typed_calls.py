@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform import client, runs
+from airflow_provider_platform import client, resources
 from airflow_provider_platform.client.operation import operation
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def modules() -> Iterator[ModuleType]:
     """Import and yield every module."""
-    for package in (client, runs):
+    for package in (client, resources):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             yield import_module(module.name)
 

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlResponse
 from airflow_provider_platform.files.options import Output
 from airflow_provider_platform.files.save import save_rows
 from airflow_provider_platform.hooks.query_rows import QueryRows
+from airflow_provider_platform.resources.sql.response import SqlChunk, SqlColumns, SqlResponse
 from tests.hypothesis_profiles import examples
 
 pytestmark = pytest.mark.one_case_in(4)

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.connection_fields import (
     fields_of,
 )
 from airflow_provider_platform.client.errors import PlatformConfigError
-from airflow_provider_platform.hooks.form_drawing import connection_type, field_behaviour
+from airflow_provider_platform.hooks.form import connection_type, field_behaviour
 from tests.unit.hooks.test_connection_docs import TEXT, undocumented
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
-from airflow_provider_platform.client.small_resources import get_deployment
 from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks import platform as _connection
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.resources.deployments import get_deployment
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
 from tests.unit.operators.remote_tasks import deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries, deferral

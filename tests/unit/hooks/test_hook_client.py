@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformInputError
-from airflow_provider_platform.client.small_resources import get_deployment
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.resources.deployments import get_deployment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,11 +16,9 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
 )
 from airflow_provider_platform.client.operation import raw_operation
-from airflow_provider_platform.client.small_resources import (
-    create_deployment_token,
-)
 from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks.platform import MOST_MASKED, LogMask, PlatformHook
+from airflow_provider_platform.resources.deployments import create_deployment_token
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformInputError,
@@ -23,6 +22,7 @@ from airflow_provider_platform.files.types import SHORT_DECIMAL
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.query_rows import QueryRows
 from airflow_provider_platform.operators.query import PlatformQueryOperator
+from airflow_provider_platform.resources.sql.response import SqlChunk, SqlColumns, SqlOpenEnd
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.result import as_plain
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformInputError,
     PlatformNotFoundError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.resources.chat.result import as_plain
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox

@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.client import platform_client, wire
-from airflow_provider_platform.client.chat import program as chat_program
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformError,
@@ -25,6 +24,7 @@ from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run
 from airflow_provider_platform.operators._retry_or_clear import RecordKeeper
+from airflow_provider_platform.resources.chat import call as chat_program
 from tests.unit.client.fakes.effects import (
     Call,
     CallData,

@@ -15,11 +15,11 @@ from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.operators import _remote_run
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators._retry_or_clear import RecordKeeper, Step
-from airflow_provider_platform.runs import merges
-from airflow_provider_platform.runs.chat import ChatRunKind
-from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
-from airflow_provider_platform.runs.merges import MergeRunKind
-from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
+from airflow_provider_platform.resources import merges
+from airflow_provider_platform.resources.chat.run import ChatRunKind
+from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
+from airflow_provider_platform.resources.merges import MergeRunKind
+from airflow_provider_platform.resources.pre_aggregations import PreAggregationsRunKind
 from tests.unit.machine.task_machine import (
     EXAMPLES,
     HAS_STATE_STORE,

@@ -20,8 +20,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.runs.branches import BranchRunKind
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.resources.branch_opening import BranchRunKind
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.unit.client.fakes.effects import OpenDataStream, api_with
 from tests.unit.client.fakes.played_branches import PlayedBranches
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.agents import Agent, choose_agent
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
@@ -16,6 +15,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.resources.agents import Agent, choose_agent
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from tests.unit.operators.remote_tasks import PROMPT, chat, deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries, deferral

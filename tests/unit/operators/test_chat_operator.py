@@ -10,7 +10,6 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client import failed_calls
-from airflow_provider_platform.client.chat.chat_run import read_messages
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatError,
@@ -20,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.resources.chat.turns import read_messages
 from tests.unit.operators.remote_tasks import LOOK, chat, deferral_while_stopped
 from tests.unit.operators.task_context import StateStore, TaskDeferred, TaskTries, deferral
 
@@ -271,7 +271,7 @@ def test_retry_after_the_deadline_polls_once(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
     if not ended:
-        monkeypatch.setattr("airflow_provider_platform.runs.chat.SINGLE_POLL_SECONDS", 1.0)
+        monkeypatch.setattr("airflow_provider_platform.resources.chat.run.SINGLE_POLL_SECONDS", 1.0)
     control.set_breakpoint("mid_stream")
     tries = TaskTries()
     run = deferred(tries).kwargs["run"]
@@ -509,7 +509,7 @@ def large_event(
     control: SandboxControl, tries: TaskTries, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[TaskDeferred, dict[str, Any]]:
     """A deferred chat whose result is too large for an event: its deferral and that event."""
-    monkeypatch.setattr("airflow_provider_platform.runs.chat.MAX_EVENT_BYTES", 0)
+    monkeypatch.setattr("airflow_provider_platform.resources.chat.run.MAX_EVENT_BYTES", 0)
     waiting = deferral_while_stopped(control, chat(deferrable=True).execute, tries.context())
 
     async def only_event() -> Any:
@@ -560,7 +560,7 @@ def test_warning_counts_the_queries_that_the_thread_no_longer_has(
         return read_messages([one for one in messages if "tool_calls" not in one["kwargs"]])
 
     monkeypatch.setattr(
-        "airflow_provider_platform.client.chat.chat_run.read_messages", without_calls
+        "airflow_provider_platform.resources.chat.turns.read_messages", without_calls
     )
     result = resumed(tries, waiting, event)
     said = "\n".join(capture.lines())

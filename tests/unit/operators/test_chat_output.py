@@ -16,12 +16,12 @@ from airflow.sdk import Asset
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.charts import ChartLimits, renderer
-from airflow_provider_platform.client.chat import tool_calls
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.files.answer_folder import AnswerFiles, write_answer
 from airflow_provider_platform.files.options import Output
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.resources.chat import tool_calls
 from airflow_provider_platform.sandbox.control.client import SandboxControl
 from tests.unit.operators.remote_tasks import deferral_while_stopped
 from tests.unit.operators.task_context import TaskTries

@@ -20,13 +20,13 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
-from airflow_provider_platform.runs import dbt_sync as dbt_run
-from airflow_provider_platform.runs.dbt_sync import (
+from airflow_provider_platform.resources import dbt_sync as dbt_run
+from airflow_provider_platform.resources.dbt_sync import (
     DbtSyncRunKind,
     StartDbtSyncInput,
     start,
 )
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from tests.unit.client.fakes.effects import API, Call, Sleep, api_with
 from tests.unit.operators.task_context import TaskTries
@@ -305,7 +305,7 @@ def test_retry_does_not_reattach_to_a_later_sync_of_another_client(
 def test_a_lost_start_is_found_in_a_long_history(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_platform.runs.dbt_sync.HISTORY_PAGE", 2)
+    monkeypatch.setattr("airflow_provider_platform.resources.dbt_sync.HISTORY_PAGE", 2)
     for name in ("b1", "b2", "b3"):
         sync(branch_name=name).execute(TaskTries().context())
     platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")

@@ -22,8 +22,8 @@ from airflow_provider_platform.operators.deliveries import (
     PlatformResumeDeliveryOperator,
     PlatformRunDeliveryOperator,
 )
-from airflow_provider_platform.runs import deliveries as delivery_runs
-from airflow_provider_platform.runs.deliveries import (
+from airflow_provider_platform.resources import deliveries as delivery_runs
+from airflow_provider_platform.resources.deliveries import (
     get_report_delivery,
     run_report_delivery,
 )

@@ -19,7 +19,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._files import storage_path
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
-from airflow_provider_platform.runs.exports import start_dashboard_export
+from airflow_provider_platform.resources.exports import start_dashboard_export
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformServerError
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
-from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
+from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
 from tests.unit.operators.remote_tasks import sync
 from tests.unit.operators.task_context import TaskTries
 

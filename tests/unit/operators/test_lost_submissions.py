@@ -22,7 +22,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _retry_or_clear
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.runs.chat import ChatRunKind
+from airflow_provider_platform.resources.chat.run import ChatRunKind
 from tests.unit.client.wire.http_server import Exchange, answer, serving
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries

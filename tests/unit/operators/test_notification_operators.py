@@ -13,7 +13,6 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformServerError,
 )
-from airflow_provider_platform.client.notifications import Notification
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.notifications import (
@@ -23,6 +22,7 @@ from airflow_provider_platform.operators.notifications import (
     PlatformNotificationRecipientsOperator,
     PlatformUpdateNotificationOperator,
 )
+from airflow_provider_platform.resources.notifications import Notification
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:

@@ -728,7 +728,7 @@ def test_any_file_in_a_folder_counts_as_existing(orders: Any, tmp_path: Path) ->
 def test_file_that_appears_while_the_query_runs_is_kept(
     orders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_provider_platform.client.data_api.response import SqlRows
+    from airflow_provider_platform.resources.sql.response import SqlRows
 
     real = SqlRows.pieces
 

@@ -79,7 +79,7 @@ class TestChat:
     ) -> None:
         key, tries = platform_sandbox.chat_api_key, TaskTries()
         if way == "thread":
-            monkeypatch.setattr("airflow_provider_platform.runs.chat.MAX_EVENT_BYTES", 0)
+            monkeypatch.setattr("airflow_provider_platform.resources.chat.run.MAX_EVENT_BYTES", 0)
         event, result = self.finished(
             platform_sandbox, ask(key, **LENIENT, deferrable=way != "worker"), tries
         )

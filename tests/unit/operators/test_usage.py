@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.chat.result import total_usage
 from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
 from airflow_provider_platform.operators.chat import USAGE_KEY
+from airflow_provider_platform.resources.chat.result import total_usage
 from tests.unit.operators.remote_tasks import chat, stopped_until_followed
 from tests.unit.operators.task_context import TaskTries, deferral
 

@@ -13,7 +13,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
 )
-from airflow_provider_platform.client.workbooks import publish
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.workbooks import (
@@ -22,6 +21,7 @@ from airflow_provider_platform.operators.workbooks import (
     PlatformPublishWorkbookOperator,
     PlatformUpdateWorkbookOperator,
 )
+from airflow_provider_platform.resources.workbooks import publish
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.runs import dbt_sync
-from airflow_provider_platform.runs.dbt_sync import (
+from airflow_provider_platform.resources import dbt_sync
+from airflow_provider_platform.resources.dbt_sync import (
     DbtSyncRun,
     StartDbtSyncInput,
     cancel_dbt_sync,

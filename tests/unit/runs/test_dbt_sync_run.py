@@ -30,7 +30,7 @@ from airflow_provider_platform.client.polling import (
     NOT_FOUND_GRACE,
     TOLERATED_FAILURES,
 )
-from airflow_provider_platform.runs.dbt_sync import (
+from airflow_provider_platform.resources.dbt_sync import (
     TERMINAL_STATUSES,
     DbtSyncRunKind,
     StartDbtSyncInput,
@@ -39,7 +39,7 @@ from airflow_provider_platform.runs.dbt_sync import (
     read_history,
     start,
 )
-from airflow_provider_platform.runs.run_kind import SINGLE_POLL_SECONDS, RunEnvironment
+from airflow_provider_platform.resources.run_kind import SINGLE_POLL_SECONDS, RunEnvironment
 from tests.unit.client.fakes.effects import API, api_with
 from tests.unit.client.fakes.played_tenant import (
     NO_ANSWER,

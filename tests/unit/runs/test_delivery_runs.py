@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     ReportDeliveryFailedError,
 )
-from airflow_provider_platform.runs.deliveries import (
+from airflow_provider_platform.resources.deliveries import (
     MAX_ATTEMPTS,
     SUCCESS_GRACE,
     Delivery,
@@ -31,8 +31,8 @@ from airflow_provider_platform.runs.deliveries import (
     as_result,
     start_once,
 )
-from airflow_provider_platform.runs.deliveries import DeliveryRun as Run
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.resources.deliveries import DeliveryRun as Run
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.unit.client.fakes.effects import API, Call, Notify, Program, Sleep, api_with
 
 if TYPE_CHECKING:

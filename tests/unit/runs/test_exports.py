@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.runs.exports import (
+from airflow_provider_platform.resources.exports import (
     StartDashboardExportInput,
     download_dashboard_export,
     get_dashboard_export,

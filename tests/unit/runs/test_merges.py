@@ -9,12 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.branches import BranchResponse
-from airflow_provider_platform.client.builds import (
-    ACTIVATION_GRACE,
-    Build,
-    BuildSeen,
-)
 from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
     BranchNotMergedError,
@@ -29,7 +23,13 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.runs.merges import (
+from airflow_provider_platform.resources.branches import BranchResponse
+from airflow_provider_platform.resources.builds import (
+    ACTIVATION_GRACE,
+    Build,
+    BuildSeen,
+)
+from airflow_provider_platform.resources.merges import (
     MADE,
     NOT_MADE,
     UNSURE,
@@ -39,7 +39,7 @@ from airflow_provider_platform.runs.merges import (
     plan_merge,
     send_merge,
 )
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.unit.client.fakes.effects import API, api_with
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON

@@ -30,7 +30,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.polling import PollLimits
 from airflow_provider_platform.client.wire import DataRefusal, read_data_document
-from airflow_provider_platform.runs.pre_aggregations import (
+from airflow_provider_platform.resources.pre_aggregations import (
     BuildOutcome,
     BuildProgress,
     BuildSelector,
@@ -44,7 +44,7 @@ from airflow_provider_platform.runs.pre_aggregations import (
     wait_for_builds,
     wait_for_rows,
 )
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.unit.client.fakes.effects import (
     API,
     Call,

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.thread import read_streaming
 from airflow_provider_platform.client.errors import ChatRpcError, ChatStreamError
-from airflow_provider_platform.client.notifications import Notification
-from airflow_provider_platform.client.small_resources import Report, UserOAuthToken
-from airflow_provider_platform.runs.sensor_conditions import has_status, is_fresh, is_switched
+from airflow_provider_platform.resources.account import UserOAuthToken
+from airflow_provider_platform.resources.chat.thread import read_streaming
+from airflow_provider_platform.resources.notifications import Notification
+from airflow_provider_platform.resources.reports import Report
+from airflow_provider_platform.resources.sensor_conditions import has_status, is_fresh, is_switched
 
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

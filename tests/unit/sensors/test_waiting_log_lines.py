@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.runs.sensor_conditions import Condition
+from airflow_provider_platform.resources.sensor_conditions import Condition
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox

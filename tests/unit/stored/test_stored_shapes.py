@@ -42,7 +42,7 @@ from airflow_provider_platform.operators.workbooks import (
     PlatformDuplicateWorkbookOperator,
     PlatformPublishWorkbookOperator,
 )
-from airflow_provider_platform.runs.sensor_conditions import KINDS
+from airflow_provider_platform.resources.sensor_conditions import KINDS
 from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
 from airflow_provider_platform.sensors.branches import PlatformBuildSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor

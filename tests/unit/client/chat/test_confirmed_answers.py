@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.program import CONFIRMING_READINGS
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
     PlatformDeadlineError,
     PlatformTransportError,
 )
+from airflow_provider_platform.resources.chat.call import CONFIRMING_READINGS
 from tests.unit.client.fakes.chat_calls import new_call
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService
 from tests.unit.client.fakes.streams import (

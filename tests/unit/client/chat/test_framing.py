@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import MAX_ERROR_LINES, Verdict, is_busy
-from airflow_provider_platform.client.chat.thread import first_record, thread_is_streaming
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
@@ -20,6 +18,8 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
 )
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
+from airflow_provider_platform.resources.chat.thread import first_record, thread_is_streaming
+from airflow_provider_platform.resources.chat.turns import MAX_ERROR_LINES, Verdict, is_busy
 from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import PlayedService, drive
 from tests.unit.client.fakes.streams import (

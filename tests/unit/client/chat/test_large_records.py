@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_platform.client import json_text
-from airflow_provider_platform.client.chat.chat_run import MAX_RECORD_CONTAINERS, ChatRun
 from airflow_provider_platform.client.errors import PlatformProtocolError
+from airflow_provider_platform.resources.chat.turns import MAX_RECORD_CONTAINERS, ChatRun
 
 ECHO = b'{"id":"m","role":"user","content":"q","sort":1}\n'
 

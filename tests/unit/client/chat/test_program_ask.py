@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import Accepted, Waiting
-from airflow_provider_platform.client.chat.request import ChatRequest, new_message_id
 from airflow_provider_platform.client.errors import (
     ChatBusyError,
     ChatRpcError,
@@ -25,6 +23,8 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from airflow_provider_platform.resources.chat.request import ChatRequest, new_message_id
+from airflow_provider_platform.resources.chat.turns import Accepted, Waiting
 from tests.unit.client.fakes.chat_calls import (
     AFTER_ECHO,
     AFTER_MARK,

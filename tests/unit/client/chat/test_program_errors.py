@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat.chat_run import (
-    SHOWN_STAGES,
-    StageChanged,
-    StagesNotShown,
-)
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatNoAnswerError,
@@ -24,6 +19,11 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformPermissionError,
     PlatformProtocolError,
+)
+from airflow_provider_platform.resources.chat.turns import (
+    SHOWN_STAGES,
+    StageChanged,
+    StagesNotShown,
 )
 from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call, new_call
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService

@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.program import FUTILE_RECONNECTS
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
@@ -18,6 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from airflow_provider_platform.resources.chat.call import FUTILE_RECONNECTS
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.chat_calls import EARLIER, Call, new_call
 from tests.unit.client.fakes.effects import API

@@ -7,11 +7,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.program import (
-    FUTILE_RECONNECTS,
-    READINGS,
-    USAGE_WAIT,
-)
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
@@ -21,6 +16,11 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformServerError,
     PlatformTransportError,
+)
+from airflow_provider_platform.resources.chat.call import (
+    FUTILE_RECONNECTS,
+    READINGS,
+    USAGE_WAIT,
 )
 from tests.unit.client.fakes.chat_calls import (
     AFTER_ECHO,

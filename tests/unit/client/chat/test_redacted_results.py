@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
-from airflow_provider_platform.client.chat.thread import ChatThread, ThreadTurn
-from airflow_provider_platform.client.chat.tool_calls import Query, Search
 from airflow_provider_platform.client.redaction import KnownSecrets
+from airflow_provider_platform.resources.chat.result import ChatResult, with_changed_texts
+from airflow_provider_platform.resources.chat.thread import ChatThread, ThreadTurn
+from airflow_provider_platform.resources.chat.tool_calls import Query, Search
 
 KEY = "key-of-the-connection"
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import Verdict
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformError,
     PlatformProtocolError,
 )
+from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     ANY_JSON,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat.chat_run import Verdict
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
 )
+from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.unit.client.fakes.streams import (
     ANSWER,
     CHAT_ID,

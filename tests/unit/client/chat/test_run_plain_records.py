@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import ChatRun, Connection
 from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.resources.chat.turns import ChatRun, Connection
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     CHAT_ID,

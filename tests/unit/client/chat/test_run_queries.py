@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import Verdict
-from airflow_provider_platform.client.chat.result import ChatResult, as_plain, check_tools
-from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query
 from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.resources.chat.result import ChatResult, as_plain, check_tools
+from airflow_provider_platform.resources.chat.tool_calls import UNFINISHED, Query
+from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     ANSWER,

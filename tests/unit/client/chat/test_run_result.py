@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.chat_run import (
+from airflow_provider_platform.client.errors import ChatNoAnswerError
+from airflow_provider_platform.resources.chat.result import as_plain, of_this_release
+from airflow_provider_platform.resources.chat.tool_calls import Search, ToolCallEnded
+from airflow_provider_platform.resources.chat.turns import (
     Accepted,
     ChatEvent,
     StageChanged,
@@ -16,9 +19,6 @@ from airflow_provider_platform.client.chat.chat_run import (
     ThreadNamed,
     Verdict,
 )
-from airflow_provider_platform.client.chat.result import as_plain, of_this_release
-from airflow_provider_platform.client.chat.tool_calls import Search, ToolCallEnded
-from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (
     ANSWER,
     CHAT_ID,

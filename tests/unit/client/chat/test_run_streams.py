@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import ChatNoAnswerError
+from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
 from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -34,7 +34,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.result import ChatResult
+    from airflow_provider_platform.resources.chat.result import ChatResult
 
 EARLIER = Turn(
     prompt="How many orders?",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.chat_run import Verdict
-from airflow_provider_platform.client.chat.run_errors import run_ended
 from airflow_provider_platform.client.errors import from_payload
+from airflow_provider_platform.resources.chat.errors import run_ended
+from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.unit.client.fakes.streams import (
     ANSWER,
     CHAT_ID,

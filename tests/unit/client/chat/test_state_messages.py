@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.chat_run import Verdict, read_messages
+from airflow_provider_platform.resources.chat.turns import Verdict, read_messages
 from tests.unit.client.fakes.chat_calls import Call, new_call
 from tests.unit.client.fakes.played_service import Fault, PlayedService
 from tests.unit.client.fakes.streams import (

@@ -6,13 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.program import (
-    LATE_MESSAGE_GRACE,
-    ChatCall,
-    ChatLimits,
-)
-from airflow_provider_platform.client.chat.request import ChatRequest
-from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.config import SessionSettings, session_settings
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
@@ -20,6 +13,13 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
+from airflow_provider_platform.resources.chat.call import (
+    LATE_MESSAGE_GRACE,
+    ChatCall,
+    ChatLimits,
+)
+from airflow_provider_platform.resources.chat.request import ChatRequest
+from airflow_provider_platform.resources.chat.thread import abort
 from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call
 from tests.unit.client.fakes.effects import API, OpenStream, ReloadCredentials, SendChat
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
@@ -38,7 +38,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.chat_run import ChatRun
+    from airflow_provider_platform.resources.chat.turns import ChatRun
 
 SECONDS = 3.0
 LATER = echo("1732512999999-message", "Something else?")

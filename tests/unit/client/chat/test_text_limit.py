@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat import chat_run as chat_records
-from airflow_provider_platform.client.chat.thread import ThreadReader
 from airflow_provider_platform.client.errors import PlatformProtocolError
+from airflow_provider_platform.resources.chat import turns as chat_records
+from airflow_provider_platform.resources.chat.thread import ThreadReader
 from tests.unit.client.fakes.chat_calls import new_call
 from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import PlayedService, drive

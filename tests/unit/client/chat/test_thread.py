@@ -9,12 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.thread import (
-    LIVE_SECONDS,
-    ChatThread,
-    ThreadReader,
-    read_thread,
-)
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
@@ -22,6 +16,12 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformProtocolError,
     PlatformTransportError,
+)
+from airflow_provider_platform.resources.chat.thread import (
+    LIVE_SECONDS,
+    ChatThread,
+    ThreadReader,
+    read_thread,
 )
 from tests.unit.client.fakes.chat_calls import EARLIER
 from tests.unit.client.fakes.effects import API

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.tool_calls import ToolCall, read_tool_call
 from airflow_provider_platform.client.json_text import read_json
 from airflow_provider_platform.client.redaction import MAX_CHART_CHARACTERS
+from airflow_provider_platform.resources.chat.tool_calls import ToolCall, read_tool_call
 
 ODD_NUMBERS = ("1e999", "-1e999", "NaN", "18446744073709551616", "9" * 400, "1" * 4301)
 NUMBERS = ("0", "-7", "12.5", "1E2", "9007199254740993", *ODD_NUMBERS)

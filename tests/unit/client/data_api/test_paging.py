@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.data_api.page_by import PagedQuery, PageReader
 from airflow_provider_platform.client.errors import (
     PageKeyError,
     PagesChangedError,
     PlatformInputError,
 )
+from airflow_provider_platform.resources.sql.page_by import PagedQuery, PageReader
 from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.data_api.parameters import bind_parameters
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.resources.sql.parameters import bind_parameters
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
 WAREHOUSE = Warehouse()

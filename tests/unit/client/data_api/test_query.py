@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.query import (
-    SqlQuery,
-    find_address,
-    run_sql,
-    sql_address,
-)
 from airflow_provider_platform.client.errors import (
     DataQueryError,
     DataQueryTimeoutError,
@@ -28,6 +22,12 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import DATA_QUERY
 from airflow_provider_platform.client.wire import check_data_start
+from airflow_provider_platform.resources.sql.query import (
+    SqlQuery,
+    find_address,
+    run_sql,
+    sql_address,
+)
 from tests.unit.client.fakes.effects import API, Call
 from tests.unit.client.fakes.played_branches import PlayedBranches
 

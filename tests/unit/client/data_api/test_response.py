@@ -10,13 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.data_api import response as module
-from airflow_provider_platform.client.data_api.response import (
-    CHUNK_ROWS,
-    SqlChunk,
-    SqlColumns,
-    SqlResponse,
-)
 from airflow_provider_platform.client.errors import (
     DataQueryError,
     DataQueryTimeoutError,
@@ -24,6 +17,13 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
+)
+from airflow_provider_platform.resources.sql import response as module
+from airflow_provider_platform.resources.sql.response import (
+    CHUNK_ROWS,
+    SqlChunk,
+    SqlColumns,
+    SqlResponse,
 )
 from tests.hypothesis_profiles import examples
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.data_api.statements import (
+from airflow_provider_platform.resources.sql.statements import (
     DEFAULT_LIMIT,
     MAXIMUM_LIMIT,
     RowLimits,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.data_api.statements import why_not_a_query
+from airflow_provider_platform.resources.sql.statements import why_not_a_query
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Warehouse
 
 WAREHOUSE = Warehouse()

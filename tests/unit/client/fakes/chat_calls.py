@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.request import ChatRequest
+from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
+from airflow_provider_platform.resources.chat.request import ChatRequest
 from tests.unit.client.fakes.effects import API
 from tests.unit.client.fakes.played_service import NOON, PlayedService, drive
 from tests.unit.client.fakes.streams import (
@@ -21,7 +21,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.chat_run import ChatRun
+    from airflow_provider_platform.resources.chat.turns import ChatRun
 
 DEADLINE = NOON + 1800
 EARLIER = Turn(

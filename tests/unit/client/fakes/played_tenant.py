@@ -11,7 +11,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
-from airflow_provider_platform.runs.dbt_sync import TERMINAL_STATUSES
+from airflow_provider_platform.resources.dbt_sync import TERMINAL_STATUSES
 from tests.unit.client.fakes.effects import API, Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:

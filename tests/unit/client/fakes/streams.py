@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.chat_run import ChatRun, Verdict
-from airflow_provider_platform.client.chat.request import input_digest
-from airflow_provider_platform.client.chat.result import ChatResult, as_plain, check_tools
+from airflow_provider_platform.resources.chat.request import input_digest
+from airflow_provider_platform.resources.chat.result import ChatResult, as_plain, check_tools
+from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_platform.client.chat.chat_run import ChatEvent
+    from airflow_provider_platform.resources.chat.turns import ChatEvent
 
 Record = dict[str, Any]
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-from airflow_provider_platform.client.data_api.response import SqlChunk
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient
-from airflow_provider_platform.client.small_resources import list_reports
-from airflow_provider_platform.runs.exports import (
+from airflow_provider_platform.resources.exports import (
     download_dashboard_export,
     get_dashboard_export,
 )
+from airflow_provider_platform.resources.reports import list_reports
+from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
+from airflow_provider_platform.resources.sql.response import SqlChunk
 from tests.unit.client.wire.calls import GET, config_for
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.unit.client.wire.calls import DELETE, GET, POST, Run, config_for
 from tests.unit.client.wire.keep_alive_server import Connection, Reply, keeping, plain
 from tests.unit.client.wire.test_certificates import authority, bundle, certified

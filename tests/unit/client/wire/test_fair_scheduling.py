@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.platform_client import yield_turn
 from airflow_provider_platform.client.polling import first_pause, poll_pause
 from airflow_provider_platform.client.wire import Api, Transport
-from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
-from airflow_provider_platform.runs.exports import ExportRunKind
-from airflow_provider_platform.runs.run_kind import RunEnvironment
+from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
+from airflow_provider_platform.resources.exports import ExportRunKind
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.unit.client.fakes.effects import API, Call, Sleep, api_with
 from tests.unit.client.wire.calls import config_for
 

@@ -10,8 +10,6 @@ import pytest
 from pydantic import SecretStr
 
 from airflow_provider_platform.client import wire
-from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-from airflow_provider_platform.client.data_api.response import SqlRows
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformProtocolError,
@@ -20,7 +18,9 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.operation import operation
 from airflow_provider_platform.client.platform_client import PlatformClient
-from airflow_provider_platform.runs.exports import download_dashboard_export
+from airflow_provider_platform.resources.exports import download_dashboard_export
+from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
+from airflow_provider_platform.resources.sql.response import SqlRows
 from tests.unit.client.wire.calls import GET, POST, Run, config_for, reading
 from tests.unit.client.wire.http_server import (
     Answer,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 BEGIN = """
 import gc, os, sys, threading, time, warnings
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-from airflow_provider_platform.client.data_api.response import SqlRows
+from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
+from airflow_provider_platform.resources.sql.response import SqlRows
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operation import raw_operation
 from airflow_provider_platform.client.platform_client import PlatformClient

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
@@ -15,6 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.client.operation import operation, raw_operation
+from airflow_provider_platform.resources.chat.thread import abort
 from tests.unit.client.wire.calls import (
     GET,
     KEY,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from airflow_provider_platform.client import wire
-from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformNotFoundError,
@@ -22,6 +21,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM
 from airflow_provider_platform.client.wire import GATHER_BYTES, Stream
+from airflow_provider_platform.resources.chat.thread import abort
 from tests.unit.client.wire.calls import KEY, Run, config_for, reading
 from tests.unit.client.wire.http_server import (
     STREAM_HEAD,

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.small_resources import get_deployment
+from airflow_provider_platform.resources.deployments import get_deployment
 from tests.unit.client.wire.calls import GET, POST, Run, config_for, run_sync
 from tests.unit.client.wire.http_server import WAIT, answer, closed_port, serving
 from tests.unit.client.wire.test_certificates import authority, bundle, certified

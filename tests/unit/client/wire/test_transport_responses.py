@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client import wire
-from airflow_provider_platform.client.branches import (
-    MergeResponse,
-)
-from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformConflictError,
@@ -26,7 +22,11 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.operation import operation, typed
-from airflow_provider_platform.client.small_resources import list_reports
+from airflow_provider_platform.resources.branches import (
+    MergeResponse,
+)
+from airflow_provider_platform.resources.chat.thread import abort
+from airflow_provider_platform.resources.reports import list_reports
 from tests.unit.client.wire.calls import DELETE, GET, KEY, POST, TOKEN, Run, config_for, reading
 from tests.unit.client.wire.http_server import (
     STREAM_HEAD,

@@ -1,0 +1,758 @@
+"""What to send next in a chat: how one message is carried from its prompt to its end.
+
+`ChatCall` is one question as a whole: what is known about it (`run`), what is sent (`request`), and
+the limits of time and repeats (`limits`). Its methods are async and get an `Api`. `chat_run`
+decides what the answers mean. This module decides what to do about it.
+
+Theory of operation
+===================
+
+There are three requests:
+
+    with `input`       asks the question: the service starts a run, or joins it by the message id
+    without `input`    names the thread and the message; it reads or follows and never starts a run
+    abort              stops whatever streams in a thread
+
+The prompt is sent once for each message id. It is sent again, under the same id, only if the
+service refused it before it processed it, if its thread was busy, if its thread turns out not to
+hold it (once), or to resume a run that stays suspended (once). As soon as the message is accepted,
+no request has `input` any more.
+
+The verdict on a connection decides what follows:
+
+    verdict           submit                   follow                     find_message
+    OVER              finish                   finish                     True
+    ABORTED, FAILED   raise                    raise                      raise
+    REFUSED           reload the credential, once; then raise
+    BUSY              wait, send again         wait, connect again        wait, connect again
+    STREAMING         find the message         wait, connect again        wait, connect again
+    SUSPENDED         find the message         connect again, once        False
+    ABSENT            find the message         raise                      False
+    UNCLEAR           find the message         raise                      raise
+    BROKEN            find the message         connect again, 5 times     connect again, 5 times
+
+Once the message is found or accepted, `submit` follows it. "Finish" reads the thread once more if
+records may have been lost, or if the final answer is not marked as complete.
+
+A stop may come late: a worker or a triggerer that was frozen can try to stop a run that ended long
+ago, while the thread answers somebody else's message. An abort knows threads only. So every stop
+reads the thread first and aborts only if its latest user message is ours. If that read fails, a
+thread that the caller named is left alone. A thread that our own message made is aborted unread,
+because otherwise nobody would stop its run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.choices import MAX_ROWS, POLL_INTERVAL, IfThreadBusy
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    ChatEndUnknownError,
+    ChatRpcError,
+    ChatSuspendedError,
+    PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.failed_calls import (
+    cannot_have_been_processed,
+    is_transient,
+    pause_after,
+    rpc_error,
+)
+from airflow_provider_platform.client.polling import FailureBudget, poll_pause
+from airflow_provider_platform.resources.chat import errors
+from airflow_provider_platform.resources.chat.request import (
+    ChatRequest,
+    check_max_rows,
+    input_digest,
+    new_message_id,
+)
+from airflow_provider_platform.resources.chat.thread import abort
+from airflow_provider_platform.resources.chat.turns import (
+    Accepted,
+    ChatRun,
+    ThreadNamed,
+    Verdict,
+    Waiting,
+    is_busy,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.wire import Api, Clock
+
+FUTILE_RECONNECTS = 5
+"""How many connections in a row may bring nothing new."""
+IDLE_POLLS = 3
+"""How many of these must show an idle thread before its run counts as lost."""
+READINGS = 3
+"""How often a thread is read to find lost records of a run that is over."""
+CONFIRMING_READINGS = 5
+"""The same, to confirm a final record that is still in process."""
+USAGE_WAIT = 5.0
+"""Seconds that a stream is read on after its end, for the usage record."""
+EARLY_END = 0.5
+"""Seconds for which the stream of an accepted question is read on before it is left: only an open
+stream gets the error of a run that fails at once, such as a used-up quota, and its usage."""
+POLL_SECONDS = 15.0
+"""Seconds that one poll for the final state may take."""
+STOP_SECONDS = 6.0
+"""Seconds that a stop may take."""
+ABORT_SHARE = 1 / 3
+"""The share of a stop's time that is kept for the abort, however long the read before takes."""
+MIN_ABORT_SECONDS = 0.5
+LATE_MESSAGE_GRACE = 0.5
+"""Seconds in which a thread that seems to be ours may still send a later message."""
+PAUSE_BETWEEN_READS = 0.2
+
+FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class ChatLimits:
+    """Limits of time and repeats: times in seconds, `deadline` in Unix time. `interrupted` returns
+    whether the caller wants no more requests."""
+
+    deadline: float
+    poll_interval: float = POLL_INTERVAL
+    idle_timeout: float = 120.0
+    max_attempts: int = 5
+    if_thread_busy: IfThreadBusy = "wait"
+    interrupted: Callable[[], bool] = _never
+
+    @classmethod
+    def of(
+        cls,
+        config: PlatformConfig,
+        deadline: float,
+        *,
+        poll_interval: float,
+        if_thread_busy: IfThreadBusy,
+        interrupted: Callable[[], bool] = _never,
+    ) -> ChatLimits:
+        """Return limits with those of a configuration."""
+        return cls(
+            deadline,
+            poll_interval=poll_interval,
+            idle_timeout=config.stream_idle_timeout,
+            max_attempts=config.max_attempts,
+            if_thread_busy=if_thread_busy,
+            interrupted=interrupted,
+        )
+
+
+@dataclass(frozen=True)
+class ChatCall:
+    """One question: `run` is what is known about it, `request` is what is sent. `agent_id` names
+    the agent, None for the connection's."""
+
+    run: ChatRun
+    request: ChatRequest
+    limits: ChatLimits
+    agent_id: int | str | None = None
+
+    @classmethod
+    def prepare(
+        cls,
+        config: PlatformConfig,
+        prompt: str,
+        limits: ChatLimits,
+        *,
+        message_id: str | None = None,
+        chat_id: str | None = None,
+        session_settings: dict[str, Any] | None = None,
+        active_branch_name: str | None = None,
+        is_default_branch: bool | None = None,
+        agent_id: int | str | None = None,
+        max_rows: int = MAX_ROWS,
+        details: bool = False,
+    ) -> ChatCall:
+        """Return a question that has not been sent. Raises PlatformInputError for a bad
+        argument."""
+        config.require_chat_url(agent_id)
+        settings = config.resolve_session_settings(session_settings)
+        request = ChatRequest.ask(
+            prompt,
+            message_id=message_id or new_message_id(),
+            chat_id=chat_id,
+            session_settings=settings,
+            active_branch_name=active_branch_name,
+            is_default_branch=is_default_branch,
+        )
+        run = ChatRun(
+            message_id=str(request.message_id),
+            digest=input_digest(prompt),
+            chat_id=request.chat_id,
+            in_existing_thread=request.chat_id is not None,
+            max_rows=check_max_rows(max_rows),
+            details=details,
+        )
+        return cls(run, request, limits, agent_id)
+
+    @classmethod
+    def known(
+        cls,
+        config: PlatformConfig,
+        limits: ChatLimits,
+        ids: Mapping[str, Any],
+        *,
+        session_settings: dict[str, Any] | None = None,
+        identity: dict[str, str] | None = None,
+        max_rows: int = MAX_ROWS,
+        details: bool = False,
+    ) -> ChatCall:
+        """Return a question that the service has accepted, named by its `ids`: it can be followed
+        and stopped without the prompt. `identity` names the user who asked it, and overrides the
+        `session_settings`. Raises PlatformInputError."""
+        run = ChatRun(
+            message_id=ids["message_id"],
+            digest=ids["input_sha256"],
+            chat_id=ids["chat_id"],
+            in_existing_thread=bool(ids.get("in_existing_thread")),
+            accepted=True,
+            max_rows=max_rows,
+            details=details,
+        )
+        settings = (
+            config.settings_of_identity(identity)
+            if identity
+            else config.resolve_session_settings(session_settings)
+        )
+        request = ChatRequest.build(message_id=run.message_id, session_settings=settings)
+        return cls(run, request, limits, ids.get("agent_id"))
+
+    @cached_property
+    def identity(self) -> dict[str, str] | None:
+        """The user who asks, as the request names the user; None with a service token."""
+        settings = self.request.session_settings
+        return settings.identity if settings else None
+
+    def ids(self) -> dict[str, Any]:
+        """Return what names the question, as plain JSON without the prompt."""
+        return {
+            "chat_id": self.run.chat_id,
+            "message_id": self.run.message_id,
+            "in_existing_thread": self.run.in_existing_thread,
+            "input_sha256": self.run.digest,
+            "identity": self.identity,
+            "accepted": self.run.accepted,
+            **({} if self.agent_id is None else {"agent_id": self.agent_id}),
+        }
+
+    # Ask.
+
+    async def ask(
+        self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
+    ) -> bool:
+        """Send the question and stay until the run is over, as `submit` does. The input of a run
+        that stays suspended is repeated, once. Returns whether the run is over."""
+        try:
+            return await self.submit(api, clock, until_end=until_end, repeats=repeats)
+        except ChatSuspendedError:
+            if not until_end:
+                raise
+            return await self.follow_or_resume(api, clock)
+
+    async def ask_or_stop(self, api: Api, clock: Clock) -> None:
+        """Ask. If that fails for any reason, stop the run before the error is raised."""
+        try:
+            await self.ask(api, clock)
+        except PlatformError:
+            with suppress(PlatformError):  # the error that led here says more
+                await self.stop(api, clock)
+            raise
+
+    async def submit(
+        self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
+    ) -> bool:
+        """Send the prompt. Returns True once the run is over. With `until_end` False it returns
+        False once the service has accepted the message and the run does not end at once, so that
+        `follow` can continue.
+
+        A message that its thread turns out not to hold is sent once more; `repeats` says that this
+        has happened before. Notifies of `Waiting` and of the run's events. Raises PlatformError:
+        ChatBusyError by `if_thread_busy`, ChatSuspendedError, PlatformTransportError if the message
+        may still be running, and PlatformOutcomeUnknownError if the thread does not hold a message
+        that was sent twice.
+        """
+        run, limits = self.run, self.limits
+        refusals = 0
+        reloaded = False
+        while True:
+            self._check_limits(clock)
+            failure: PlatformError | None = None
+            try:
+                verdict = await self._connect(
+                    api, self._prompt_body(), clock, limits, submits=True, until_end=until_end
+                )
+            except PlatformError as error:
+                failure = error
+                verdict = await self._verdict_on_refused_prompt(api, error)
+                if verdict is None:
+                    refusals += 1
+                    pause = pause_after(error, refusals)
+                    if refusals >= limits.max_attempts or clock() + pause >= limits.deadline:
+                        raise
+                    await self._pause(api, pause, clock)
+                    continue
+            if verdict is None:
+                return False
+            if verdict is Verdict.REFUSED and not reloaded:
+                reloaded = True
+                if await api.reload_credentials():
+                    if run.connection.refused_at_once:
+                        continue
+                    verdict = Verdict.BROKEN  # the prompt may have been processed before
+            if verdict is Verdict.BUSY and not run.accepted:
+                if limits.if_thread_busy == "fail":
+                    raise errors.thread_busy(run)
+                repeats = False  # the service did not process it, so this time does not count
+                await api.notify(Waiting(limits.poll_interval))
+                await self._pause_for_poll(api, clock)
+                continue
+            if verdict in FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
+                return await self._finish(api, verdict, clock)
+            if run.chat_id is None:
+                raise errors.thread_unknown(run, failure)
+            if failure is not None:
+                await self._pause_after_failure(api, failure, 1, clock)
+            if run.accepted or await self._find_lost_message(api, clock):
+                return await self.follow(api, clock) if until_end else False
+            if repeats:
+                raise errors.message_absent(run, failure) from failure
+            repeats = True
+            await self._pause_after_failure(api, failure, 1, clock)
+
+    def _prompt_body(self) -> dict[str, Any]:
+        """The body that asks. It names the thread as soon as the service has named it."""
+        body = self.request.to_json()
+        return body if self.run.chat_id is None else {**body, "chatId": self.run.chat_id}
+
+    async def _verdict_on_refused_prompt(self, api: Api, error: PlatformError) -> Verdict | None:
+        """What it means that no stream was opened for the prompt. None: send it again."""
+        if is_busy(error):
+            return Verdict.BUSY
+        if isinstance(error, PlatformAuthenticationError) and await api.reload_credentials():
+            return None
+        if cannot_have_been_processed(error):
+            return None
+        if not is_transient(error):
+            raise error
+        if self.run.chat_id is None:
+            raise errors.thread_unknown(self.run, error) from error
+        return Verdict.BROKEN
+
+    async def _find_lost_message(self, api: Api, clock: Clock) -> bool:
+        """`find_message` after the answer to the prompt was lost. A failure that no retry could
+        repair would be wrong here: the message may be running."""
+        try:
+            return await self.find_message(api, clock)
+        except PlatformError as error:
+            can_be_retried = error.retryable and not isinstance(error, ChatEndUnknownError)
+            if can_be_retried or isinstance(error, PlatformOutcomeUnknownError):
+                raise
+            raise errors.thread_unread(self.run, error) from error
+
+    # Follow.
+
+    async def follow(self, api: Api, clock: Clock) -> bool:
+        """Stay with an accepted run until it is over; returns True.
+
+        Raises ChatSuspendedError if the run stays suspended when a new connection asks for it, and
+        the error that the run ended with. If five connections in a row bring nothing new, raises
+        the last error, or ChatEndUnknownError if the thread is not streaming.
+        """
+        run = self.run
+        futile = 0
+        idle = 0
+        stalled = 0
+        resumed = False
+        reloaded = False
+        while True:
+            self._check_limits(clock)
+            verdict, failure = await self._follow_up(api, clock)
+            if verdict is Verdict.REFUSED:
+                if not reloaded and await api.reload_credentials():
+                    reloaded = True
+                    continue
+                raise failure or errors.run_ended(run, verdict)
+            reloaded = False
+            grew = failure is None and run.connection.grew
+            progressed = grew or (failure is None and run.reported_streaming)
+            idle = 0 if progressed else idle + (failure is None and run.reported_idle)
+            stalled = 0 if grew else stalled + 1
+            if verdict is Verdict.SUSPENDED and (run.connection.grew or not resumed):
+                resumed = True
+                await self._pause_for_poll(api, clock)
+            elif verdict in (Verdict.BUSY, Verdict.STREAMING):
+                futile = idle = 0
+                await self._pause_for_poll(api, clock)
+            elif verdict is Verdict.BROKEN:
+                futile = 0 if progressed else futile + 1
+                if futile >= FUTILE_RECONNECTS:
+                    if idle >= IDLE_POLLS:
+                        raise errors.end_unknown(run, idle)
+                    raise failure or errors.nothing_new(run, futile)
+                await self._pause_after_failure(api, failure, stalled, clock)
+            else:
+                return await self._finish(api, verdict, clock)
+
+    async def follow_or_resume(self, api: Api, clock: Clock) -> bool:
+        """Follow an accepted run. If it stays suspended, repeat its input, once.
+
+        The request must carry the prompt: the service asks for the same thread, input and message
+        id.
+        """
+        try:
+            return await self.follow(api, clock)
+        except ChatSuspendedError:
+            request = self.request.model_copy(update={"chat_id": self.run.chat_id})
+            return await replace(self, request=request).submit(api, clock)
+
+    # Poll.
+
+    async def poll_final_state(
+        self, api: Api, clock: Clock, *, seconds: float = POLL_SECONDS
+    ) -> bool:
+        """Return whether an accepted run is over. Each request takes at most `seconds`. False if
+        the service says that the run continues, or shows no end of it.
+
+        Raises the error that the run ended with. A service that cannot be reached says nothing of
+        the run: five transient failures are tolerated. The sixth is raised, and so is a failure
+        right before the deadline.
+        """
+        run, limits = self.run, self.limits
+        budget = FailureBudget()
+        reloaded = False
+        while True:
+            until = min(limits.deadline, clock() + seconds)
+            idle_timeout = min(limits.idle_timeout, seconds)
+            once = replace(limits, deadline=until, idle_timeout=idle_timeout)
+            verdict, failure = await self._follow_up(api, clock, limits=once)
+            if verdict is Verdict.REFUSED:
+                if not reloaded and await api.reload_credentials():
+                    reloaded = True
+                    continue
+                raise failure or errors.run_ended(run, verdict)
+            if verdict is Verdict.OVER or verdict in FINAL_VERDICTS:
+                return await self._finish(api, verdict, clock)
+            if verdict is not Verdict.BROKEN or (failure is None and run.reported_streaming):
+                return False
+            answered = failure is None and run.connection.history_received
+            error = failure or errors.nothing_new(run, budget.failures + 1)
+            tolerated = budget.tolerates(error, clock())
+            pause = pause_after(failure, budget.failures)
+            if not tolerated or clock() + pause >= limits.deadline:
+                if answered:
+                    return False
+                raise error
+            await api.sleep(pause)
+
+    async def find_message(self, api: Api, clock: Clock) -> bool:
+        """Return whether the thread holds our message; this resolves a lost answer to the prompt.
+        If a thread of our own is gone, it does not, and the run forgets the thread.
+
+        Raises PlatformOutcomeUnknownError if the thread cannot say it, and ChatEndUnknownError if
+        the thread neither streams nor says what it holds.
+        """
+        run, limits = self.run, self.limits
+        futile = 0
+        idle = 0
+        reloaded = False
+        while True:
+            self._check_limits(clock)
+            try:
+                verdict, failure = await self._follow_up(api, clock, until_end=False)
+            except PlatformNotFoundError:
+                if run.in_existing_thread:
+                    raise
+                run.forget_thread()
+                return False
+            if run.accepted:
+                return True
+            if verdict is Verdict.REFUSED and not reloaded:
+                reloaded = True
+                if await api.reload_credentials():
+                    continue
+            if verdict in FINAL_VERDICTS:
+                raise failure or errors.run_ended(run, verdict)
+            if verdict in (Verdict.ABSENT, Verdict.SUSPENDED):
+                return False
+            if verdict is Verdict.UNCLEAR:
+                raise errors.message_unclear(run)
+            idle += failure is None and run.reported_idle
+            futile = futile + 1 if verdict is Verdict.BROKEN else 0
+            if futile >= FUTILE_RECONNECTS:
+                if idle >= IDLE_POLLS:
+                    raise errors.end_unknown(run, idle)
+                raise errors.thread_unread(run, failure) from failure
+            asked = _asked_pause(failure)
+            if asked is not None and clock() + asked >= limits.deadline:
+                raise errors.thread_unread(run, failure) from failure
+            pause = pause_after(failure, futile) if futile else limits.poll_interval
+            await poll_pause(api, pause, limits.deadline - clock())
+
+    # Stop.
+
+    async def stop(self, api: Api, clock: Clock, *, seconds: float = STOP_SECONDS) -> bool:
+        """Stop this run and no other, within `seconds`: read the thread, then abort it.
+
+        Returns False, with nothing stopped, if the thread is unknown or its latest message is not
+        ours. Raises what `abort` raises, and PlatformTransportError if a thread that the caller
+        named could not be read: it is left alone, because nobody knows whose run it streams.
+        """
+        run = self.run
+        if run.chat_id is None:
+            return False
+        until = clock() + seconds
+        try:
+            latest = await self._is_latest(api, clock, until - seconds * ABORT_SHARE)
+        except PlatformError:
+            if run.in_existing_thread:
+                raise
+            latest = True
+        if not latest:
+            return False
+        left = max(MIN_ABORT_SECONDS, until - clock())
+        settings = self.request.session_settings
+        await abort(api, run.chat_id, settings, timeout=left, agent_id=self.agent_id)
+        return True
+
+    async def _is_latest(self, api: Api, clock: Clock, until: float) -> bool:
+        """Whether the thread's latest user message is ours. A read that breaks before it says so is
+        repeated, up to that time."""
+        run = self.run
+        reloaded = False
+        while True:
+            failure: PlatformError | None = None
+            reader = ChatRun(
+                message_id=run.message_id,
+                digest=run.digest,
+                chat_id=run.chat_id,
+                in_existing_thread=run.in_existing_thread,
+            )
+            try:
+                latest = await self._read_latest(api, reader, clock, until)
+            except PlatformError as error:
+                if is_busy(error):
+                    return False
+                refused = isinstance(error, ChatRpcError | PlatformAuthenticationError)
+                if refused and not reloaded and await api.reload_credentials():
+                    reloaded = True
+                    continue
+                if not is_transient(error):
+                    raise
+                failure, latest = error, None
+            if latest is not None:
+                return latest
+            if clock() + PAUSE_BETWEEN_READS >= until:
+                raise errors.not_stopped(run) from failure
+            await api.sleep(PAUSE_BETWEEN_READS)
+
+    async def _read_latest(
+        self, api: Api, reader: ChatRun, clock: Clock, until: float
+    ) -> bool | None:
+        """What one reading says; None if it broke too early to say it."""
+        seconds = max(LATE_MESSAGE_GRACE, until - clock())
+        body = self.request.follow(str(reader.chat_id))
+        await api.open_stream(body, timeout=seconds, repeatable=True, agent_id=self.agent_id)
+        reader.connect(submits=False)
+        connection = reader.connection
+        broken = False
+        try:
+            while not connection.ended and not reader.passed_by:
+                wait = until - clock()
+                data: bytes | None = await api.read_stream(wait) if wait > 0 else None
+                if not data:
+                    broken = data is not None or not connection.history_received
+                    break
+                reader.feed(data, clock())
+                if connection.history_received:
+                    until = min(until, clock() + LATE_MESSAGE_GRACE)
+        except PlatformTransportError:
+            broken = True
+        verdict = reader.disconnect(clean=False)
+        await api.close_stream()
+        if verdict is Verdict.REFUSED:
+            raise rpc_error(connection.error, reader)
+        if verdict is Verdict.BUSY:
+            return False
+        return None if broken else reader.is_latest
+
+    # One connection.
+
+    async def _connect(
+        self,
+        api: Api,
+        body: dict[str, Any],
+        clock: Clock,
+        limits: ChatLimits,
+        *,
+        submits: bool,
+        until_end: bool,
+    ) -> Verdict | None:
+        """One request and its stream. Returns the verdict, or None if the stream was left because
+        the message is accepted."""
+        run = self.run
+        await api.open_stream(
+            body, timeout=limits.idle_timeout, repeatable=not submits, agent_id=self.agent_id
+        )
+        run.connect(submits=submits)
+        connection = run.connection
+        last_active = clock()
+        ended: float | None = None
+        accepted: float | None = None
+        clean = False
+        try:
+            while True:
+                now = clock()
+                until = last_active + limits.idle_timeout if ended is None else ended + USAGE_WAIT
+                leaves_at = None if accepted is None or ended else accepted + EARLY_END
+                if leaves_at is not None:
+                    until = min(until, leaves_at)
+                wait = min(until, limits.deadline) - now
+                data: bytes | None = await api.read_stream(wait) if wait > 0 else None
+                if data is None and leaves_at is not None:
+                    await api.close_stream()
+                    return None
+                if data is None:
+                    break
+                if data == b"":
+                    clean = True
+                    break
+                now = clock()
+                for event in run.feed(data, now):
+                    if isinstance(event, ThreadNamed | Accepted):
+                        await api.notify(event)
+                    else:
+                        api.report(event)
+                if connection.received_data:
+                    last_active = now
+                if connection.ended and ended is None:
+                    ended = now
+                if connection.complete:
+                    break
+                if not until_end and run.is_confirmed and accepted is None:
+                    accepted = now
+        except PlatformTransportError:
+            pass  # broken: the verdict says what that means
+        except PlatformError:
+            run.disconnect(clean=False)
+            raise
+        await api.close_stream(complete=clean or connection.complete)
+        return run.disconnect(clean=clean)
+
+    async def _follow_up(
+        self, api: Api, clock: Clock, *, limits: ChatLimits | None = None, until_end: bool = True
+    ) -> tuple[Verdict | None, PlatformError | None]:
+        """One request without `input`. Returns its verdict, and the error that broke it off.
+
+        Raises the errors that no second request can repair, and RuntimeError for a run without a
+        thread.
+        """
+        if self.run.chat_id is None:
+            raise RuntimeError("a run without a thread cannot be followed")
+        body = self.request.follow(self.run.chat_id)
+        try:
+            verdict = await self._connect(
+                api, body, clock, limits or self.limits, submits=False, until_end=until_end
+            )
+        except PlatformError as error:
+            if is_busy(error):
+                return Verdict.BUSY, error
+            if isinstance(error, PlatformAuthenticationError):
+                return Verdict.REFUSED, error
+            if not is_transient(error):
+                raise
+            return Verdict.BROKEN, error
+        return verdict, None
+
+    # The end.
+
+    async def _finish(self, api: Api, verdict: Verdict | None, clock: Clock) -> bool:
+        """Return True for a run that is over, after reading lost records if that is possible; for
+        any other verdict raise the error that the run ended with.
+
+        A final record that is still in process is confirmed by reading the thread. Raises
+        PlatformTransportError if the thread could not be read for that.
+        """
+        run = self.run
+        if verdict is not Verdict.OVER:
+            raise errors.run_ended(run, verdict)
+        in_process = run.answer_in_process
+        if in_process:
+            run.forget_messages()
+        if in_process or run.may_lack_records:
+            was_read, failure = await self._read_thread(api, clock)
+            if in_process and not was_read:
+                self._check_limits(clock)
+                raise errors.answer_unconfirmed(run, failure) from failure
+        return True
+
+    async def _read_thread(self, api: Api, clock: Clock) -> tuple[bool, PlatformError | None]:
+        """Read a thread whose run is over, for records that were lost or not complete. Returns
+        whether the thread sent all that it holds, and the error of the last reading.
+
+        For a moment after the end the thread may still count as streaming, so that a reading waits
+        for records that do not come. Hence a few readings, and no more: what is known already is a
+        result too. An answer in process is no result, so that its thread is waited for.
+        """
+        run, limits = self.run, self.limits
+        failure: PlatformError | None = None
+        in_process = run.answer_in_process
+        left = CONFIRMING_READINGS if in_process else READINGS
+        while not limits.interrupted() and clock() < limits.deadline:
+            try:
+                verdict, failure = await self._follow_up(api, clock)
+            except PlatformError as error:
+                return False, error
+            if failure is None and not run.reported_streaming and verdict is not Verdict.BROKEN:
+                return True, None
+            waits = in_process and failure is None and run.reported_streaming
+            left -= not waits
+            if not left or not (in_process or run.may_lack_records):
+                break
+            await self._pause_for_poll(api, clock)
+        return False, failure
+
+    # Pauses and limits.
+
+    def _check_limits(self, clock: Clock) -> None:
+        """Raise PlatformInterruptedError or PlatformDeadlineError if no more requests are due."""
+        if self.limits.interrupted():
+            raise errors.interrupted(self.run)
+        if clock() >= self.limits.deadline:
+            raise errors.deadline_passed(self.run)
+
+    async def _pause(self, api: Api, seconds: float, clock: Clock) -> None:
+        await api.sleep(max(0.0, min(seconds, self.limits.deadline - clock())))
+
+    async def _pause_for_poll(self, api: Api, clock: Clock) -> None:
+        await poll_pause(api, self.limits.poll_interval, self.limits.deadline - clock())
+
+    async def _pause_after_failure(
+        self, api: Api, failure: PlatformError | None, failures: int, clock: Clock
+    ) -> None:
+        """Pause before the next request, after so many failures in a row. Raises the failure if the
+        service asks to wait beyond the deadline: waiting would gain nothing."""
+        asked = _asked_pause(failure)
+        if failure is not None and asked is not None and clock() + asked >= self.limits.deadline:
+            raise failure
+        await self._pause(api, pause_after(failure, failures), clock)
+
+
+def _asked_pause(failure: PlatformError | None) -> float | None:
+    """The seconds that the service asked to wait, None if it did not."""
+    return failure.retry_after if isinstance(failure, PlatformApiError) else None

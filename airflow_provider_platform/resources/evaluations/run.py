@@ -1,0 +1,561 @@
+"""A run of a suite of golden questions: asked in small groups, graded here, each question once.
+
+The questions of a group run on the service at the same time. The task submits them, waits for the
+end of all of them (in the triggerer, if it is deferrable), and grades them: it runs the agent's SQL
+and the expected SQL through the data API, one after the other, and compares the results. Then it
+asks the next group. `client.golden_questions` decides what is asked next and what the answers mean.
+
+The ids of the run are its whole state, and a retry continues from them:
+
+    active    the questions that were sent and not graded: the ids of each chat, and its phase
+              (`intent`, `running`) as in the record of a chat
+    graded    the askings that are graded, compressed: Airflow's task state store holds 64 KB
+
+A retry finds a question in phase `intent` as a chat does, follows those that run, and asks again
+only what could not be measured. Chats are asked by `ChatRunKind`.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import uuid
+import zlib
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.choices import QUERY_TIMEOUT
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.errors import (
+    ChatError,
+    DataQueryError,
+    DataQueryTimeoutError,
+    EvaluationBudgetError,
+    PlatformApiError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+    ResultNotComparableError,
+    from_payload,
+)
+from airflow_provider_platform.client.redaction import shortened
+from airflow_provider_platform.resources.agents import find_agent_id
+from airflow_provider_platform.resources.chat.run import ChatRunKind
+from airflow_provider_platform.resources.deployments import (
+    get_build_status,
+    get_deployment_settings,
+)
+from airflow_provider_platform.resources.evaluations.equal_results import (
+    compare,
+    digest,
+    read_result,
+)
+from airflow_provider_platform.resources.evaluations.golden_questions import (
+    Asking,
+    Baseline,
+    Key,
+    Question,
+    Side,
+    estimate,
+    next_keys,
+)
+from airflow_provider_platform.resources.run_kind import (
+    MAX_EVENT_BYTES,
+    Identified,
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    Traced,
+    say,
+    warn,
+)
+from airflow_provider_platform.resources.sql.query import SqlQuery
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.redaction import KnownSecrets
+    from airflow_provider_platform.client.wire import Api
+
+
+MAX_STATE_BYTES = 40_000
+"""Of the compressed askings. If they are larger, SQL and differences are shortened."""
+SHORT = 100
+MAX_SQL = 1000
+MAX_DIFFERENCE = 500
+"""Characters that are kept."""
+
+
+@dataclass(frozen=True)
+class QuestionOver:
+    """A question was answered, or failed with `error`; `ids` are those of its chat."""
+
+    ids: Ids
+    usage: dict[str, Any] | None
+    error: PlatformError | None
+
+
+class EvaluationRunKind(RunKind[dict[str, Any]]):
+    """A suite of questions, with the arguments of `PlatformEvaluationOperator`.
+
+    The outcome is `{"askings": {key: [Asking]}, "tokens": int | None, "submitted_at": Unix time}`,
+    as plain JSON. A trigger waits for one group of questions: it knows neither suite nor baseline,
+    and its event has the answers of the group.
+    """
+
+    name = "evaluation"
+    followed_with = ("session_settings",)
+    id_field = "evaluation_id"
+    limits_each_try = True
+
+    suite: tuple[Question, ...] = ()
+    baseline: Baseline = Baseline()
+    agent: str | None = None
+    agent_id: int | str | None = None
+    session_settings: dict[str, Any] | None = None
+    deployment_id: int | str | None = None
+    branch_name: str | None = None
+    confirm: int = 2
+    parallel: int = 4
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        settings = config.resolve_session_settings(self.session_settings)
+        return fingerprint(
+            "evaluation",
+            config.require_chat_url(self.agent_id),
+            config.agent_name(self.agent, self.agent_id),
+            config.chat_identity(settings),
+            [asdict(question) for question in self.suite],
+            self.branch_name,
+            config.resolve_deployment_id(self.deployment_id),
+            settings.to_json() if settings else None,
+        )
+
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> dict[str, Any] | None:
+        self._check_budget(api)
+        ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": api.clock(), "tokens": None}
+        await api.notify(Intended(ids))
+        ids["agent_id"] = await find_agent_id(api, api.config, self.agent, self.agent_id)
+        ids["builds"] = await self._builds(api, env)
+        state = _State(ids)
+        await state.save(api)
+        await self._ask_next(api, env, state)
+        return None if state.active else state.outcome()
+
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+        """Nothing is asked before the run is recorded as accepted."""
+        return False, ids
+
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
+        """Ask and grade all questions. In the triggerer, wait for the group that was asked."""
+        state = _State(ids)
+        if env.in_triggerer:
+            return {"answers": await self._answers(api, env, state)}
+        while state.active:
+            await self._grade(api, env, state, await self._answers(api, env, state))
+            await self._ask_next(api, env, state)
+        return state.outcome()
+
+    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+        """Stop all active questions at the same time. Raises the first error after all stops have
+        ended."""
+        state = _State(ids)
+
+        async def stop_one(api: Api, chat: Ids) -> bool:
+            try:
+                return await self._chat(state).stop(api, chat, seconds=seconds)
+            finally:
+                await api.aclose()
+
+        accepted = [chat for chat in state.active.values() if chat.get("accepted")]
+        stops = [stop_one(api.beside(), chat) for chat in accepted]
+        stopped = await asyncio.gather(*stops, return_exceptions=True)
+        for outcome in stopped:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return any(stopped)
+
+    def is_submitting(self, ids: Ids) -> bool:
+        return any(chat["phase"] == "intent" for chat in ids.get("active", {}).values())
+
+    def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
+        """Return the answers, or None if they exceed 256 KB: the worker then reads the threads."""
+        fits = len(json.dumps(outcome).encode()) <= MAX_EVENT_BYTES
+        return secrets.redact_data(outcome) if fits else {"answers": None}
+
+    async def read_event(
+        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> tuple[dict[str, Any] | None, Ids]:
+        """Grade the group of which the event reports, and ask the next one."""
+        state = _State(ids)
+        answers = event["answers"] or await self._answers(api, env, state)
+        await self._grade(api, env, state, answers)
+        await self._ask_next(api, env, state)
+        return (None if state.active else state.outcome()), state.ids
+
+    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
+        """Find or repeat the questions whose submission was interrupted, and ask those again that
+        could not be measured."""
+        state = _State(ids)
+        for key, asked in state.askings.items():
+            state.askings[key] = [one for one in asked if one.measured]
+        for key, chat in list(state.active.items()):
+            if chat["phase"] == "intent":
+                try:
+                    known, found = await self._chat(state, key).find(api, env, chat)
+                except (ChatError, PlatformOutcomeUnknownError) as error:
+                    await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})
+                    continue
+                if known:
+                    state.active[key] = {**found, "phase": "running"}
+                else:
+                    await self._ask(api, env, state, key, found)
+        await state.save(api)
+        if not state.active:
+            await self._ask_next(api, env, state)
+        return state.ids
+
+    # Ask.
+
+    def _check_budget(self, api: Api) -> None:
+        """Refuse a suite that costs more than `max_tokens`, by the last run."""
+        tokens = estimate(self.suite, self.baseline, on_branch=self.branch_name is not None)
+        if tokens is None:
+            return
+        about = f"{len(self.suite)} questions, about {tokens:,} tokens"
+        say(api, f"Estimate by the last run: {about}")
+        if self.max_tokens is not None and tokens > self.max_tokens:
+            raise EvaluationBudgetError(
+                f"Nothing was sent: {about}, and the limit is {self.max_tokens:,} (max_tokens). "
+                "Raise max_tokens, or ask fewer questions."
+            )
+
+    async def _ask_next(self, api: Api, env: RunEnvironment, state: _State) -> None:
+        """Ask the next group of questions, if there is one and no limit is reached."""
+        on_branch = self.branch_name is not None
+        ask = partial(next_keys, self.suite, on_branch=on_branch, confirm=self.confirm)
+        while not state.active and (keys := ask(state.askings, self.baseline)):
+            if limit := self._limit(api, env, state):
+                warn(api, f"{len(keys)} questions are not asked, because {limit}.")
+                return
+            for key in keys[: self.parallel]:
+                await self._ask(api, env, state, key, None)
+
+    def _limit(self, api: Api, env: RunEnvironment, state: _State) -> str | None:
+        """Return the limit that ends the asking; None if none does."""
+        tokens = state.ids["tokens"] or 0
+        if self.max_tokens is not None and tokens >= self.max_tokens:
+            return f"{tokens:,} tokens are used (max_tokens)"
+        elapsed = api.clock() - state.ids["submitted_at"]
+        if self.max_seconds is not None and elapsed >= self.max_seconds:
+            return f"{elapsed:.0f} seconds have passed (max_seconds)"
+        return "the deadline has passed (timeout)" if api.clock() >= env.deadline else None
+
+    async def _ask(
+        self, api: Api, env: RunEnvironment, state: _State, key: Key, earlier: Ids | None
+    ) -> None:
+        """Send one question, and record its ids before and after. An error of this question alone
+        is its outcome."""
+
+        async def hear(event: object) -> None:
+            match event:
+                case Intended(chat) | Identified(chat):
+                    state.active[key] = {**chat, "phase": "intent"}
+                    await state.save(api, sends_next=isinstance(event, Intended))
+                case RunAccepted(chat):
+                    state.active[key] = {**chat, "phase": "running"}
+                    await state.save(api)
+                case Traced():
+                    pass
+                case _:
+                    await api.notify(event)
+
+        if env.interrupted():
+            raise PlatformInterruptedError("The task was stopped, so it asks no further question.")
+        say(api, f"Question {state.named(key)}")
+        try:
+            kind = self._chat(state, key)
+            outcome = await kind.submit(api.hearing(hear), env, earlier, until_end=False)
+            if outcome is not None:
+                await self._grade(api, env, state, {str(key): _answer(outcome)})
+        except (
+            ChatError,
+            PlatformDeadlineError,
+            PlatformOutcomeUnknownError,
+            PlatformProtocolError,
+        ) as error:
+            answer = await self._failed(api, state, key, error)
+            await self._grade(api, env, state, {str(key): answer})
+
+    def _chat(self, state: _State, key: Key | None = None) -> ChatRunKind:
+        """Return the kind of a question's chat: without a key only to follow or to stop it."""
+        branch = self.branch_name if key is not None and key.side == "branch" else None
+        return ChatRunKind(
+            prompt=self._question(key).question if key is not None else None,
+            agent_id=state.ids["agent_id"],
+            session_settings=self.session_settings,
+            active_branch_name=branch,
+            is_default_branch=None if branch is None else False,
+            max_rows=0,
+        )
+
+    def _question(self, key: Key) -> Question:
+        return next(question for question in self.suite if question.name == key.name)
+
+    # Wait and grade.
+
+    async def _answers(
+        self, api: Api, env: RunEnvironment, state: _State
+    ) -> dict[str, dict[str, Any]]:
+        """Wait for the active questions. Return the answer of each: its queries and usage, or its
+        error. At the deadline, stop those that still run."""
+        waits = [
+            asyncio.create_task(self._wait_for(api.beside(), env, state, key))
+            for key in state.active
+        ]
+        try:
+            return dict(await asyncio.gather(*waits))
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _wait_for(
+        self, api: Api, env: RunEnvironment, state: _State, key: Key
+    ) -> tuple[str, dict[str, Any]]:
+        chat = state.active[key]
+        try:
+            if not chat.get("accepted"):
+                raise PlatformDeadlineError("The question was not accepted before the deadline.")
+            env = replace(env, in_triggerer=True)
+            outcome = await self._chat(state).follow(api, env, chat)
+        except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
+            return str(key), await self._failed(api, state, key, error)
+        finally:
+            await api.aclose()
+        return str(key), _answer(outcome)
+
+    async def _failed(
+        self, api: Api, state: _State, key: Key, error: PlatformError
+    ) -> dict[str, Any]:
+        """Stop a question that failed, and return its error as the answer. An error that every
+        other question would meet too, such as a used-up quota, is raised after all were stopped."""
+        is_final = not error.retryable and not isinstance(error, PlatformOutcomeUnknownError)
+        stopped = {str(one): chat for one, chat in state.active.items() if is_final or one == key}
+        with suppress(PlatformError):  # the error that led here says more
+            await self.stop(api, {**state.ids, "active": stopped})
+        if is_final:
+            raise error
+        return {"error": error.to_payload()}
+
+    async def _grade(
+        self, api: Api, env: RunEnvironment, state: _State, answers: dict[str, dict[str, Any]]
+    ) -> None:
+        for text, answer in answers.items():
+            key = Key.parse(text)
+            chat = state.active.get(key)
+            if chat is None:
+                continue
+            if key.name not in {question.name for question in self.suite}:
+                warn(api, f"{state.named(key)} is no longer in questions: not graded.")
+                del state.active[key]  # the file is newer than the question
+                await state.save(api)
+                continue
+            asking = await self._graded(api, env, key, answer)
+            failure = from_payload(answer["error"]) if "error" in answer else None
+            await api.notify(QuestionOver(chat, answer.get("usage"), failure))
+            difference = api.secrets.redact_text(asking.difference or "")
+            tokens = (answer.get("usage") or {}).get("totalTokens")
+            kept = {
+                "difference": shortened(difference, MAX_DIFFERENCE) or None,
+                "sql": asking.sql and shortened(asking.sql, MAX_SQL),
+                "build": state.ids["builds"].get(key.side),
+                "tokens": tokens if isinstance(tokens, int) else None,
+                "seconds": round(api.clock() - float(chat.get("submitted_at") or api.clock()), 1),
+                "chat_id": chat.get("chat_id"),
+            }
+            about = f": {asking.reason}. {kept['difference'] or ''}" if asking.reason else ""
+            write = say if asking.passed else warn
+            write(api, f"{state.named(key)}: {asking.verdict}{about}")
+            state.add(key, asking.model_copy(update=kept))
+            await state.save(api)
+
+    async def _graded(
+        self, api: Api, env: RunEnvironment, key: Key, answer: dict[str, Any]
+    ) -> Asking:
+        """Return the verdict on one answer, by the service's rules."""
+        if "error" in answer:
+            return _error("agent error", answer["error"]["message"])
+        queries = answer["queries"]
+        if not queries:
+            return Asking(verdict="review", reason="the agent ran no query")
+        try:
+            expected = await self._result(api, env, key, self._question(key).sql)
+        except PlatformError as error:
+            return _error("ground truth query failed", _said(error))
+        good = [query["sql"] for query in queries if query["error"] is None]
+        known: dict[str, Any] = {"expected_digest": digest(expected)}
+        known["sql"] = good[-1] if good else queries[-1]["sql"]
+        if not good:
+            return _error("query error", queries[-1]["error"], measured=True, **known)
+        try:
+            actual = await self._result(api, env, key, good[-1])
+        except PlatformError as error:
+            wrong = isinstance(error, DataQueryError | ResultNotComparableError)
+            measured = wrong and not isinstance(error, DataQueryTimeoutError)
+            return _error("query error", _said(error), measured=measured, **known)
+        try:
+            compared = compare(expected, actual)
+        except ResultNotComparableError as error:
+            return _error("query error", error.message, **known)
+        return Asking(
+            verdict=compared.verdict,
+            reason=compared.reason,
+            difference=compared.difference,
+            rollups=tuple(sorted(actual.used_pre_aggregations)),
+            rows=len(actual.rows),
+            **known,
+        )
+
+    async def _result(self, api: Api, env: RunEnvironment, key: Key, sql: str) -> Any:
+        """Return the whole result of a query, read with the permissions of the user who asks if
+        the connection has a service token, else with those of the connection."""
+        query = SqlQuery.build(
+            sql,
+            deployment_id=api.config.resolve_deployment_id(self.deployment_id),
+            deadline=api.clock() + QUERY_TIMEOUT,
+            branch_name=self.branch_name if key.side == "branch" else None,
+            token=api.config.chat_service_token,
+        )
+        return await read_result(api, query, api.config, api.clock)
+
+    async def _builds(self, api: Api, env: RunEnvironment) -> dict[str, str | None]:
+        """Return the commit from which each side is built; None if the tenant does not say."""
+        sides: list[Side] = ["production"] if self.branch_name is None else ["branch", "production"]
+        return {side: await self._build(api, env, side) for side in sides}
+
+    async def _build(self, api: Api, env: RunEnvironment, side: Side) -> str | None:
+        if api.config.management_url is None:
+            return None
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+        try:
+            name = self.branch_name
+            if side == "production":
+                settings = await api.call(get_deployment_settings(deployment_id=deployment_id))
+                name = settings.deploy_branch_name
+            status = get_build_status(deployment_id=deployment_id, query={"branchName": name})
+            return (await api.call(status)).last_hash
+        except PlatformApiError as error:
+            if error.retryable:
+                raise
+            warn(api, f"The build of {side} is unknown: {error.message}")
+            return None
+
+
+def _error(reason: str, said: str, *, measured: bool = False, **known: Any) -> Asking:
+    return Asking(verdict="error", measured=measured, reason=reason, difference=said, **known)
+
+
+def _said(error: PlatformError) -> str:
+    """Return the error's message. An error for which no other question will do better is raised:
+    the task was stopped, or the credential was refused."""
+    about_query = isinstance(error, DataQueryError | ResultNotComparableError)
+    if isinstance(error, PlatformInterruptedError) or not (error.retryable or about_query):
+        raise error
+    return error.message
+
+
+def _answer(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a chat's outcome: queries that have SQL, and the usage."""
+    return {
+        "queries": [
+            {"sql": query["sql"], "error": query["error"]}
+            for query in outcome["queries"]
+            if query["sql"]
+        ],
+        "usage": outcome["usage"],
+    }
+
+
+class _State:
+    """The ids of a run while it is worked on."""
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+        self.active = {Key.parse(text): chat for text, chat in ids.get("active", {}).items()}
+        self.askings = _unpacked(ids.get("graded"))
+
+    def named(self, key: Key) -> str:
+        """Return a question for the log: its name, its side, and for which time it is asked."""
+        times = len(self.askings.get(key, ())) + 1
+        again = "" if times == 1 else f", asked again ({times})"
+        return f"{shortened(key.name, 100)} ({key.side}{again})"
+
+    def add(self, key: Key, asking: Asking) -> None:
+        """Add a graded asking, and its tokens to those of all questions."""
+        del self.active[key]
+        self.askings[key].append(asking)
+        if asking.tokens is not None:
+            self.ids["tokens"] = (self.ids["tokens"] or 0) + asking.tokens
+
+    async def save(self, api: Api, *, sends_next: bool = False) -> None:
+        """Have the record written. The ids that the caller holds change too."""
+        self.ids["active"] = {str(key): chat for key, chat in self.active.items()}
+        self.ids["graded"] = _packed(self.askings)
+        await api.notify(RunAccepted(dict(self.ids), sends_next))
+
+    def outcome(self) -> dict[str, Any]:
+        return {
+            "askings": {
+                str(key): [one.model_dump(mode="json") for one in asked]
+                for key, asked in self.askings.items()
+            },
+            "tokens": self.ids["tokens"],
+            "submitted_at": self.ids["submitted_at"],
+        }
+
+
+def _packed(askings: dict[Key, list[Asking]]) -> str:
+    """Return the askings, compressed. Of a question that was asked again, only the verdict
+    counts."""
+    stored = {
+        str(key): [
+            one.model_dump(
+                mode="json",
+                exclude_defaults=True,
+                include=None if one is asked[-1] else {"verdict", "measured", "tokens"},
+            )
+            for one in asked
+        ]
+        for key, asked in askings.items()
+    }
+    packed = _compressed(stored)
+    if len(packed) > MAX_STATE_BYTES:
+        for one in chain.from_iterable(stored.values()):
+            one |= {name: shortened(one.get(name) or "", SHORT) for name in ("sql", "difference")}
+        packed = _compressed(stored)
+    return packed
+
+
+def _compressed(value: Any) -> str:
+    return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
+
+
+def _unpacked(text: str | None) -> defaultdict[Key, list[Asking]]:
+    stored = json.loads(zlib.decompress(base64.b64decode(text))) if text else {}
+    askings: defaultdict[Key, list[Asking]] = defaultdict(list)
+    for key, asked in stored.items():
+        askings[Key.parse(key)] = [Asking(**one) for one in asked]
+    return askings

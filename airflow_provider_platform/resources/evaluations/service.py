@@ -1,0 +1,137 @@
+"""An evaluation by the service's own API (preview): started once, followed, and all results read.
+
+No document describes the operations: the vendor's command-line client shows them. There is no list
+of evaluations and no operation that stops one. So a start whose response was lost cannot be found
+again, and is not repeated: each start is billed.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.errors import (
+    FeatureNotActivatedError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+)
+from airflow_provider_platform.client.failed_calls import may_have_been_processed
+from airflow_provider_platform.client.models import ResponseModel
+from airflow_provider_platform.client.operation import typed
+from airflow_provider_platform.client.pages import Page
+from airflow_provider_platform.resources.branches import all_rows
+from airflow_provider_platform.resources.deployments import get_deployment_settings
+from airflow_provider_platform.resources.missing_operations import may_be_missing
+from airflow_provider_platform.resources.run_kind import (
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    Stage,
+    say,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.wire import Api
+
+
+class Evaluation(ResponseModel):
+    """An evaluation. It runs until its status is `completed` or `failed`."""
+
+    id: int
+    status: str | None = None
+
+
+start_evaluation = typed("startEvaluation", Evaluation)
+get_evaluation = typed("getEvaluation", Evaluation)
+get_evaluation_results = typed("getEvaluationResults", Page[ResponseModel])
+
+
+@dataclass(frozen=True)
+class EvaluationEnd:
+    """The last status of an evaluation: `completed` or `failed`."""
+
+    status: str
+
+
+class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
+    """An evaluation of a deployment's questions on a branch.
+
+    Its part of the result is `{"status": str, "items": [...]}`, the items as the service sends
+    them.
+    """
+
+    name = "service_evaluation"
+    id_field = "evaluation_id"
+    noun = "evaluation"
+    outcome_class = EvaluationEnd
+    can_stop = False
+
+    deployment_id: int | str | None = None
+    branch_name: str | None = None
+    agent: str | None = None
+    question_file: str | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint(self.name, config.management_url, deployment_id, self.model_dump())
+
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> EvaluationEnd | None:
+        deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+        branch_name = self.branch_name
+        if branch_name is None:
+            settings = await api.call(get_deployment_settings(deployment_id=deployment_id))
+            branch_name = settings.deploy_branch_name
+        ids: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
+        await api.notify(Intended(ids))
+        asked = {"agentName": self.agent, "questionFile": self.question_file}
+        given = {name: value for name, value in asked.items() if value is not None}
+        body = {"branchName": branch_name, **given}
+        try:
+            started = await api.call(start_evaluation(deployment_id=deployment_id, body=body))
+        except PlatformError as error:
+            if may_be_missing(error):
+                raise FeatureNotActivatedError(
+                    f"Nothing was started: {error.reason} If the deployment and the branch exist, "
+                    "this tenant has no API for evaluations. It is a preview that the vendor's "
+                    "support activates for an account. Without it, give the questions themselves "
+                    "(questions): then this task asks the agent and compares the results itself.",
+                    where=error.where,
+                ) from error
+            if may_have_been_processed(error):
+                raise _lost() from error
+            raise
+        await api.notify(RunAccepted({**ids, "evaluation_id": started.id}))
+        say(api, f"Started evaluation {started.id} of deployment {deployment_id}")
+        return None
+
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+        raise _lost()
+
+    async def poll(self, api: Api, ids: Ids) -> EvaluationEnd | None:
+        seen = await api.call(get_evaluation(**_path(ids)), once=True)
+        status = (seen.words("status") or "unknown").lower()
+        api.report(Stage("Evaluation", f"evaluation {seen.id}", status))
+        return EvaluationEnd(status) if status in ("completed", "failed") else None
+
+    async def read(self, api: Api, ids: Ids, outcome: EvaluationEnd) -> dict[str, Any]:
+        items = await all_rows(api, get_evaluation_results(**_path(ids)), None)
+        result = {"status": outcome.status, "items": [item.to_json() for item in items]}
+        return api.secrets.redact_data(result)
+
+
+def _path(ids: Ids) -> dict[str, Any]:
+    return {"deployment_id": ids["deployment_id"], "evaluation_id": ids["evaluation_id"]}
+
+
+def _lost() -> PlatformOutcomeUnknownError:
+    return PlatformOutcomeUnknownError(
+        "The connection broke before the service confirmed the start of the evaluation, so it may "
+        "be running. The service has no list of evaluations, and a second one would be billed. "
+        "Look at the evaluations in the platform, then clear the task to start one."
+    )

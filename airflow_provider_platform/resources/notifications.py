@@ -1,0 +1,531 @@
+"""Scheduled notifications: a dashboard sent as an image or a PDF, its schedule and its recipients.
+
+Creating is not idempotent: two equal requests make two schedules. So a caller searches first, and
+again after a response was lost. Adding or removing a recipient twice changes nothing, so long lists
+are sent in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from airflow_provider_platform.client.argument_rules import check_timezone, exactly_one
+from airflow_provider_platform.client.choices import NotificationFormat
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+)
+from airflow_provider_platform.client.models import EmptiableResponse, InputModel, ResponseModel
+from airflow_provider_platform.client.operation import typed
+from airflow_provider_platform.client.pages import Page, collect
+from airflow_provider_platform.resources.dashboard_filters import (
+    DashboardFilterInput,
+    DashboardMemberSwitcherInput,
+    DashboardTimeGrainInput,
+    UserAttributeInput,
+    same_settings,
+)
+from airflow_provider_platform.resources.schedules import (
+    PARTS_OF,
+    RANGES,
+    check_cron,
+    check_parts,
+    same_times,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.wire import Api
+
+
+ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
+
+DEFAULT_TIMEZONE = "UTC"
+_CRON_FIELDS = ("minute", "hour", "day_of_month", "month", "day_of_week")
+
+_PARTS = (*RANGES, "custom_cron")
+
+
+def _part(name: str) -> Any:
+    low, high = RANGES[name]
+    return Field(default=None, ge=low, le=high)
+
+
+class Notification(ResponseModel):
+    """A schedule on which a dashboard is sent, with the filters and time grains it runs with."""
+
+    id: int
+    dashboard_id: int | None = None
+    cron_expression: str | None = None
+    timezone: str | None = None
+    is_enabled: bool | None = None
+    human_readable_schedule: str | None = None
+    notification_enabled: bool | None = None
+    notification_format: str | None = None
+    filters: Any = None
+    member_switchers: Any = None
+    time_grains: Any = None
+
+    @property
+    def silence(self) -> str | None:
+        """Why this schedule sends nothing, as far as the service says so; None if it sends."""
+        if self.is_enabled is False:
+            return "isEnabled is false"
+        if self.notification_enabled is False:
+            return "notificationEnabled is false"
+        return None
+
+
+class NotificationInput(InputModel):
+    """What creating and updating have in common: when (`hour` 0-23, `day_of_week` 0-6 from
+    Sunday, `day_of_month` 1-31), as what, and with which settings of the dashboard. A field that is
+    read nowhere and has no rule of its own is not declared: the table of operations checks it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    schedule_type: ScheduleType | None = None
+    minute: int | None = _part("minute")
+    hour: int | None = _part("hour")
+    day_of_week: int | None = _part("day_of_week")
+    day_of_month: int | None = _part("day_of_month")
+    custom_cron: Annotated[str, AfterValidator(check_cron)] | None = None
+    timezone: Annotated[str, AfterValidator(check_timezone)] | None = None
+    notification_format: NotificationFormat | None = None
+    filters: list[DashboardFilterInput] | None = None
+    time_grains: list[DashboardTimeGrainInput] | None = None
+    member_switchers: list[DashboardMemberSwitcherInput] | None = None
+
+    @model_validator(mode="after")
+    def _schedule_is_whole(self) -> Self:
+        check_parts(self.schedule_type, {part: getattr(self, part) for part in _PARTS})
+        return self
+
+
+class CreateNotificationInput(NotificationInput):
+    """A schedule to create, for exactly one dashboard."""
+
+    schedule_type: ScheduleType
+    dashboard_id: int | None = Field(default=None, ge=1)
+    dashboard_public_id: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _names_one_dashboard(self) -> Self:
+        exactly_one(dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id)
+        return self
+
+    def describes(self, existing: Notification) -> bool | None:
+        """Whether an existing schedule of the same dashboard is this one, at whatever times: it has
+        this format, and filters, time grains and member switchers of the same meaning. None if it
+        is this one as far as the service reports it, and some of its settings are not reported (see
+        `unclear_settings`). A format that is not given here (the service then chooses) is not
+        compared."""
+        if self.notification_format not in (None, existing.notification_format):
+            return False
+        same = self._same_settings(existing).values()
+        return False if False in same else None if None in same else True
+
+    def differing_settings(self, existing: Notification) -> list[str]:
+        """Which of filters, time grains and member switchers have another meaning there."""
+        return [name for name, same in self._same_settings(existing).items() if same is False]
+
+    def unclear_settings(self, existing: Notification) -> list[str]:
+        """Which of them the answer has not, though they are given here, or has in a shape that
+        cannot be read: older tenants drop what they do not know."""
+        return [name for name, same in self._same_settings(existing).items() if same is None]
+
+    def is_sent_when(self, existing: Notification) -> bool:
+        """Whether an existing schedule has these times in this time zone."""
+        if (self.timezone or DEFAULT_TIMEZONE) != (existing.timezone or DEFAULT_TIMEZONE):
+            return False
+        return self._runs_at(existing.cron_expression)
+
+    def _same_settings(self, existing: Notification) -> dict[str, bool | None]:
+        return same_settings(self.to_json(), existing.to_json())
+
+    def _runs_at(self, cron: str | None) -> bool:
+        if cron is None:
+            return False
+        fields = cron.split()
+        if self.custom_cron is not None:
+            return same_times(self.custom_cron, cron)
+        return len(fields) == len(_CRON_FIELDS) and same_times(self._cron(fields), cron)
+
+    def _cron(self, unsaid: list[str]) -> str:
+        """This schedule as cron; the parts that were not given are taken from `unsaid`."""
+        used = PARTS_OF[self.schedule_type]
+        parts = []
+        for name, default in zip(_CRON_FIELDS, unsaid, strict=True):
+            value = getattr(self, name, None)
+            parts.append(("*" if name not in used else default) if value is None else str(value))
+        return " ".join(parts)
+
+
+list_notifications = typed("getNotifications", Page[Notification])
+get_notification = typed("getNotification", Notification)
+create_notification = typed("createNotification", Notification)
+update_notification = typed("updateNotification", Notification)
+
+
+SECOND_POLL_AFTER = 2.0
+"""Seconds. A schedule whose response was lost may be in the list only a moment later."""
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Schedules of one dashboard, newest first: `same` are the requested one; `unclear` may be it,
+    because the tenant does not report all of their settings. `unreadable` is how many rows of the
+    list could not be read at all."""
+
+    same: list[Notification] = field(default_factory=list)
+    unclear: list[Notification] = field(default_factory=list)
+    unreadable: int = 0
+
+
+async def find_matching(
+    api: Api,
+    deployment_id: int,
+    body: CreateNotificationInput,
+    *,
+    own_id: int | None = None,
+    by_time: bool = False,
+) -> Matches:
+    """Return the schedules of the same dashboard that are the requested one: the one with `own_id`,
+    else those with the same format, filters, time grains and member switchers. If some of them have
+    the same times too, only these are returned; with `by_time`, no others are.
+
+    Raises PlatformInputError if a tenant of an early release lists other dashboards too and only
+    the public id is given, which no schedule contains.
+    """
+    listing = list_notifications(
+        deployment_id=deployment_id,
+        query={
+            "dashboardId": body.dashboard_id,
+            "dashboardPublicId": body.dashboard_public_id,
+        },
+    )
+    listed = await collect(api.call, listing)
+    dashboards = {row.dashboard_id for row in listed.items} - {None}
+    if body.dashboard_id is None and len(dashboards) > 1:
+        raise PlatformInputError(
+            "Nothing was created: the task does not know which notifications this dashboard has. "
+            "The service ignored dashboard_public_id and listed the notifications of several "
+            f"dashboards of deployment {deployment_id}. Give dashboard_id instead of "
+            "dashboard_public_id.",
+            field="dashboard_public_id",
+        )
+    rows = [row for row in listed.items if _has_dashboard(row, body)]
+    if own := [row for row in rows if own_id is not None and row.id == own_id]:
+        return Matches(same=own)
+    if by_time:
+        rows = [row for row in rows if body.is_sent_when(row)]
+    described = [(row, body.describes(row)) for row in rows]
+    same = [row for row, is_same in described if is_same]
+    return Matches(
+        same=[row for row in same if body.is_sent_when(row)] or same,
+        unclear=[row for row, is_same in described if is_same is None],
+        unreadable=listed.left_out,
+    )
+
+
+async def find_created(
+    api: Api, deployment_id: int, body: CreateNotificationInput, *, ids_before: Collection[int]
+) -> list[Notification]:
+    """Return the matching schedules that are not in `ids_before`: a call with a lost response may
+    have created them.
+
+    Raises PlatformOutcomeUnknownError if no new schedule matches and one may match.
+    """
+    for poll in range(2):
+        if poll:
+            await api.sleep(SECOND_POLL_AFTER)
+        matches = await find_matching(api, deployment_id, body, by_time=True)
+        created = [row for row in matches.same if row.id not in ids_before]
+        if created:
+            return created
+    unclear = [str(row.id) for row in matches.unclear if row.id not in ids_before]
+    if unclear or matches.unreadable:
+        raise PlatformOutcomeUnknownError(
+            "The connection broke before the service confirmed the new notification, and the "
+            f"list does not show whether it was created ({describe_unclear(matches, unclear)}). "
+            "Look at the dashboard's notifications. If the new notification is there, mark this "
+            "task as successful. If it is not there, clear the task to create it."
+        )
+    return []
+
+
+def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
+    """Return which part of the list could not be compared."""
+    parts = (
+        [f"the tenant does not report all settings of notification {', '.join(unclear)}"]
+        if unclear
+        else []
+    )
+    if matches.unreadable:
+        parts.append(f"{matches.unreadable} notifications of the list cannot be read")
+    return ", ".join(parts)
+
+
+def _has_dashboard(notification: Notification, body: CreateNotificationInput) -> bool:
+    """Tenants of an early release list all dashboards, whatever the filter."""
+    return (
+        None in (body.dashboard_id, notification.dashboard_id)
+        or body.dashboard_id == notification.dashboard_id
+    )
+
+
+BATCH = 1000
+"""Recipients in one request, at most."""
+
+NewRecipientType = Literal["USER", "EMBED_USER"]
+"""Who can be added here; the service lists SLACK channels too, and refuses to add them."""
+
+RecipientType = Literal["USER", "EMBED_USER", "SLACK"]
+
+
+class NotificationRecipient(ResponseModel):
+    """A recipient: a console user, an embed user or a channel, by `type`."""
+
+    type: str | None = None
+    user_id: int | None = None
+    username: str | None = None
+    email: str | None = None
+    embed_user_id: int | None = None
+    embed_tenant_name: str | None = None
+    external_id: str | None = None
+
+
+class NotificationRecipientInput(InputModel):
+    """A recipient to add: a USER by `user_id` or `email`, an EMBED_USER by tenant and external id.
+
+    Groups, attributes and security context are those the dashboard is rendered with for an embed
+    user.
+    """
+
+    type: NewRecipientType
+    user_id: int | None = Field(default=None, ge=1)
+    email: str | None = Field(default=None, min_length=1)
+    embed_tenant_name: str | None = Field(default=None, min_length=1)
+    external_id: str | None = Field(default=None, min_length=1)
+    groups: list[str] | None = None
+    security_context: dict[str, Any] | None = None
+    user_attributes: list[UserAttributeInput] | None = None
+
+    @model_validator(mode="after")
+    def _is_told(self) -> Self:
+        if self.type == "USER" and (self.user_id is None) == (self.email is None):
+            raise ValueError("a USER needs exactly one of user_id and email")
+        if self.type == "EMBED_USER" and None in (self.embed_tenant_name, self.external_id):
+            raise ValueError("an EMBED_USER needs embed_tenant_name and external_id")
+        return self
+
+
+class RecipientToRemove(InputModel):
+    """A recipient to remove, named as when added: a USER by `user_id` or `email`, an EMBED_USER by
+    tenant and `external_id`. Or by the `id` of the user, the embed user (with the tenant) or the
+    channel."""
+
+    type: RecipientType
+    id: int | str | None = None
+    user_id: int | None = Field(default=None, ge=1)
+    email: str | None = Field(default=None, min_length=1)
+    external_id: str | None = Field(default=None, min_length=1)
+    embed_tenant_name: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _is_told(self) -> Self:
+        names = {"USER": ("id", "user_id", "email"), "EMBED_USER": ("id", "external_id")}
+        allowed = names.get(self.type, ("id",))
+        given = [
+            name
+            for name in ("id", "user_id", "email", "external_id")
+            if getattr(self, name) is not None
+        ]
+        if len(given) != 1 or given[0] not in allowed:
+            raise ValueError(f"a recipient of type {self.type} needs {' or '.join(allowed)}")
+        if self.type == "EMBED_USER" and self.embed_tenant_name is None:
+            raise ValueError("embed_tenant_name is needed with type EMBED_USER")
+        return self
+
+    @property
+    def known_id(self) -> int | str | None:
+        """The id, where it is given."""
+        return self.user_id if self.id is None else self.id
+
+    def is_listed_as(self, listed: NotificationRecipient) -> bool:
+        """Whether the service's list means this recipient."""
+        if self.type == "USER":
+            names = {_folded(listed.email), _folded(listed.username)}
+            return listed.type == "USER" and _folded(self.email) in names
+        return (listed.embed_tenant_name, listed.external_id) == (
+            self.embed_tenant_name,
+            self.external_id,
+        )
+
+
+class NotificationRecipientsMutationResponse(EmptiableResponse):
+    """What adding recipients did."""
+
+    created_recipients: list[NotificationRecipient] | None = None
+    updated_recipients: list[NotificationRecipient] | None = None
+    unchanged_recipients: list[NotificationRecipient] | None = None
+
+
+list_notification_recipients = typed("getRecipients", Page[NotificationRecipient])
+add_notification_recipients = typed("addRecipients", NotificationRecipientsMutationResponse)
+remove_notification_recipients = typed("removeRecipients", type(None))
+
+
+class _Added(InputModel):
+    recipients: list[NotificationRecipientInput] = Field(min_length=1)
+
+
+class _Removed(InputModel):
+    recipients: list[RecipientToRemove] = Field(min_length=1)
+
+
+def to_add(recipients: Sequence[Any]) -> list[NotificationRecipientInput]:
+    """Recipients to add, given as inputs or as their fields. Raises PlatformInputError naming the
+    recipient and the rule."""
+    return _Added.build(recipients=list(recipients)).recipients
+
+
+def to_remove(recipients: Sequence[Any]) -> list[RecipientToRemove]:
+    """Recipients to remove, given as `RecipientToRemove` or as its fields. Raises as `to_add`."""
+    return _Removed.build(recipients=list(recipients)).recipients
+
+
+async def add_recipients(
+    api: Api, deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> NotificationRecipientsMutationResponse:
+    """Add recipients, given as inputs or as their fields, in batches; the answers are joined.
+
+    Every recipient is checked before the first request. Raises PlatformInputError naming the
+    recipient and the rule.
+    """
+    checked = to_add(recipients)
+    joined = NotificationRecipientsMutationResponse(
+        created_recipients=[], updated_recipients=[], unchanged_recipients=[]
+    )
+    for start in range(0, len(checked), BATCH):
+        batch = [recipient.to_json() for recipient in checked[start : start + BATCH]]
+        operation = add_notification_recipients(
+            deployment_id=deployment_id, id=notification_id, body={"recipients": batch}
+        )
+        answer = await api.call(operation)
+        for name in NotificationRecipientsMutationResponse.model_fields:
+            getattr(joined, name).extend(getattr(answer, name) or [])
+        _join_unknown(joined, answer)
+    return joined
+
+
+def _join_unknown(joined: ResponseModel, answer: ResponseModel) -> None:
+    """Fields of a later release: lists are joined, numbers added up, of others the last counts."""
+    known = joined.__pydantic_extra__ = dict(joined.model_extra or {})
+    for name, value in (answer.model_extra or {}).items():
+        so_far = known.get(name)
+        both = (so_far, value)
+        if all(isinstance(items, list) for items in both) or all(
+            type(items) is int for items in both
+        ):
+            known[name] = so_far + value
+        else:
+            known[name] = value
+
+
+async def remove_recipients(
+    api: Api, deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> None:
+    """Remove recipients, given as `RecipientToRemove` or as its fields, in batches. The service
+    takes ids, so the list is read for those that are named otherwise; who is not in it is none
+    already.
+
+    Every recipient is checked before the first request. Raises PlatformInputError naming the
+    recipient and the rule.
+    """
+    checked = to_remove(recipients)
+    listed: list[NotificationRecipient] = []
+    if any(recipient.known_id is None for recipient in checked):
+        listed = await _listed(api, deployment_id, notification_id)
+    found: list[tuple[str, int | str | None, str | None]] = []
+    for recipient in checked:
+        ids = [recipient.known_id]
+        if recipient.known_id is None:
+            ids = [_id_of(row) for row in listed if recipient.is_listed_as(row)]
+        found += [(recipient.type, known, recipient.embed_tenant_name) for known in ids]
+    await _remove(api, deployment_id, notification_id, found)
+
+
+async def set_recipients(
+    api: Api, deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> tuple[NotificationRecipientsMutationResponse, int]:
+    """Add the recipients as `add_recipients` does, and remove all other users. Channels stay, since
+    they cannot be added. Returns the answer to adding, and how many were removed.
+
+    Raises PlatformInputError as `add_recipients`, PlatformProtocolError before anybody is removed
+    if the service does not report whom it added.
+    """
+    added = NotificationRecipientsMutationResponse()
+    given = to_add(recipients) if recipients else []
+    if given:
+        added = await add_recipients(api, deployment_id, notification_id, given)
+    wanted = {
+        (row.type, _id_of(row))
+        for name in NotificationRecipientsMutationResponse.model_fields
+        for row in getattr(added, name) or []
+    }
+    distinct = {
+        (one.type, one.user_id, _folded(one.email), one.embed_tenant_name, one.external_id)
+        for one in given
+    }
+    if None in {known for _, known in wanted} or len(wanted) < len(distinct):
+        raise PlatformProtocolError(
+            "The recipients were added, but the service did not report the id of each, so the "
+            "task does not know whom to remove. Nobody was removed. Use add and remove instead."
+        )
+    listed = await _listed(api, deployment_id, notification_id)
+    others = [
+        (row.type, _id_of(row), row.embed_tenant_name)
+        for row in listed
+        if row.type in get_args(NewRecipientType) and (row.type, _id_of(row)) not in wanted
+    ]
+    await _remove(api, deployment_id, notification_id, others)
+    return added, len(others)
+
+
+async def _listed(
+    api: Api, deployment_id: int, notification_id: int | str
+) -> list[NotificationRecipient]:
+    listing = list_notification_recipients(deployment_id=deployment_id, id=notification_id)
+    return (await collect(api.call, listing)).items
+
+
+def _id_of(recipient: NotificationRecipient) -> int | None:
+    return recipient.user_id if recipient.type == "USER" else recipient.embed_user_id
+
+
+def _folded(email: str | None) -> str:
+    return (email or "").casefold()
+
+
+async def _remove(
+    api: Api,
+    deployment_id: int,
+    notification_id: int | str,
+    recipients: Sequence[tuple[str | None, int | str | None, str | None]],
+) -> None:
+    """Remove recipients by type, id and tenant, in batches."""
+    fields = ("type", "id", "embedTenantName")
+    for start in range(0, len(recipients), BATCH):
+        batch = [
+            {name: value for name, value in zip(fields, one, strict=True) if value is not None}
+            for one in recipients[start : start + BATCH]
+        ]
+        await api.call(
+            remove_notification_recipients(
+                deployment_id=deployment_id, id=notification_id, body={"recipients": batch}
+            )
+        )

@@ -1,0 +1,413 @@
+"""`RunKind`: how one kind of run is submitted, found, followed, stopped and read.
+
+A `RunKind` has the arguments of one run. The operator uses it to submit the run and to wait for it
+on the worker; the trigger uses it to wait in the triggerer. Its methods are async and get an `Api`,
+so both carry out the same steps. A `RunKind` does not decide when a run is submitted, followed or
+stopped: see `operators/_remote_run.py`.
+
+`submit` sends the events from which the task's record is written (`Intended`, `Traced`,
+`Identified`, `RunAccepted`). It waits until its caller has handled an event, so the record is
+written before the request is sent.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from copy import copy
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_provider_platform.client.choices import POLL_INTERVAL
+from airflow_provider_platform.client.errors import PlatformDeadlineError, PlatformError
+from airflow_provider_platform.client.redaction import log_line, quote_service
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.models import InputModel
+    from airflow_provider_platform.client.polling import PollLimits
+    from airflow_provider_platform.client.redaction import KnownSecrets
+    from airflow_provider_platform.client.wire import Api
+
+
+# ruff: noqa: ARG002 - a run kind need not use all arguments
+
+
+Ids = dict[str, Any]
+"""The ids of a run on the service, as plain JSON; `submitted_at` is in Unix time."""
+
+OutcomeT = TypeVar("OutcomeT")
+"""The outcome of a run that is over."""
+
+Poll = Callable[["Api"], Awaitable[OutcomeT | None]]
+"""Polls a run once: returns its outcome, or reports its status and returns None."""
+
+NOT_STOPPED = "The service has no operation that stops this run, so the run continues."
+"""The log line if `can_stop` is False."""
+SINGLE_POLL_SECONDS = 15.0
+"""Seconds that a single poll of a run may take, even after the deadline."""
+MAX_EVENT_BYTES = 256 * 1024
+"""A larger result is not put into the event, because Airflow stores events in the metadata
+database."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class RunEnvironment:
+    """How long and from where a run is followed. `deadline` is in Unix time; `poll_interval` and
+    `timeout` (how long a whole run may take) are in seconds. In the triggerer many runs are
+    followed in one process, and the input is not known. `interrupted` reports whether the task was
+    stopped.
+    """
+
+    deadline: float
+    poll_interval: float = POLL_INTERVAL
+    timeout: float = 0.0
+    in_triggerer: bool = False
+    interrupted: Callable[[], bool] = _never
+
+    @property
+    def poll_limits(self) -> PollLimits:
+        """How often and until when the run is polled."""
+        # A DAG file imports this module.
+        from airflow_provider_platform.client.polling import PollLimits
+
+        return PollLimits(self.deadline, self.poll_interval, self.in_triggerer)
+
+
+@dataclass(frozen=True)
+class Intended:
+    """The submission is sent next. Record the phase `intent` before. `known`, if given, is that of
+    `Traced`."""
+
+    ids: Ids
+    known: Callable[[], Ids | None] | None = None
+
+
+@dataclass(frozen=True)
+class Traced:
+    """From now on `known` returns the ids that name the submission, or None while they are
+    unknown."""
+
+    known: Callable[[], Ids | None]
+
+
+@dataclass(frozen=True)
+class Identified:
+    """More ids are known of a submission that is not accepted yet."""
+
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class RunAccepted:
+    """The service accepted the run: the run can be followed and stopped. If a part of it is sent
+    next, the record must be written before."""
+
+    ids: Ids
+    sends_next: bool = False
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line for the task's log."""
+
+    text: str
+    is_warning: bool = False
+
+    def write(self, log: Log, secrets: KnownSecrets) -> None:
+        """Log the line, without secrets."""
+        line = log_line(secrets.redact_text(self.text))
+        (log.warning if self.is_warning else log.info)("%s", line)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The status that the service reports of a run, for the log."""
+
+    noun: str
+    run: str
+    status: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        said = f", {self.message}" if self.message else ""
+        return quote_service(f"{self.noun} status: {self.status}{said} ({self.run})")
+
+
+def say(api: Api, text: str) -> None:
+    """Log a line."""
+    api.report(LogLine(text))
+
+
+def warn(api: Api, text: str) -> None:
+    """Log a warning."""
+    api.report(LogLine(text, is_warning=True))
+
+
+class RunKind(BaseModel, ABC, Generic[OutcomeT]):
+    """One kind of run, with the arguments of one task.
+
+    The methods raise PlatformError. Those that follow or read a run may add values that a later
+    step needs to its `ids`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: ClassVar[str]
+    """The kind's name in `KINDS`. Triggers store it."""
+    followed_with: ClassVar[tuple[str, ...]] = ()
+    """The arguments that following a run needs. Triggers store them: neither a prompt nor a
+    secret is among them."""
+    id_field: ClassVar[str]
+    """The id that distinguishes one run from another."""
+    noun: ClassVar[str]
+    """What errors call the run."""
+    outcome_class: ClassVar[type[Any]]
+    """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
+    body_class: ClassVar[type[InputModel] | None] = None
+    """The body of the request that starts the run; the field `body` has it."""
+    lifetime: ClassVar[float | None] = None
+    """Seconds from the submission after which the service drops a run; None if it does not."""
+    can_stop: ClassVar[bool] = True
+    """Whether a run can be stopped if no try will follow it. If the service cannot stop it, the run
+    continues after a deadline too, and a retry continues to follow it instead of starting
+    another."""
+    may_be_late: ClassVar[bool] = True
+    """Whether the service may not know a run for a minute after its start (404)."""
+
+    limits_each_try: ClassVar[bool] = False
+    """Whether `timeout` counts from the start of each try, because a try continues what is missing
+    of a run of many parts. For a run that cannot be stopped, it does too."""
+
+    def followed_as(self, ids: Ids) -> RunKind[Any]:
+        """Return the kind as which a trigger follows the run with these ids."""
+        return self
+
+    @abstractmethod
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        """Return the fingerprint of address, identity and input."""
+
+    @abstractmethod
+    async def submit(
+        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> OutcomeT | None:
+        """Start the run; `earlier` are the ids of a lost submission, if there was one.
+
+        Notifies of `Intended` before the request and of `RunAccepted` after it. Returns the outcome
+        if the run is already over, else None; with `until_end` it may wait for the end.
+        """
+
+    @abstractmethod
+    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+        """Return whether the service processed a submission whose response was lost, and the ids
+        known now. Raises PlatformOutcomeUnknownError if the service does not show it."""
+
+    async def poll(self, api: Api, ids: Ids) -> OutcomeT | None:
+        """Poll the run once. Returns its outcome, or reports its status (an event with a `status`)
+        and returns None."""
+        raise NotImplementedError
+
+    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[OutcomeT]:
+        """Return what polls the run during one wait. It can remember what earlier polls saw."""
+        return lambda api: self.poll(api, ids)
+
+    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT:
+        """Wait for the run, on the worker or in the triggerer. Each status is logged once.
+
+        Raises what a poll raises, the sixth transient failure in a row, and PlatformDeadlineError.
+        """
+        # A DAG file imports this module.
+        from airflow_provider_platform.client.polling import poll_until_over
+
+        last: Any = None
+        report = api.report
+
+        def report_change(event: Any) -> None:
+            nonlocal last
+            if hasattr(event, "status"):
+                if event == last:
+                    return
+                last = event
+            report(event)
+
+        api = copy(api)
+        api.report = report_change
+        outcome: OutcomeT | None = await poll_until_over(
+            api, self.watch(env, ids), env.poll_limits, api.clock, grace=self.may_be_late
+        )
+        if outcome is None:
+            raise self.overdue(ids, last)
+        return outcome
+
+    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+        """Return the error of a run that was not over at its deadline. `last` is the last event
+        with a status, None if there was none."""
+        goes_on = (
+            " The service has no operation that stops it, so the run continues, and a retry "
+            "follows it."
+        )
+        status = quote_service(last.status if last else "unknown")
+        return PlatformDeadlineError(
+            f"The {self.noun} did not end before its deadline. Its last status was {status}."
+            f"{'' if self.can_stop else goes_on}",
+            where=self.where(ids),
+        )
+
+    def where(self, ids: Ids) -> str:
+        """Return the name of the run, for the end of an error message."""
+        return f"{self.noun} {quote_service(ids[self.id_field])}, deployment {ids['deployment_id']}"
+
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
+        """Return the outcome of the run, or None if the run is not over now. Only a run that can be
+        stopped is polled once, by a retry that comes after its deadline. A poll that fails for a
+        moment is repeated for `SINGLE_POLL_SECONDS`."""
+        # A DAG file imports this module.
+        from airflow_provider_platform.client.failed_calls import pause_after
+
+        until = api.clock() + SINGLE_POLL_SECONDS
+        while True:
+            try:
+                return await self.follow(api, replace(env, deadline=api.clock()), ids)
+            except PlatformDeadlineError as error:
+                if not isinstance(failure := error.__cause__, PlatformError):
+                    return None
+                if api.clock() >= until:
+                    raise failure from None
+            pause = max(env.poll_interval, pause_after(failure, 1))
+            await api.sleep(min(pause, until - api.clock()))
+
+    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+        """Stop the run, within so many seconds if given. Returns False if this task has nothing to
+        stop, and always for a kind that the service cannot stop."""
+        return False
+
+    def is_submitting(self, ids: Ids) -> bool:
+        """Return whether a part of an accepted run is being sent. A task that is ended then goes on
+        until the service has accepted it."""
+        return False
+
+    def to_event(self, secrets: KnownSecrets, outcome: OutcomeT) -> dict[str, Any]:
+        """Return the fields of the trigger's event about the outcome, as plain JSON without
+        secrets: the fields of `outcome_class`."""
+        fields: Any = outcome
+        return secrets.redact_data({"outcome": asdict(fields)})
+
+    async def read_event(
+        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> tuple[OutcomeT | None, Ids]:
+        """Return the outcome in the trigger's event, and the ids. The outcome is None if the run
+        must be followed further."""
+        return self.outcome_class(**event["outcome"]), ids
+
+    async def read(self, api: Api, ids: Ids, outcome: OutcomeT) -> Any:
+        """Return the outcome's part of the task's result, without secrets. Raises PlatformError if
+        the outcome is a failure."""
+        return outcome
+
+    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
+        """Prepare to follow a run that an earlier try started, and return its ids. This method does
+        only what may be repeated without harm."""
+        return ids
+
+    def carried_over(self, ids: Ids) -> Ids | None:
+        """Return what a new submission of the same input must know of the run before it, whatever
+        the outcome of that run was. `submit` gets it as `earlier`. None: nothing."""
+        return None
+
+
+KINDS = {
+    "branch": "branch_opening.BranchRunKind",
+    "chat": "chat.run.ChatRunKind",
+    "dbt_sync": "dbt_sync.DbtSyncRunKind",
+    "delivery": "deliveries.DeliveryRunKind",
+    "evaluation": "evaluations.run.EvaluationRunKind",
+    "export": "exports.ExportRunKind",
+    "merge": "merges.MergeRunKind",
+    "pre_aggregations": "pre_aggregations.PreAggregationsRunKind",
+    "service_evaluation": "evaluations.service.ServiceEvaluationRunKind",
+}
+"""Where each kind of run is, by the name that triggers store."""
+
+
+def kind_class(name: str) -> type[RunKind[Any]]:
+    """Return the class of a kind. A DAG file does not load it."""
+    module, class_name = KINDS[name].rsplit(".", 1)
+    kind: type[RunKind[Any]] = getattr(import_module(f"{__package__}.{module}"), class_name)
+    return kind
+
+
+class Log(Protocol):
+    """What a logger of the standard library and one of structlog have in common here."""
+
+    def info(self, text: str, /, *values: object) -> Any:
+        """Log a text; `%s` in it stands for the values."""
+
+    def debug(self, text: str, /, *values: object) -> Any:
+        """The same, for those who look for details."""
+
+    def warning(self, text: str, /, *values: object) -> Any:
+        """Log a text as a warning."""
+
+
+SHOWN_STEPS = 12
+"""How many lines of a run are shown at once; later lines are folded."""
+
+
+class EventLog:
+    """A listener that logs every event without the secrets: failures as warnings, the rest as
+    information. The later lines of a long run are in a group, which log viewers fold and `close`
+    ends. A `LogLine` is not folded."""
+
+    def __init__(self, log: Log, secrets: KnownSecrets) -> None:
+        self._log = log
+        self._secrets = secrets
+        self._lines = 0
+
+    def __call__(self, event: object) -> None:
+        if isinstance(event, LogLine):
+            event.write(self._log, self._secrets)
+            return
+        is_detail = getattr(event, "is_detail", False)
+        is_warning = getattr(event, "is_warning", False)
+        line = log_line(self._secrets.redact_text(str(event)))
+        if is_detail:
+            self._log.debug("%s", line)
+            return
+        if is_warning:
+            if self._lines > SHOWN_STEPS:  # a warning is never folded; the next line folds again
+                self._log.info("::endgroup::")
+                self._lines = SHOWN_STEPS
+            self._log.warning("%s", line)
+            return
+        if self._lines == SHOWN_STEPS:
+            self._log.info("::group::Further steps")
+        self._lines += 1
+        self._log.info("%s", line)
+
+    def close(self) -> None:
+        """End the group: lines about the end of the run are shown."""
+        if self._lines > SHOWN_STEPS:
+            self._log.info("::endgroup::")
+        self._lines = 0
+
+
+def log_changes(log: Log) -> Callable[[object, KnownSecrets], None]:
+    """Return a listener that logs an event once while its text stays the same, without the secrets
+    of the client that sent it."""
+    last: str | None = None
+
+    def log_change(event: object, secrets: KnownSecrets) -> None:
+        nonlocal last
+        text = log_line(secrets.redact_text(str(event)))
+        if text != last:
+            last = text
+            log.info("%s", last)
+
+    return log_change

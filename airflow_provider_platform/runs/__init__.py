@@ -1,1 +1,0 @@
-"""The kinds of runs on the service, each an object that operator and trigger share."""
