@@ -4,7 +4,7 @@ A client makes an `Api` and calls a function with it: `client.run(lambda api: fo
 
 `AsyncPlatformClient` runs such a function on the event loop of its caller. `PlatformClient` is for
 synchronous code and has an event loop in its own thread (`LoopThread`). The caller's thread
-receives only the events of the function, in order (`Events`, from the `Steps` of `client.wire`).
+receives only the events of the function, in order (`Events`, from the `Steps` of `client.api`).
 The function waits until an event of `notify` is handled. An event of `report`, for the log, does
 not stop it.
 
@@ -41,10 +41,7 @@ from weakref import WeakKeyDictionary
 from anyio import to_thread
 
 from airflow_provider_platform.client import pages as paging
-from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
-from airflow_provider_platform.client.operation import Operation, prepared
-from airflow_provider_platform.client.wire import (
+from airflow_provider_platform.client.api import (
     CLOSED,
     Api,
     Clock,
@@ -55,6 +52,9 @@ from airflow_provider_platform.client.wire import (
     ignore_event,
     run_here,
 )
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
+from airflow_provider_platform.client.operation import Operation, prepared
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import is_transient, pause_after
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.api import Api, Clock
 
 
 TOLERATED_FAILURES = 5

@@ -55,6 +55,7 @@ from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
 )
+from airflow_provider_platform.client.api import Api, Work
 from airflow_provider_platform.client.argument_rules import (
     Seconds,
     choice,
@@ -90,7 +91,6 @@ from airflow_provider_platform.client.platform_client import (
     yield_turn,
 )
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.wire import Api, Work
 from airflow_provider_platform.hooks.form import (
     CONNECTION_TYPE,
     field_behaviour,
@@ -360,7 +360,7 @@ LOG_MASK = LogMask()
 
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Clock
+    from airflow_provider_platform.client.api import Clock
     from airflow_provider_platform.hooks import query_rows
     from airflow_provider_platform.resources.sql import page_by as page_queries
     from airflow_provider_platform.resources.sql import parameters as binding

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from airflow_provider_platform.client.wire import Work
+    from airflow_provider_platform.client.api import Work
     from airflow_provider_platform.hooks.query_rows import QueryRows
     from airflow_provider_platform.resources.sql.parameters import Parameters
 

@@ -74,9 +74,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_platform._airflow import BaseOperator, Context
+    from airflow_provider_platform.client.api import Work
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.platform_client import PlatformClient
-    from airflow_provider_platform.client.wire import Work
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.resources.run_kind import Log
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.client.argument_rules import Rule
-    from airflow_provider_platform.client.wire import Api
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.resources.evaluations.equal_results import Result

@@ -15,8 +15,8 @@ from airflow_provider_platform.client.redaction import quote_service
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.wire import Api
 
 
 class Agent(ResponseModel):

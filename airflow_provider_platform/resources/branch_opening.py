@@ -41,7 +41,7 @@ from airflow_provider_platform.resources.run_kind import (
 from airflow_provider_platform.resources.sql.query import poll_awake
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 class BranchRunKind(RunKind[Build]):

@@ -44,7 +44,7 @@ from airflow_provider_platform.resources.missing_operations import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 class BranchResponse(ResponseModel):

@@ -48,7 +48,7 @@ from airflow_provider_platform.resources.deployments import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.api import Api, Clock
 
 BUILT = "built"
 ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})

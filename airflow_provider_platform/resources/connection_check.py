@@ -47,7 +47,7 @@ from airflow_provider_platform.resources.deployments import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.api import Api, Clock
 
 Side = Literal["management", "chat"]
 _Verdict = tuple[bool, str]

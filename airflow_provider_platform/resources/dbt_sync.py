@@ -83,7 +83,7 @@ from airflow_provider_platform.resources.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 RUNNING = "RUNNING"

@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.resources.reports import list_reports
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 _MISSING = frozenset({404, 405})
 

@@ -39,7 +39,7 @@ from airflow_provider_platform.resources.schedules import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]

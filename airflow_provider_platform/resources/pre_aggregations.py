@@ -70,7 +70,7 @@ from airflow_provider_platform.client.failed_calls import (
 from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.wire import DataRefusal
+from airflow_provider_platform.client.responses import DataRefusal
 from airflow_provider_platform.resources.build_selector import (
     check_full_name,
     zoneless_range,
@@ -95,7 +95,7 @@ from airflow_provider_platform.resources.sql.query import (
 from airflow_provider_platform.resources.sql.response import CONTINUE_WAIT, SqlChunk
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 JOBS_PATH = "pre-aggregations/jobs"

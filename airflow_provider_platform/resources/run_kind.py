@@ -26,11 +26,11 @@ from airflow_provider_platform.client.errors import PlatformDeadlineError, Platf
 from airflow_provider_platform.client.redaction import log_line, quote_service
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.models import InputModel
     from airflow_provider_platform.client.polling import PollLimits
     from airflow_provider_platform.client.redaction import KnownSecrets
-    from airflow_provider_platform.client.wire import Api
 
 
 # ruff: noqa: ARG002 - a run kind need not use all arguments

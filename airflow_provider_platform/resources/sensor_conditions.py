@@ -52,7 +52,7 @@ from airflow_provider_platform.resources.sql.query import poll_awake
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 T = TypeVar("T")
 

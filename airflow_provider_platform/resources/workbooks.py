@@ -21,7 +21,7 @@ from airflow_provider_platform.client.models import JsonObject, ResponseModel
 from airflow_provider_platform.client.operation import DeploymentId, Operation, typed
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 class Dashboard(ResponseModel):

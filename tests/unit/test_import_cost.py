@@ -119,7 +119,7 @@ PlatformApiOperator(task_id="call", method="GET", path="/v1/deployments/{deploym
 PlatformCreateNotificationOperator(
     task_id="schedule", dashboard_id=1, schedule_type="DAILY", hour=6, minute=0
 )
-names = ("models", "operation", "table", "notifications", "wire")
+names = ("models", "operation", "table", "notifications", "api")
 print([name for name in names if f"airflow_provider_platform.client.{name}" in sys.modules])
 """
     done = subprocess.run(

@@ -87,7 +87,7 @@ from airflow_provider_platform.resources.chat.turns import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.api import Api, Clock
 
 FUTILE_RECONNECTS = 5
 """How many connections in a row may bring nothing new."""

@@ -36,8 +36,8 @@ from airflow_provider_platform.resources.run_kind import (
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.client.redaction import KnownSecrets
-    from airflow_provider_platform.client.wire import Api
 
 PROMPT_IN_LOG = 200
 """Characters of a prompt that the log shows."""

@@ -59,7 +59,7 @@ from airflow_provider_platform.resources.chat.turns import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.api import Api, Clock
 
 LIVE_SECONDS = 1.0
 """Seconds that the records of a streaming thread are read after its cutoff record: they may never

@@ -41,8 +41,8 @@ from airflow_provider_platform.resources.sql.response import (
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.api import Api, Clock
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.wire import Api, Clock
 
 Reason = Literal["row count mismatch", "missing columns", "value mismatch", "unexpected rows"]
 

@@ -82,8 +82,8 @@ from airflow_provider_platform.resources.run_kind import (
 from airflow_provider_platform.resources.sql.query import SqlQuery
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.client.redaction import KnownSecrets
-    from airflow_provider_platform.client.wire import Api
 
 
 MAX_STATE_BYTES = 40_000

@@ -47,7 +47,7 @@ from airflow_provider_platform.resources.sql.response import SqlChunk, SqlColumn
 from airflow_provider_platform.resources.sql.statements import MAXIMUM_LIMIT, parse
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.api import Api, Clock
 
 LEAST_PAGE = 2
 """The least rows of a page: the last row of the page before, and a new row."""

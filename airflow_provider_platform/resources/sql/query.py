@@ -53,7 +53,7 @@ from airflow_provider_platform.resources.deployments import (
 from airflow_provider_platform.resources.sql.response import SqlOpenEnd, SqlResponse
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Clock
+    from airflow_provider_platform.client.api import Api, Clock
 
 
 TOKEN_SECONDS = 3600

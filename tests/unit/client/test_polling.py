@@ -25,7 +25,7 @@ from airflow_provider_platform.client.polling import (
 from tests.unit.client.fakes.effects import API, Notify, Program, Sleep
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 NOON = 1_800_000_000.0
 LATE = PlatformNotFoundError("unknown", status=404)

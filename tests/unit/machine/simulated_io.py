@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from airflow_provider_platform import triggers as remote_trigger
-from airflow_provider_platform.client import platform_client, wire
+from airflow_provider_platform.client import api, platform_client
+from airflow_provider_platform.client.api import run_here
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformError,
@@ -19,7 +20,6 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
 from airflow_provider_platform.client.platform_client import PlatformClient, _ListenerFailed
-from airflow_provider_platform.client.wire import run_here
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run
@@ -76,7 +76,7 @@ class _SimulatedApi(PlayedApi):
 
     async def perform(self, effect: Any) -> Any:
         if self.interrupted():
-            raise PlatformInterruptedError(wire.INTERRUPTED)
+            raise PlatformInterruptedError(api.INTERRUPTED)
         try:
             return await self._carry_out(effect)
         except PlatformError as error:
@@ -253,7 +253,7 @@ def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) 
         report(event)
 
     interrupted = partial(bool, client._interrupted)
-    running = run_here(work, wire.Api(client._transport, hear, report, interrupted))
+    running = run_here(work, api.Api(client._transport, hear, report, interrupted))
     try:
         running.send(None)
     except StopIteration as end:
@@ -295,11 +295,11 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
     library = logging.getLogger("airflow_provider_platform")
     handler, level = _LibraryLog(simulation), library.level
     replaced = [
-        patch.object(wire, "Api", simulated_api),
+        patch.object(api, "Api", simulated_api),
         patch.object(platform_client, "Api", simulated_api),
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(PlatformClient, "run", _run),
-        patch.object(wire, "steady_clock", lambda: lambda: simulation.time.now),
+        patch.object(api, "steady_clock", lambda: lambda: simulation.time.now),
         patch.object(chat_program, "new_message_id", simulation.new_message_id),
         patch.object(PlatformHook, "get_connection", simulation.connection),
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),

@@ -122,7 +122,7 @@ def test_full_traceback_is_logged_at_debug_level(
     assert record.levelno == logging.DEBUG
     assert record.exc_info is not None
     frames = "".join(traceback.format_exception(*record.exc_info))  # type: ignore[arg-type]
-    assert "wire.py" in caplog.text or "wire.py" in frames
+    assert "responses.py" in caplog.text or "responses.py" in frames
 
 
 def test_an_error_of_the_dag_authors_own_keeps_its_frames(control: SandboxControl) -> None:

@@ -29,7 +29,7 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.polling import PollLimits
-from airflow_provider_platform.client.wire import DataRefusal, read_data_document
+from airflow_provider_platform.client.responses import DataRefusal, read_data_document
 from airflow_provider_platform.resources.pre_aggregations import (
     BuildOutcome,
     BuildProgress,

@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.client.failed_calls import DATA_QUERY
-from airflow_provider_platform.client.wire import check_data_start
+from airflow_provider_platform.client.responses import check_data_start
 from airflow_provider_platform.resources.sql.query import (
     SqlQuery,
     find_address,

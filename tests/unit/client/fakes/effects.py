@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from airflow_provider_platform.client.api import Api
 from airflow_provider_platform.client.redaction import KnownSecrets
-from airflow_provider_platform.client.wire import Api
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

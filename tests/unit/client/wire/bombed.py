@@ -25,7 +25,7 @@ from airflow_provider_platform.resources.sql.response import SqlChunk
 from tests.unit.client.wire.calls import GET, config_for
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 OPERATIONS: dict[str, Any] = {
     "poll": get_dashboard_export(deployment_id=7, job_id="j"),

@@ -11,7 +11,7 @@ from airflow_provider_platform.client.operation import raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api, Work
+    from airflow_provider_platform.client.api import Api, Work
     from tests.unit.client.wire.http_server import Server
 
 Run = Callable[..., Any]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client.api import Api
 from airflow_provider_platform.client.operation import raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient
-from airflow_provider_platform.client.wire import Api
 from tests.unit.client.wire.calls import GET, config_for
 from tests.unit.client.wire.keep_alive_server import keeping
 from tests.unit.client.wire.test_certificates import authority, bundle, certified

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
-from airflow_provider_platform.client import wire
+from airflow_provider_platform.client import http
 from airflow_provider_platform.client.errors import PlatformTransportError
 from tests.unit.client.wire.calls import GET, POST, Run, config_for, reading
 from tests.unit.client.wire.http_server import answer, serving
@@ -36,9 +36,9 @@ def bundle(authority: trustme.CA, tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def fresh_contexts() -> Iterator[None]:
-    wire._context.cache_clear()
+    http._context.cache_clear()
     yield
-    wire._context.cache_clear()
+    http._context.cache_clear()
 
 
 def certified(authority: trustme.CA, name: str = "127.0.0.1", **options: Any) -> ssl.SSLContext:

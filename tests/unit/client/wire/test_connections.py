@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import trustme
 
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 __all__ = ["authority", "bundle"]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.api import Api, Transport
 from airflow_provider_platform.client.platform_client import yield_turn
 from airflow_provider_platform.client.polling import first_pause, poll_pause
-from airflow_provider_platform.client.wire import Api, Transport
 from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
 from airflow_provider_platform.resources.exports import ExportRunKind
 from airflow_provider_platform.resources.run_kind import RunEnvironment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_platform.client import wire
+from airflow_provider_platform.client import http
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformProtocolError,
@@ -170,7 +170,7 @@ def test_lack_of_memory_does_not_end_a_result(
                 return piece
             raise MemoryError
 
-    monkeypatch.setattr(wire.zlib, "decompressobj", lambda _: Unpacker())
+    monkeypatch.setattr(http.zlib, "decompressobj", lambda _: Unpacker())
 
     def more(exchange: Exchange) -> None:
         exchange.send(chunk(THREE) + chunk(b""))

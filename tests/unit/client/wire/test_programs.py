@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client import platform_client
+from airflow_provider_platform.client.api import Steps, Transport
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
@@ -26,7 +27,6 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.wire import Steps, Transport
 from tests.unit.client.wire.calls import GET, POST, config_for, reading
 from tests.unit.client.wire.http_server import (
     STREAM_HEAD,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from airflow_provider_platform.client.failed_calls import (
 )
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import operation, raw_operation, typed
-from airflow_provider_platform.client.wire import check_stream_start, read_abort, read_response
+from airflow_provider_platform.client.responses import check_stream_start, read_abort, read_response
 
 NOON = 1_800_000_000.0
 HTML = {"content-type": "text/html; charset=utf-8"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from airflow_provider_platform.client import wire
+from airflow_provider_platform.client import http
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformNotFoundError,
@@ -20,7 +20,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM
-from airflow_provider_platform.client.wire import GATHER_BYTES, Stream
+from airflow_provider_platform.client.http import GATHER_BYTES, Stream
 from airflow_provider_platform.resources.chat.thread import abort
 from tests.unit.client.wire.calls import KEY, Run, config_for, reading
 from tests.unit.client.wire.http_server import (
@@ -36,7 +36,8 @@ from tests.unit.client.wire.http_server import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from airflow_provider_platform.client.wire import Api, OpenResponse
+    from airflow_provider_platform.client.api import Api
+    from airflow_provider_platform.client.http import OpenResponse
 
 pytestmark = pytest.mark.one_case_in(2)
 
@@ -185,7 +186,7 @@ def first_read(response: Arriving, *, seconds: float = 10) -> bytes | None:
 def test_a_read_waits_for_no_more_after_many_bytes_or_the_end(
     response: Arriving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "GATHER_SECONDS", 600.0)
+    monkeypatch.setattr(http, "GATHER_SECONDS", 600.0)
     assert first_read(response) == b"".join(response.sent)
 
 
@@ -195,5 +196,5 @@ def test_a_read_returns_all_words_that_come_within_a_moment() -> None:
 
 
 def test_a_read_whose_time_ends_returns_what_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "GATHER_SECONDS", 0.2)
+    monkeypatch.setattr(http, "GATHER_SECONDS", 0.2)
     assert first_read(Arriving(b"a"), seconds=0.05) == b"a"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client import wire
+from airflow_provider_platform.client import responses
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformConflictError,
@@ -39,7 +39,7 @@ from tests.unit.client.wire.http_server import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.wire import Api
+    from airflow_provider_platform.client.api import Api
 
 pytestmark = pytest.mark.one_case_in(2)
 
@@ -184,7 +184,7 @@ def test_repeated_delete_that_finds_nothing_succeeds(run: Run) -> None:
 
 
 def test_too_long_response_is_a_protocol_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_LIST_BYTES", 1000)
+    monkeypatch.setattr(responses, "MAX_LIST_BYTES", 1000)
     too_long = pytest.raises(
         PlatformProtocolError, match="API call: the response is larger than 1000 by"
     )

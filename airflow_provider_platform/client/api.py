@@ -1,0 +1,782 @@
+"""What a function that calls the service gets: calls, a stream, a clock.
+
+Code that decides about order, repeats and the end of a run is `async def` with an `Api` as its
+first argument, and calls the service through it:
+`answer = await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs no
+server.
+
+`Steps` and `run_here` run such a function on the running event loop, for the clients.
+`Transport` sends what an `Api` asks for: management calls, streams and the abort of a chat. It
+repeats a management call under the policy of `failed_calls`. It follows no redirect, and sends each
+credential to its own address only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from copy import copy
+from functools import partial, wraps
+from queue import SimpleQueue
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from pydantic import SecretStr
+from tenacity import AsyncRetrying
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    PlatformAuthenticationError,
+    PlatformClosedError,
+    PlatformError,
+    PlatformInputError,
+    PlatformInterruptedError,
+    PlatformNotFoundError,
+    RequestName,
+)
+from airflow_provider_platform.client.failed_calls import (
+    CHAT_ABORT,
+    CHAT_STREAM,
+    DATA_QUERY,
+    tenacity_policy,
+)
+from airflow_provider_platform.client.http import (
+    Connections,
+    OpenResponse,
+    Stream,
+    json_body,
+    system_proxy_passwords,
+    translated,
+    with_query,
+)
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.redaction import (
+    KnownSecrets,
+    may_hold_secrets,
+    secrets_in,
+)
+from airflow_provider_platform.client.responses import (
+    MAX_ERROR_BYTES,
+    MAX_LIST_BYTES,
+    check_data_start,
+    check_stream_start,
+    max_bytes,
+    read_abort,
+    read_data_document,
+    read_response,
+)
+
+T = TypeVar("T")
+
+
+Clock = Callable[[], float]
+"""Returns Unix time in seconds. A jump of the wall clock does not change it while the process
+runs."""
+
+
+def steady_clock() -> Clock:
+    """Return a clock that starts at the wall clock's time."""
+    offset = time.time() - time.monotonic()
+    return lambda: offset + time.monotonic()
+
+
+Reload = Callable[[], Awaitable[PlatformConfig]]
+"""Reads the configuration again from its source."""
+Mask = Callable[[list[str]], Awaitable[None]]
+"""Called with each secret that is sent or received for the first time, before the caller can use
+it."""
+
+LEAST_SECONDS = 1.0
+LARGE_BYTES = 256 * 1024
+"""A larger response is parsed in another thread."""
+
+
+class Transport:
+    """Sends requests for one configuration; create and use it on one event loop."""
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Reload | None = None,
+        clock: Clock | None = None,
+        mask: Mask | None = None,
+    ) -> None:
+        self.config = config
+        # The error page of a proxy of the system may quote its password.
+        self.secrets = KnownSecrets(config.secrets, learned=system_proxy_passwords())
+        self.clock = clock or steady_clock()
+        self.connections = Connections()
+        self._reload = reload
+        self._mask = mask
+        self._reloading = asyncio.Lock()
+
+    def anew(self) -> Transport:
+        """Return a transport with the same configuration and secrets, and its own connections."""
+        other = copy(self)
+        other.connections = Connections()
+        other._reloading = asyncio.Lock()  # noqa: SLF001 - of the same class
+        return other
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self.connections.aclose()
+
+    async def call(self, operation: Operation[T], *, once: bool, deadline: float | None) -> T:
+        """Run a management operation. Raises PlatformError (see `client.errors`)."""
+        operation = operation.in_deployment(self.config.resolve_deployment_id)
+        await self._learn(operation.secrets)
+        try:
+            # Nearly all calls succeed at once, so tenacity, which takes time, gets only failures.
+            return await self._attempt(operation, deadline)
+        except PlatformError as error:
+            if once:
+                raise
+            failed: PlatformError | None = error
+        policy = tenacity_policy(
+            repeatable=operation.repeatable,
+            max_attempts=self.config.max_attempts,
+            deadline=deadline,
+            clock=self.clock,
+        )
+        async for attempt in AsyncRetrying(**policy):
+            with attempt:
+                if failed is not None:  # the call above was the first attempt
+                    try:
+                        raise failed
+                    finally:
+                        failed = None
+                number = attempt.retry_state.attempt_number
+                return await self._attempt(operation, deadline, number)
+        raise AssertionError("tenacity re-raises the last error")
+
+    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int = 1) -> T:
+        used = self.config
+        try:
+            return await self._perform(operation, deadline)
+        except PlatformAuthenticationError:
+            if not await self.reload_credentials(used):
+                raise
+            return await self._perform(operation, deadline)
+        except PlatformNotFoundError:
+            if operation.method == "DELETE" and number > 1:
+                return operation.done_before()
+            raise
+
+    async def reload_credentials(self, refused: PlatformConfig) -> bool:
+        """Read the credentials again. Return True if they differ from the refused ones. If the
+        connection now has another address, its credentials are not used."""
+        if self._reload is None:
+            return False
+        async with self._reloading:
+            if self.config.secrets != refused.secrets:
+                return True  # another call has read them in the meantime
+            fresh = await self._reload()
+            if fresh.secrets == self.config.secrets or not fresh.same_endpoints(self.config):
+                return False
+            self.config = fresh
+            self.secrets.learn(fresh.secrets)
+            return True
+
+    async def send_chat(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None,
+        agent_id: int | str | None,
+    ) -> None:
+        """Send an abort request, and return if the service confirms it. Raises PlatformError."""
+        await self._learn(list(secrets_in(body)))
+        url = f"{self.config.require_chat_url(agent_id)}{path}"
+        headers = {**self._chat_headers(), "Accept": "application/json"}
+        answered = await self._request(
+            "POST",
+            url,
+            headers=headers,
+            body=body,
+            limit=MAX_ERROR_BYTES,
+            name=CHAT_ABORT,
+            seconds=timeout,
+        )
+        read_abort(answered.status, answered.headers, answered.body, now=self.clock())
+
+    async def open_stream(
+        self,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool,
+        agent_id: int | str | None = None,
+    ) -> Stream:
+        """Send a chat request and check the head of its response. The caller reads the body."""
+        await self._learn(list(secrets_in(body)))
+        return await self._open(
+            CHAT_STREAM,
+            f"{self.config.require_chat_url(agent_id)}/stream-chat-state",
+            headers=self._chat_headers(),
+            body=body,
+            seconds=timeout,
+            check=check_stream_start,
+            repeatable=repeatable,
+        )
+
+    async def open_data_stream(
+        self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
+    ) -> Stream:
+        """Send a query to the data API. The header has only the token, without a scheme."""
+        await self._learn([token.get_secret_value()])
+        return await self._open(
+            DATA_QUERY,
+            url,
+            headers={"Authorization": token.get_secret_value()},
+            body=body,
+            seconds=timeout,
+            check=check_data_start,
+        )
+
+    async def call_data(
+        self,
+        name: RequestName,
+        url: str,
+        token: SecretStr,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool,
+    ) -> Any:
+        """Send a request to the data API and return the document of its response."""
+        await self._learn([token.get_secret_value()])
+        answered = await self._request(
+            "POST",
+            url,
+            headers={
+                "Authorization": token.get_secret_value(),
+                "Accept": "application/json",
+            },
+            body=body,
+            limit=MAX_LIST_BYTES,
+            name=name,
+            seconds=timeout,
+            repeatable=repeatable,
+        )
+        return read_data_document(
+            name, answered.status, answered.headers, answered.body, now=self.clock()
+        )
+
+    async def _open(
+        self,
+        name: RequestName,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: dict[str, Any],
+        seconds: float,
+        check: Callable[..., None],
+        repeatable: bool = False,
+    ) -> Stream:
+        async with translated(name, url, seconds):
+            response = await self._send(
+                name,
+                "POST",
+                url,
+                headers={**headers, "Accept": "application/json"},
+                body=body,
+                seconds=seconds,
+                repeatable=repeatable,
+            )
+            try:
+                failed = response.status >= 300
+                said = await response.read(name, MAX_ERROR_BYTES) if failed else b""
+                check(name, response.status, response.headers, said, now=self.clock())
+            except BaseException:
+                await response.aclose()
+                raise
+        return Stream(name, response)
+
+    async def _perform(self, operation: Operation[T], deadline: float | None) -> T:
+        base, token = self.config.require_management_url(), self.config.management_token
+        bearer = token.get_secret_value() if token else ""
+        accepted = "*/*" if operation.binary else "application/json"
+        answered = await self._request(
+            operation.method,
+            operation.url(base),
+            name=operation.request_name,
+            headers={
+                "accept": accepted,
+                **operation.headers,
+                "Authorization": f"Bearer {bearer}",
+            },
+            query=operation.query,
+            body=operation.body,
+            limit=max_bytes(operation),
+            seconds=self._seconds_until(deadline),
+            repeatable=operation.repeatable,
+        )
+        if operation.method == "DELETE" and answered.status == 404 and answered.sent_twice:
+            return operation.done_before()
+        # What the service quotes of our own credentials goes no further: answers become XComs. In
+        # what no model describes it is left for the caller to find.
+        secrets = self.secrets if operation.described else None
+        read = partial(_read, operation, answered, now=self.clock(), secrets=secrets)
+        large = len(answered.body) > LARGE_BYTES and not operation.binary
+        answer, received = await asyncio.to_thread(read) if large else read()
+        await self._learn(received)
+        return answer
+
+    async def _learn(self, secrets: Sequence[str]) -> None:
+        """Hide these secrets from now on in errors, and in logs if the caller masks them."""
+        new = self.secrets.learn(secrets) if secrets else []
+        if new and self._mask is not None:
+            await self._mask(new)
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Any,
+        limit: int,
+        name: RequestName,
+        query: Mapping[str, Any] | None = None,
+        seconds: float | None = None,
+        repeatable: bool = False,
+    ) -> OpenResponse:
+        seconds = seconds or self.config.request_timeout
+        async with translated(name, url, seconds):
+            response = await self._send(
+                name,
+                method,
+                with_query(url, query) if query else url,
+                headers=headers,
+                body=body,
+                seconds=seconds,
+                repeatable=repeatable,
+            )
+            try:
+                response.body = await response.read(name, limit)
+            finally:
+                await response.aclose()
+        return response
+
+    async def _send(
+        self,
+        name: RequestName,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Any,
+        seconds: float,
+        repeatable: bool,
+    ) -> OpenResponse:
+        content = None if method == "GET" and body is None else json_body(name, body)
+        if body is not None:
+            headers = {**headers, "Content-Type": "application/json"}
+        elif content is not None:  # some front ends answer 411 if it is missing
+            headers = {**headers, "Content-Length": "0"}
+        return await self.connections.send(
+            self.config,
+            method,
+            url,
+            headers=headers,
+            content=content,
+            seconds=seconds,
+            repeatable=repeatable,
+        )
+
+    def _seconds_until(self, deadline: float | None) -> float:
+        """Return the seconds that one request may take. The last request before a deadline has at
+        least a second."""
+        if deadline is None:
+            return self.config.request_timeout
+        return min(self.config.request_timeout, max(LEAST_SECONDS, deadline - self.clock()))
+
+    def _chat_headers(self) -> dict[str, str]:
+        config = self.config
+        if config.chat_api_key is not None:
+            return {"Authorization": f"Api-Key {config.chat_api_key.get_secret_value()}"}
+        token = config.chat_service_token
+        return {config.chat_service_header: token.get_secret_value()} if token else {}
+
+
+def _read(
+    operation: Operation[T], answered: OpenResponse, *, now: float, secrets: KnownSecrets | None
+) -> tuple[T, list[str]]:
+    """Return the answer and the secrets in it."""
+    answer = read_response(
+        operation,
+        answered.status,
+        answered.headers,
+        answered.body,
+        now=now,
+        secrets=secrets,
+        open_ended=answered.is_open_ended,
+    )
+    searched = not operation.binary and may_hold_secrets(answered.body)
+    return answer, list(secrets_in(answer)) if searched else []
+
+
+# What a function that calls the service gets.
+
+
+P = ParamSpec("P")
+A = TypeVar("A", bound="Api")
+INTERRUPTED = "The task was stopped, so it sends no further request."
+
+
+async def _ignore(event: object) -> None:
+    """Ignore the event."""
+
+
+def ignore_event(event: object) -> None:
+    """Ignore the event."""
+
+
+def not_interrupted() -> bool:
+    """Return False: nothing stops this work."""
+    return False
+
+
+def _api_step(
+    method: Callable[Concatenate[A, P], Awaitable[T]],
+) -> Callable[Concatenate[A, P], Coroutine[Any, Any, T]]:
+    """Refuse what an interrupted task asks for, and hide secrets in the errors of the method."""
+
+    @wraps(method)
+    async def step(self: A, /, *args: P.args, **options: P.kwargs) -> T:
+        if self.interrupted():
+            raise PlatformInterruptedError(INTERRUPTED)
+        try:
+            return await self._interruptible(method(self, *args, **options))
+        except PlatformError as error:
+            self.secrets.hide_in(error)
+            raise
+
+    return step
+
+
+class Api:
+    """The calls, the stream, the clock and the listener of one run of work.
+
+    It owns the stream that the work has open: at most one. Secrets are removed from the errors that
+    its methods raise. What a method asks of the service is a task of its own. `interrupt` ends this
+    task: the method raises PlatformInterruptedError, and the work decides what follows. If
+    `interrupted` returns True, every later request raises it too.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        hear: Callable[[object], Awaitable[None]] = _ignore,
+        report: Callable[[object], None] = ignore_event,
+        interrupted: Callable[[], bool] = not_interrupted,
+    ) -> None:
+        self._transport = transport
+        self._hear = hear
+        self.report = report
+        """Report an event for the log. The work continues at once. The caller handles all events in
+        order."""
+        self.interrupted = interrupted
+        """Whether the task was stopped."""
+        self.clock = transport.clock
+        """Unix time in seconds."""
+        self.secrets = transport.secrets
+        """All secrets that were sent or received."""
+        self._streams: list[Stream] = []
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._config_used = transport.config
+
+    @property
+    def config(self) -> PlatformConfig:
+        """The configuration in use (credentials may have been read again)."""
+        return self._transport.config
+
+    def hearing(self, hear: Callable[[object], Awaitable[None]]) -> Self:
+        """Return this api. `hear` handles the events of its `notify`."""
+        other = copy(self)
+        other._hear = hear  # noqa: SLF001 - of the same class
+        return other
+
+    def beside(self) -> Self:
+        """Return an api for work that runs at the same time: it has a stream of its own, which its
+        user must close (`aclose`)."""
+        other = copy(self)
+        other._streams = []  # noqa: SLF001 - of the same class
+        return other
+
+    def interrupt(self) -> None:
+        """End what is under way on the service."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _interruptible(self, request: Awaitable[T]) -> T:
+        """Return the result of the request. It is a task of its own if somebody can interrupt it.
+        In a triggerer nobody can, and each poll is cheaper without."""
+        if self.interrupted is not_interrupted:
+            return await request
+        task = asyncio.ensure_future(request)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not (task.cancelled() and self.interrupted()):
+                raise
+            raise PlatformInterruptedError(INTERRUPTED) from None
+
+    def _forget(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # if the work was ended, nobody waits for it
+
+    async def notify(self, event: object) -> None:
+        """Report an event to the caller, and wait until the caller has handled it. Each function
+        says which events it sends."""
+        await self._hear(event)
+
+    @_api_step
+    async def call(
+        self, operation: Operation[T], *, once: bool = False, deadline: float | None = None
+    ) -> T:
+        """Run a management operation and return its typed answer. Raises PlatformError.
+
+        With `once`, the call is attempted once, and the caller decides about repeats. Otherwise the
+        retry policy applies. It never waits beyond `deadline` (Unix time).
+        """
+        return await self._transport.call(operation, once=once, deadline=deadline)
+
+    @_api_step
+    async def open_stream(
+        self,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool = False,
+        agent_id: int | str | None = None,
+    ) -> None:
+        """Send a chat request and open its response as a stream; an open stream is closed before.
+        `agent_id` names another agent than the connection's.
+
+        With `repeatable`, the request may reach the service twice. Raises PlatformError for an
+        error status, HTML, a redirect or a broken connection.
+        """
+        await self.aclose()
+        self._config_used = self._transport.config
+        opened = await self._transport.open_stream(
+            body, timeout=timeout, repeatable=repeatable, agent_id=agent_id
+        )
+        self._streams.append(opened)
+
+    @_api_step
+    async def open_data_stream(
+        self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
+    ) -> bool:
+        """Send a query to the data API at `url` and open its response, as `open_stream` does.
+        Returns whether the response is open-ended: only the end of the connection marks its end, so
+        a response that was cut looks complete."""
+        await self.aclose()
+        opened = await self._transport.open_data_stream(url, token, body, timeout=timeout)
+        self._streams.append(opened)
+        return opened.is_open_ended
+
+    @_api_step
+    async def read_stream(self, timeout: float) -> bytes | None:
+        """Return the next bytes of the open stream: b"" at its end, and None after `timeout`
+        seconds without bytes (the stream is then lost).
+
+        HTTP marks the end; if the response is open-ended, the end of the connection does. Raises
+        PlatformTransportError if the connection breaks, PlatformProtocolError if the response has a
+        content coding that the request did not allow.
+        """
+        if not self._streams:
+            raise RuntimeError("no stream is open")
+        return await self._streams[0].read(timeout)
+
+    @_api_step
+    async def close_stream(self, *, complete: bool = False) -> None:
+        """Close the open stream, if any. `complete` says that the service has sent everything. The
+        stream then waits a moment for the end of the response, so that the connection can be used
+        again."""
+        if complete and self._streams:
+            await self._streams[0].drain()
+        await self.aclose()
+
+    @_api_step
+    async def call_data(
+        self,
+        name: RequestName,
+        url: str,
+        token: SecretStr,
+        body: dict[str, Any],
+        *,
+        timeout: float,
+        repeatable: bool = False,
+    ) -> Any:
+        """Send a request to the data API at `url` whose response is one JSON document. Returns that
+        document, or a `DataRefusal` if the deployment itself answers with an error.
+
+        Errors call the request `name`. `timeout` is in seconds. With `repeatable`, the request may
+        reach the service twice. It is attempted once. Raises PlatformError for HTML, a redirect, a
+        refused token, a broken connection, or an error of a server in front of the deployment.
+        """
+        return await self._transport.call_data(
+            name, url, token, body, timeout=timeout, repeatable=repeatable
+        )
+
+    @_api_step
+    async def send_chat(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None = None,
+        agent_id: int | str | None = None,
+    ) -> None:
+        """Send a chat request whose response is not a stream (abort). `timeout` is in seconds; None
+        means the configuration's. `agent_id` names another agent than the connection's. Raises
+        PlatformError."""
+        await self._transport.send_chat(path, body, timeout=timeout, agent_id=agent_id)
+
+    @_api_step
+    async def sleep(self, seconds: float, *, spread: float = 0.0) -> None:
+        """Pause for `seconds`. With `spread` (0 to 1), the pause is at random up to that fraction
+        shorter or longer, so that waits which began together do not all poll at the same time."""
+        factor = random.uniform(1 - spread, 1 + spread)  # noqa: S311 - guards nothing
+        await asyncio.sleep(max(0.0, seconds * factor))
+
+    @_api_step
+    async def reload_credentials(self) -> bool:
+        """Read the credentials again from their source, and return whether they changed."""
+        return await self._transport.reload_credentials(self._config_used)
+
+    async def aclose(self) -> None:
+        """Close the open stream, if any."""
+        while self._streams:
+            await self._streams.pop().aclose()
+
+
+# Work that calls the service, as it runs on an event loop.
+
+
+Work = Callable[[Api], Awaitable[T]]
+"""What a client runs: it gets the `Api` of this run, and its result is the run's."""
+
+
+def work_of(work: Operation[T] | Work[T]) -> Work[T]:
+    """Return the work; an operation becomes the work that makes this one call. Raises
+    PlatformInputError for anything else."""
+    if isinstance(work, Operation):
+        operation = work
+        return lambda api: api.call(operation)
+    if not callable(work):
+        raise PlatformInputError(
+            "Nothing was sent: run needs a function that gets an api and makes calls, not "
+            f"{type(work).__name__}. For one operation, write call(operation, ...).",
+            field="work",
+        )
+    return work
+
+
+OnEvent = Callable[[Any], None]
+
+
+async def run_here(work: Operation[T] | Work[T], api: Api) -> T:
+    """Run an operation or other work on the running loop."""
+    try:
+        return await work_of(work)(api)
+    except PlatformError as error:
+        api.secrets.hide_in(error)
+        raise
+    finally:
+        await api.aclose()
+
+
+CLOSED = "The client was closed before the run was complete."
+
+
+class Steps(Generic[T]):
+    """Work on an event loop, for a caller in another thread.
+
+    `events` has each event, with whether the work waits until the caller has handled it, and at
+    last the work's outcome as a Future. `ended` has an item once the work `is_over`. It is no
+    threading.Event: a signal handler that raises where the caller waits can leave the lock of an
+    Event locked, and then the loop would wait for it forever. The loop must call the methods.
+    """
+
+    def __init__(
+        self,
+        work: Operation[T] | Work[T],
+        transport: Transport,
+        interrupted: Callable[[], bool],
+        running: set[Steps[Any]],
+    ) -> None:
+        self.task: asyncio.Task[T] | None = None
+        self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
+        self.ended: SimpleQueue[None] = SimpleQueue()
+        self.is_over = False
+        self._api = Api(transport, self._offer, self._report, interrupted)
+        self._work: Operation[T] | Work[T] | None = work
+        self._running = running
+        self._is_ending = False
+        self._handled: asyncio.Future[None] | None = None
+        self._offers = asyncio.Lock()
+
+    def proceed(self) -> None:
+        """Start the work; later say that the caller has handled the event."""
+        if self._work is not None:
+            self.task = asyncio.create_task(run_here(self._work, self._api))
+            self.task.add_done_callback(self._finish)
+            self._running.add(self)
+            self._work = None  # it may refer to the client, whose deletion ends the loop
+        elif self._handled is not None and not self._handled.done():
+            self._handled.set_result(None)
+
+    def interrupt(self) -> None:
+        """End what is under way on the service, so that the work ends."""
+        self._api.interrupt()
+
+    def end(self) -> None:
+        """Cancel the work. It hands over no further event."""
+        self._is_ending = True
+        if self._work is not None:  # a signal handler raised before the start
+            self._work = None
+            self._conclude()
+        elif self.task is not None and not self.task.cancelling():
+            self.task.cancel()  # a second cancel would end the clean-up
+
+    async def _offer(self, event: object) -> None:
+        """Hand the event to the caller, and wait until the caller has handled it."""
+        if self._is_ending:
+            raise asyncio.CancelledError
+        async with self._offers:  # work may do several things at the same time
+            self._handled = asyncio.get_running_loop().create_future()
+            self.events.put((event, True))
+            await self._handled
+
+    def _report(self, event: object) -> None:
+        """Hand the event to the caller."""
+        self.events.put((event, False))
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        self.task = None  # its error will hold the frames of the caller
+        self._running.discard(self)
+        outcome: Future[T] = Future()
+        if task.cancelled():
+            stopped = self._api.interrupted()
+            outcome.set_exception(
+                PlatformInterruptedError(INTERRUPTED) if stopped else PlatformClosedError(CLOSED)
+            )
+        elif (error := task.exception()) is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(task.result())
+        self.events.put((outcome, False))
+        self._conclude()
+
+    def _conclude(self) -> None:
+        self.is_over = True
+        self.ended.put(None)

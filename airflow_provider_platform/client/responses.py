@@ -1,0 +1,273 @@
+"""What a response means: its typed value, or an error that says what failed.
+
+These are pure functions over status, headers and body. The platform's web host answers unknown
+paths with 200 and an HTML page, so a successful status alone proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
+    PlatformProtocolError,
+    PlatformTransportError,
+    RequestName,
+)
+from airflow_provider_platform.client.failed_calls import (
+    CHAT_ABORT,
+    chat_error,
+    data_call_error,
+    data_error,
+    is_html,
+    is_html_type,
+    management_error,
+    own_error,
+    rpc_error,
+    service_message,
+)
+from airflow_provider_platform.client.json_text import CutJsonError, db_safe, read_json
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.pages import Page
+from airflow_provider_platform.client.redaction import KnownSecrets, quote_service
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataRefusal:
+    """The deployment's own answer that a request failed: its status (which can be 200), and its
+    reason in one line."""
+
+    status: int
+    reason: str
+
+
+ADDRESSES = frozenset({"deploymentUrl", "apiUrl"})
+"""Fields that later calls use as their address. A password may be a word of a host's name."""
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""The most bytes of a response that has a model and is not a list."""
+MAX_LIST_BYTES = 16 * 1024 * 1024
+"""The most bytes of a page of a list, and of a response without a model."""
+MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+MAX_DESCRIBED_CONTAINERS = 200_000
+MAX_CONTAINERS = 1_000_000
+"""The most lists and objects of a response. Each is a few bytes of text, but takes a hundred bytes
+of memory, and most of the time of parsing."""
+
+
+def max_bytes(operation: Operation[Any]) -> int:
+    """Return how many bytes a response of the operation may have after decoding."""
+    if operation.binary:
+        return MAX_DOWNLOAD_BYTES
+    answer: Any = operation.answer
+    is_list = isinstance(answer, type) and issubclass(answer, Page)
+    return MAX_LIST_BYTES if is_list or not operation.described else MAX_RESPONSE_BYTES
+
+
+def read_response(
+    operation: Operation[T],
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float,
+    secrets: KnownSecrets | None = None,
+    open_ended: bool = False,
+) -> T:
+    """Return the typed answer of a management call. Raises PlatformError. The `secrets` of the
+    connection are removed from the answer, except from `ADDRESSES`. If the body is `open_ended`,
+    only the end of the connection marks its end. Such a body counts only if its content shows that
+    it is complete: a JSON object, array, string or word does, but a number, a file or an empty body
+    does not.
+    """
+    name = operation.request_name
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        raise management_error(operation, status, headers, body, now=now)
+    if operation.binary:
+        if is_html(headers, body):
+            raise _wrong_address(name, "HTML", described=operation.described)
+        if open_ended:
+            raise _perhaps_cut(name)
+        return cast("T", body)
+    if not body.strip():
+        return _read_nothing(operation, status, open_ended=open_ended)
+    _refuse_too_many(operation, body)
+    value = json_value(name, headers, body, described=operation.described)
+    if open_ended and type(value) in (int, float):
+        raise _perhaps_cut(name)
+    if isinstance(value, dict) and value.get("error") and not set(value) - _ERROR_KEYS:
+        raise PlatformProtocolError(
+            f"{name.action}: the service answered {status} with an error: "
+            f"{service_message(body) or 'no text'}.",
+            where=name.where,
+        )
+    return operation.read(value if secrets is None else secrets.redact_data(value, keep=ADDRESSES))
+
+
+def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:
+    """Return the answer for an empty body. Raises PlatformError if a body is required, because it
+    was cut."""
+    name = operation.request_name
+    if open_ended and operation.answer is not type(None):
+        raise _perhaps_cut(name)
+    try:
+        return operation.read(None)
+    except PlatformProtocolError:
+        if status == 204:
+            raise
+        raise PlatformTransportError(
+            f"{name.action}: the response is empty.", where=name.where
+        ) from None
+
+
+def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:
+    """Raise PlatformProtocolError if a JSON body has too many lists and objects to read it."""
+    name = operation.request_name
+    most = MAX_DESCRIBED_CONTAINERS if operation.described else MAX_CONTAINERS
+    if len(body) > most and body.count(b"[") + body.count(b"{") > most:
+        raise PlatformProtocolError(
+            f"{name.action}: the response was not read, because it contains more than {most} "
+            "lists and objects.",
+            where=name.where,
+        )
+
+
+def _perhaps_cut(name: RequestName) -> PlatformTransportError:
+    return PlatformTransportError(
+        f"{name.action}: the response may be cut off, because the connection was closed and the "
+        "response does not say how long it is. Check the proxies between Airflow and the service.",
+        where=name.where,
+    )
+
+
+_ERROR_KEYS = {"error", "message", "code", "jsonrpc", "id", "requestId", "statusCode"}
+
+
+def check_stream_start(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> None:
+    """Raise the error that the head of a chat response reports. `body` is needed (and read) only if
+    the status is not 200. The content type does not distinguish a stream from a web page, because
+    the service's document names text/html for its stream too; the first bytes do."""
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        raise chat_error(name, status, headers, body, now=now)
+
+
+def check_data_start(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> None:
+    """Raise the error that the head of a data API response reports."""
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        raise data_error(name, status, headers, body, now=now)
+    if is_html_type(headers):
+        raise _wrong_address(name, "HTML")
+
+
+def read_data_document(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> Any | DataRefusal:
+    """Return the JSON document of a data API response, or the deployment's own refusal (a body with
+    `error`). Raises PlatformError for any other response."""
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        said = own_error(status, body)
+        if said is None:
+            raise data_call_error(name, status, headers, body, now=now)
+        return DataRefusal(status, said)
+    try:
+        document = json_value(name, headers, body)
+    except PlatformAddressError as error:
+        raise PlatformAddressError(
+            f"{name.action}: the data API's address returned something else than JSON, "
+            "probably a web page. Check Data API address (data_api_url) in the connection, or the "
+            "deployment's address in the platform.",
+            where=name.where,
+        ) from error
+    said = own_error(status, body) if isinstance(document, dict) else None
+    return document if said is None else DataRefusal(status, said)
+
+
+def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:
+    """Raise PlatformError unless the response to an abort request confirms the stop: only 204
+    does."""
+    name = CHAT_ABORT
+    refuse_redirect(name, status, headers)
+    if status == 204:
+        return
+    if status >= 400:
+        raise chat_error(name, status, headers, body, now=now, aborts=True)
+    value = json_value(name, headers, body) if body.strip() else None
+    if isinstance(value, dict) and value.get("error"):
+        raise rpc_error(value["error"], name.where)
+    raise PlatformProtocolError(
+        f"{name.action}: the run may continue, because the service answered {status} and only 204 "
+        "confirms the stop.",
+        where=name.where,
+    )
+
+
+def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) -> None:
+    """Raise PlatformAddressError for a 3xx. Redirects are never followed, so that a credential is
+    sent only to its own host."""
+    if not 300 <= status < 400:
+        return
+    location = headers.get("location", "")
+    try:
+        parts = urlsplit(location)
+        target = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
+    except ValueError:
+        target = location
+    raise PlatformAddressError(
+        f"{name.action}: the service answered {status}, a redirect to "
+        f"{quote_service(target) or 'nowhere'}. The provider does not follow redirects, because "
+        "they could send the credential to another host. Check the address in the connection.",
+        where=name.where,
+        status=status,
+    )
+
+
+def json_value(
+    name: RequestName, headers: Mapping[str, str], body: bytes, *, described: bool = True
+) -> Any:
+    """Return the value of a JSON body. Raises PlatformError for HTML, for a cut document and for
+    anything else."""
+    if is_html(headers, body):
+        raise _wrong_address(name, "HTML", described=described)
+    try:
+        return db_safe(read_json(body))
+    except CutJsonError as error:
+        raise PlatformTransportError(
+            f"{name.action}: the response was cut off: it {error}.", where=name.where
+        ) from None
+    except ValueError:
+        raise _wrong_address(name, "something else", described=described) from None
+
+
+def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
+    """Return the error for a response that is not JSON. `described` says that the path is
+    documented, so the address must be wrong."""
+    if not described:
+        return PlatformAddressError(
+            f"{name.action}: the service returned {got} instead of JSON. The service does this if "
+            "a path does not exist. Check the path. The address already ends in /api, so "
+            "write /v1/deployments, not /api/v1/deployments. There is one exception: a path of the "
+            "build API must begin with /build/api, for example "
+            "/build/api/v1/deployments/{deploymentId}/branches. If the path is right, check the "
+            "address in the connection.",
+            where=name.where,
+        )
+    return PlatformAddressError(
+        f"{name.action}: the address returned {got} instead of JSON. The response probably comes "
+        "from the platform's web application or from a proxy. Check the address in the "
+        "connection: Management API address (host) ends in /api, Chat address (chat_url) in "
+        "/chat.",
+        where=name.where,
+    )
