@@ -1,68 +1,15 @@
-"""`PlatformHook`: Airflow's way to the platform, from a connection to a client.
-
-The connection form, a URI, a JSON environment variable and the command line store the same values
-in different places: an address may be complete in `host`, or have its scheme or path in `schema`,
-and the extras of a URI are strings. This module reads the same configuration from all of them.
-
-`PlatformConfig.secrets` says which values of a connection are secrets, and `client.models`
-says it for requests and responses. This package redacts what it logs and stores
-(`client.redaction`). Airflow's mask is for what a DAG author prints, for example a token that a
-method of the hook returned. For each call, Airflow compiles one pattern of all secrets again, in
-the task and once more in its supervisor or on the triggerer's loop. So a process masks each secret
-once and as it is, all secrets of one response together, at most `MOST_MASKED` of responses, and
-never on an event loop.
-"""
+"""`PlatformHook`: Airflow's way to the platform, from a connection to a client."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import os
-import threading
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
 from contextlib import asynccontextmanager, contextmanager
 from difflib import get_close_matches
-from importlib import import_module
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    NoReturn,
-    Protocol,
-    Self,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    get_args,
-)
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, get_args
 
-from tenacity import (
-    AsyncRetrying,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
+from tenacity import AsyncRetrying, Retrying
 
-from airflow_provider_platform import _airflow
-from airflow_provider_platform._airflow import (
-    BaseHook,
-    get_connection_on_loop,
-)
-from airflow_provider_platform.client.api import Api, Work
-from airflow_provider_platform.client.argument_rules import (
-    Seconds,
-    choice,
-    in_seconds,
-    read_json_string,
-    refuse,
-)
+from airflow_provider_platform._airflow import BaseHook, get_connection_on_loop
+from airflow_provider_platform.client.argument_rules import Seconds, choice, in_seconds, refuse
 from airflow_provider_platform.client.choices import (
     CHAT_TIMEOUT,
     MAX_ROWS,
@@ -72,8 +19,6 @@ from airflow_provider_platform.client.choices import (
     FailOnToolError,
     IfThreadBusy,
 )
-from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.connection_fields import EXTRA_NAMES, FIELDS
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformBadRequestError,
@@ -81,21 +26,20 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInputError,
     PlatformNotFoundError,
-    PlatformTransportError,
 )
-from airflow_provider_platform.client.operation import DeploymentId, Operation
 from airflow_provider_platform.client.platform_client import (
     AsyncPlatformClient,
-    Events,
     PlatformClient,
     yield_turn,
 )
-from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.hooks.form import (
-    CONNECTION_TYPE,
-    field_behaviour,
-    form_widgets,
+from airflow_provider_platform.hooks.connection import (
+    config_from_connection,
+    connection_retry_policy,
+    read_extras,
+    unknown_settings,
 )
+from airflow_provider_platform.hooks.form import CONNECTION_TYPE, field_behaviour, form_widgets
+from airflow_provider_platform.hooks.log_mask import LOG_MASK
 from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 from airflow_provider_platform.resources.chat.result import (
@@ -107,308 +51,16 @@ from airflow_provider_platform.resources.chat.result import (
 from airflow_provider_platform.resources.chat.thread import ChatThread, abort, read_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
-    from tenacity import RetryCallState
-
-
-log = logging.getLogger(__name__)
-
-_SCHEMES = ("http", "https")
-READ_ATTEMPTS = 5
-FIRST_PAUSE = 0.5
-"""Seconds; the pauses double, so that all attempts take about eight."""
-
-
-# An Airflow connection as configuration.
-
-
-class AirflowConnection(Protocol):
-    """The fields of a connection that this module reads. Airflow has two classes of that name."""
-
-    @property
-    def host(self) -> str | None: ...
-    @property
-    def schema(self) -> str | None: ...
-    @property
-    def login(self) -> str | None: ...
-    @property
-    def password(self) -> str | None: ...
-    @property
-    def port(self) -> int | None: ...
-    @property
-    def extra(self) -> str | None: ...
-
-
-def config_from_connection(
-    connection: AirflowConnection, conn_id: str | None = None
-) -> PlatformConfig:
-    """Return the checked configuration. Raises PlatformConfigError, which names the connection, the
-    field and the rule.
-
-    Unknown extras have no effect. A warning in the log names them.
-    """
-    try:
-        config = _config_from_connection(connection)
-    except PlatformConfigError as error:
-        place = "" if conn_id is None else f"connection {conn_id!r}"
-        raise PlatformConfigError(
-            error.reason, where=error.where_also(place), field=error.field
-        ) from None
-    return config if conn_id is None else config.of_connection(conn_id)
-
-
-def _config_from_connection(connection: AirflowConnection) -> PlatformConfig:
-    _check_type(connection)
-    extras = read_extras(connection)
-    for warning in unknown_settings(extras):
-        log.warning("%s", warning)
-    _check_login(connection)
-    return PlatformConfig.build(
-        host=_address(connection.host, connection.schema),
-        port=connection.port,
-        management_token=connection.password,
-        **{name: value for name, value in extras.items() if name in EXTRA_NAMES},
-    )
-
-
-def read_extras(connection: AirflowConnection) -> dict[str, Any]:
-    """Return the extras as they are stored. Raises PlatformConfigError if they are not a JSON
-    object.
-
-    Airflow's own `extra_dejson` also masks secrets, which cannot be done on an event loop.
-    """
-    text = (connection.extra or "").strip()
-    if not text:
-        return {}
-    try:
-        extras = read_json_string(text)
-    except ValueError:
-        extras = None
-    if not isinstance(extras, dict):
-        raise PlatformConfigError(
-            'extra must be a JSON object, as in {"chat_url": "https://..."}.', field="extra"
-        )
-    return extras
-
-
-def unknown_settings(extras: Mapping[str, Any]) -> list[str]:
-    """Return one did-you-mean warning for each unknown extra, without values."""
-    names = [name for name, value in extras.items() if value is not None and value != ""]
-    return [
-        f"The connection's extra {quote_service(name)!r} is not a setting of this provider and has "
-        f"no effect{_suggestion(name)}."
-        for name in names
-        if name not in EXTRA_NAMES
-    ]
-
-
-def _suggestion(name: str) -> str:
-    standard = _STANDARD_NAMES.get(name.strip().lower())
-    if standard:
-        return f"; enter its value in the connection's {standard}"
-    plain = name.strip().lower().removeprefix("extra__platform__").replace("-", "_")
-    near = get_close_matches(plain, sorted(EXTRA_NAMES), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-_STANDARD_NAMES = {alias: field.place for field in FIELDS for alias in field.aliases}
-"""Standard fields, by the names that people give them in `extra`."""
-
-
-def _check_type(connection: AirflowConnection) -> None:
-    """Refuse a connection of another type, so that no secrets of another service are sent."""
-    connection_type = getattr(connection, "conn_type", None)
-    if connection_type not in (None, "", CONNECTION_TYPE):
-        raise PlatformConfigError(
-            f"The connection type is {quote_service(connection_type)!r}, but must be "
-            f"{CONNECTION_TYPE!r} "
-            "(Analytics Platform). Check platform_conn_id, or change the connection's type "
-            "(conn_type).",
-            field="conn_type",
-        )
-
-
-def _check_login(connection: AirflowConnection) -> None:
-    """Refuse a token in the place of the user name: the usual mistake in a URI."""
-    if connection.login and not connection.password:
-        raise PlatformConfigError(
-            "Management token (password) is missing, but login is set. The provider does not use "
-            "login. Move the token from login to password. In a URI, write a colon before the "
-            "token: platform://:TOKEN@host.",
-            field="password",
-        )
-
-
-def _address(host: str | None, schema: str | None) -> str | None:
-    """Return the management address. In a URI, `schema` can be its scheme (`https`) or its path
-    (`api`)."""
-    host, schema = (host or "").strip(), (schema or "").strip()
-    if not schema:
-        return host or None
-    if not host:
-        raise PlatformConfigError(
-            "schema is set, but Management API address (host) is missing. Enter the whole "
-            "address in host, for example https://acme.example.com/api.",
-            field="host",
-        )
-    if schema.lower() not in _SCHEMES:
-        return f"{host.rstrip('/')}/{schema.strip('/')}"
-    scheme, separator, _ = host.partition("://")
-    if not separator:
-        return f"{schema.lower()}://{host}"
-    if scheme.lower() != schema.lower():
-        raise PlatformConfigError(
-            f"schema is {schema.lower()}, but Management API address (host) begins with another "
-            "protocol. Leave schema empty.",
-            field="schema",
-        )
-    return host
-
-
-def connection_retry_policy(conn_id: str) -> dict[str, Any]:
-    """Return arguments for tenacity's `Retrying` and `AsyncRetrying`, for a connection that the
-    task has read before: in a trigger, or after a refused credential.
-
-    If a look-up fails on the way (the API server restarts, the database is locked), Airflow reports
-    a connection that is not defined. If the task has read the connection a moment ago, a failed
-    look-up is more likely than a deleted connection. So the look-up is repeated before it ends a
-    wait of hours.
-
-    A connection that can be read and is bad (PlatformConfigError), or that the task must not read
-    (PermissionError), is not read again. PlatformTransportError is raised after the last attempt.
-    """
-
-    def give_up(state: RetryCallState) -> NoReturn:
-        cause = state.outcome.exception() if state.outcome else None
-        raise PlatformTransportError(
-            f"The Airflow connection {conn_id!r} can no longer be read ({type(cause).__name__}: "
-            f"{quote_service(cause)}). Check that it still exists, and that Airflow's API server "
-            "and database are running.",
-            processed=False,
-        ) from cause
-
-    return {
-        "retry": retry_if_exception(_may_pass),
-        "wait": wait_exponential(FIRST_PAUSE) + wait_random(0, FIRST_PAUSE),
-        "stop": stop_after_attempt(READ_ATTEMPTS),
-        "retry_error_callback": give_up,
-    }
-
-
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, Exception) and not isinstance(error, PlatformError | PermissionError)
-
-
-MOST_MASKED = 100
-"""Secrets of responses that Airflow is given in one process: it compiles these in half a second."""
-
-
-# Secrets in Airflow's log mask.
-
-
-class LogMask:
-    """The secrets of this process that Airflow masks."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._masked: set[str] = set()
-        self._room = MOST_MASKED
-        self._warned = False
-
-    def hide(self, credentials: Iterable[str]) -> None:
-        """Mask the connection's own credentials. Do not call it on an event loop."""
-        with self._lock:
-            self._mask(self._new(credentials))
-
-    async def hide_on_loop(self, credentials: Iterable[str]) -> None:
-        """`hide` for an event loop."""
-        if new := self._new(credentials):
-            await asyncio.to_thread(self.hide, new)
-
-    def learn(self, secrets: Iterable[str]) -> None:
-        """Mask the secrets in a call or in its response, while there is room. Do not call it on an
-        event loop."""
-        with self._lock:
-            new = self._new(secrets)
-            if len(new) > self._room and not self._warned:
-                self._warned = True
-                log.warning(
-                    "The service returned more than %d credentials, and Airflow masks only the "
-                    "first %d of them in its logs. In your own code, do not print responses that "
-                    "contain credentials.",
-                    MOST_MASKED,
-                    MOST_MASKED,
-                )
-            masked = new[: self._room]
-            self._mask(masked)
-            self._room -= len(masked)
-
-    def _new(self, secrets: Iterable[str]) -> list[str]:
-        """Return the secrets that this process has not masked yet."""
-        return [secret for secret in dict.fromkeys(secrets) if secret not in self._masked]
-
-    def _mask(self, secrets: list[str]) -> None:
-        _airflow.mask_secrets(secrets)
-        self._masked.update(secrets)
-
-
-LOG_MASK = LogMask()
-
-
-# ruff: noqa: TC001, TC003 - typing.get_type_hints evaluates the annotations
-
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Clock
-    from airflow_provider_platform.hooks import query_rows
-    from airflow_provider_platform.resources.sql import page_by as page_queries
-    from airflow_provider_platform.resources.sql import parameters as binding
-    from airflow_provider_platform.resources.sql import query, response, statements
-else:
-
-    class _LazyModule:
-        """A stand-in for a module of this package. It imports the module when a name of it is first
-        used: a task that runs no SQL does not load it. A name that is only imported for type
-        checkers is not enough: `typing.get_type_hints` evaluates the annotations.
-        """
-
-        def __init__(self, name: str) -> None:
-            self._name = name
-
-        def __getattr__(self, attribute: str) -> Any:
-            return getattr(import_module(f"airflow_provider_platform.{self._name}"), attribute)
-
-    binding = _LazyModule("resources.sql.parameters")
-    page_queries = _LazyModule("resources.sql.page_by")
-    query = _LazyModule("resources.sql.query")
-    query_rows = _LazyModule("hooks.query_rows")
-    response = _LazyModule("resources.sql.response")
-    statements = _LazyModule("resources.sql.statements")
+    from airflow_provider_platform.client.api import Api, Work
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.operation import DeploymentId, Operation
+    from airflow_provider_platform.hooks.query_rows import QueryRows
+    from airflow_provider_platform.resources.sql.parameters import Parameters
 
 T = TypeVar("T")
 Id = int | str
-
-_opening = threading.RLock()
-"""A signal handler may use a hook that is just being opened. A forked process has its own lock."""
-
-
-def _after_fork() -> None:
-    global _opening
-    _opening = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-_NOT_MASKED = (
-    "A secret of this connection or of a response could not be masked in Airflow's logs. This "
-    "package still hides it in its own logs and results. In your own code, do not print "
-    "responses that contain credentials."
-)
-
-
-# The hook.
 
 
 class ChatOptions(TypedDict, total=False):
@@ -459,31 +111,6 @@ def _redacted(shown: T, client: PlatformClient) -> T:
     return with_changed_texts(shown, client.secrets.redact_data)
 
 
-async def _sql_program(
-    api: Api,
-    sql: str,
-    options: tuple[Any, ...],
-    paged: tuple[Any, ...],
-    config: PlatformConfig,
-    clock: Clock,
-) -> None:
-    deployment_id, branch_name, timezone, cache, timeout = options
-    prepared = query.SqlQuery.build(
-        sql,
-        deployment_id=config.resolve_deployment_id(deployment_id),
-        deadline=clock() + in_seconds(timeout),
-        branch_name=branch_name,
-        timezone=timezone,
-        cache=cache,
-    )
-    page_by, page_rows, max_row_limit = paged
-    if page_by is None:
-        return await query.run_sql(api, prepared, config, clock)
-    most = statements.page_rows(config, page_rows, max_row_limit)
-    paged_query = page_queries.PagedQuery.build(sql, page_by, rows=most)
-    return await page_queries.run_pages(api, prepared, paged_query, config, clock)
-
-
 class PlatformHook(BaseHook):
     """Call the platform with the credentials of an Airflow connection.
 
@@ -510,7 +137,9 @@ class PlatformHook(BaseHook):
         super().__init__()
         self.platform_conn_id = platform_conn_id
         self._config: PlatformConfig | None = None
-        self._client: PlatformClient | None = None
+        # At most one client. `setdefault` of a dict is atomic. A lock would have to be free in a
+        # forked process and in a signal handler.
+        self._clients: dict[None, PlatformClient] = {}
 
     @property
     def config(self) -> PlatformConfig:
@@ -556,17 +185,15 @@ class PlatformHook(BaseHook):
 
     def open_client(self) -> PlatformClient:
         """Return the client that the hook's methods use. Threads share it."""
-        config = self.config
-        with _opening:
-            if self._client is None or self._client.closed:
-                self._client = PlatformClient(config, reload=self._reread, mask=self._mask)
-            return self._client
+        client = self._clients.get(None)
+        if client is None or client.closed:
+            self._clients.pop(None, None)
+            client = self._clients.setdefault(None, self._new_client())
+        return client
 
     def close(self) -> None:
         """Close the hook's connections."""
-        with _opening:
-            client, self._client = self._client, None
-        if client is not None:
+        if client := self._clients.pop(None, None):
             client.close()
 
     def __enter__(self) -> Self:
@@ -584,7 +211,7 @@ class PlatformHook(BaseHook):
         """
         config = await (self.reread_config_on_loop() if again else self.read_config_on_loop())
         async with AsyncPlatformClient(
-            config, reload=self.reread_config_on_loop, mask=self._mask_on_loop
+            config, reload=self.reread_config_on_loop, mask=LOG_MASK.learn_on_loop
         ) as client:
             yield client
 
@@ -593,7 +220,7 @@ class PlatformHook(BaseHook):
         return self._new_client()
 
     def _new_client(self) -> PlatformClient:
-        return PlatformClient(self.config, reload=self._reread, mask=self._mask)
+        return PlatformClient(self.config, reload=self._reread, mask=LOG_MASK.learn)
 
     def run(self, work: Operation[T] | Work[T], on_event: Callable[[Any], None] | None = None) -> T:
         """Run an operation, or an async function that gets an `Api` and makes several calls, and
@@ -671,7 +298,7 @@ class PlatformHook(BaseHook):
         self,
         sql: str,
         *,
-        parameters: binding.Parameters | None = None,
+        parameters: Parameters | None = None,
         deployment_id: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
@@ -681,7 +308,7 @@ class PlatformHook(BaseHook):
         max_row_limit: int | None = None,
         page_by: Sequence[str] | None = None,
         page_rows: int | None = None,
-    ) -> query_rows.QueryRows:
+    ) -> QueryRows:
         """Run a query and return its rows, which are read while you use them. It reads all rows;
         the chat API sends only the first rows (100 by default). `timeout` is in seconds, or a
         timedelta, until the first row.
@@ -709,43 +336,22 @@ class PlatformHook(BaseHook):
         which also returns the token. Raises DataQueryError, PlatformError, when the first row is
         requested or later.
         """
-        sql = binding.bind_parameters(sql, parameters, timezone)
-        options = (deployment_id, branch_name, timezone, cache, timeout)
-        paged = (page_by, page_rows, max_row_limit)
-        why_cut = self._why_cut(sql, default_row_limit, *paged)
-        failed = query.FailedSqlLog(sql)
+        from airflow_provider_platform.hooks.query_rows import run_query
 
-        def begin() -> Events[Any]:
-            client = self.open_client()
-            failed.redact = client.secrets.redact_text
-            return client.events(
-                lambda api: _sql_program(api, sql, options, paged, client.config, client.clock)
-            )
-
-        return query_rows.QueryRows(begin, why_cut, failed)
-
-    def _why_cut(
-        self,
-        sql: str,
-        default: int | None,
-        page_by: Sequence[str] | None,
-        page_rows: int | None,
-        maximum: int | None,
-    ) -> response.WhyCut:
-        """Return the function that judges the number of rows. For a result in pages the number says
-        nothing. The connection has been read before. Raises PlatformInputError for an invalid
-        limit, or for a query that cannot be read in pages."""
-        statements.check_limit("default_row_limit", default)
-        statements.check_limit("max_row_limit", maximum)
-        statements.check_limit("page_rows", page_rows)
-        if page_by is not None:
-            page_queries.PagedQuery.build(sql, page_by)
-            return lambda _: None
-
-        def why_cut(row_count: int) -> str | None:
-            return statements.known_limits(self.config, default, maximum).why_cut(sql, row_count)
-
-        return why_cut
+        return run_query(
+            self.open_client,
+            sql,
+            parameters,
+            deployment_id=deployment_id,
+            branch_name=branch_name,
+            timezone=timezone,
+            cache=cache,
+            timeout=timeout,
+            default_row_limit=default_row_limit,
+            max_row_limit=max_row_limit,
+            page_by=page_by,
+            page_rows=page_rows,
+        )
 
     def call(
         self,
@@ -929,21 +535,6 @@ class PlatformHook(BaseHook):
         except PlatformError as error:
             return False, error.message
         return ok, "\n".join([message, *notes])
-
-    def _mask(self, secrets: list[str]) -> None:
-        """Mask the secrets in a call or in its response. If this fails, the response is still
-        returned."""
-        try:
-            LOG_MASK.learn(secrets)
-        except Exception:
-            self.log.warning(_NOT_MASKED, exc_info=True)
-
-    async def _mask_on_loop(self, secrets: list[str]) -> None:
-        """`_mask` for an event loop."""
-        try:
-            await asyncio.to_thread(LOG_MASK.learn, secrets)
-        except Exception:
-            self.log.warning(_NOT_MASKED, exc_info=True)
 
     def _reread(self) -> PlatformConfig:
         """`reread_config`, for a client whose token was refused; the hook then uses the new

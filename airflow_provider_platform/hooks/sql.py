@@ -33,25 +33,23 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.redaction import log_line, quote_service
 from airflow_provider_platform.files.types import ColumnTypes, TypedRows
-from airflow_provider_platform.hooks.platform import PlatformHook, read_extras
+from airflow_provider_platform.hooks.connection import read_extras
+from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from airflow_provider_platform.files.types import Column, Types
-    from airflow_provider_platform.resources.sql.parameters import Parameters
-    from airflow_provider_platform.resources.sql.response import SqlRows
-
-    RunSql = Callable[[str, Parameters | None], SqlRows]
-    Row = tuple[Any, ...]
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import pandas as pd
     import polars as pl
 
     from airflow_provider_platform.client.api import Work
+    from airflow_provider_platform.files.types import Column, Types
     from airflow_provider_platform.hooks.query_rows import QueryRows
     from airflow_provider_platform.resources.sql.parameters import Parameters
+    from airflow_provider_platform.resources.sql.response import SqlRows
+
+    RunSql = Callable[[str, Parameters | None], SqlRows]
+    Row = tuple[Any, ...]
 
 
 apilevel = "2.0"

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import EXTRA_FIELDS, SESSION_SETTINGS
-from airflow_provider_platform.hooks.platform import config_from_connection
+from airflow_provider_platform.hooks.connection import config_from_connection
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -13,11 +13,8 @@ import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.hooks.platform import (
-    PlatformHook,
-    config_from_connection,
-    unknown_settings,
-)
+from airflow_provider_platform.hooks.connection import config_from_connection, unknown_settings
+from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
     from airflow.models import Connection

@@ -13,7 +13,8 @@ import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import FIELDS
-from airflow_provider_platform.hooks.platform import PlatformHook, config_from_connection
+from airflow_provider_platform.hooks.connection import config_from_connection
+from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

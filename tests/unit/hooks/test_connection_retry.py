@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
+from airflow_provider_platform.hooks import connection as _connection
 from airflow_provider_platform.hooks import platform
-from airflow_provider_platform.hooks import platform as _connection
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.resources.deployments import get_deployment

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -177,17 +176,6 @@ def test_hook_works_while_a_loop_runs_in_its_thread(platform_sandbox: Sandbox) -
             return hook.run(DEPLOYMENT).id
 
     assert asyncio.run(cell()) == 1
-
-
-def test_hook_methods_have_type_hints_that_can_be_evaluated() -> None:
-    methods = [
-        inspect.unwrap(member)
-        for _, member in inspect.getmembers(PlatformHook, inspect.isroutine)
-        if str(getattr(inspect.unwrap(member), "__module__", "")).startswith("airflow_provider_")
-    ]
-    assert {method.__name__ for method in methods} > {"run", "chat", "run_sql", "list_reports"}
-    for method in methods:
-        get_type_hints(method)
 
 
 def test_folder_id_none_moves_a_workbook_out_of_its_folder(platform_sandbox: Sandbox) -> None:

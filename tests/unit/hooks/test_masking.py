@@ -17,7 +17,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.operation import raw_operation
 from airflow_provider_platform.hooks import platform
-from airflow_provider_platform.hooks.platform import MOST_MASKED, LogMask, PlatformHook
+from airflow_provider_platform.hooks.log_mask import MOST_MASKED, LogMask
+from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.resources.deployments import create_deployment_token
 
 if TYPE_CHECKING:
@@ -173,9 +174,8 @@ def test_a_text_is_masked_once_and_never_on_an_event_loop(
     async def wait_twice() -> None:
         for _ in range(2):
             await mask.hide_on_loop([SECRET])
-            await PlatformHook()._mask_on_loop(secrets)
+            await mask.learn_on_loop(secrets)
 
-    platform.LOG_MASK = mask  # the fixture puts the old one back
     asyncio.run(wait_twice())
     assert [text for texts, _ in mask_calls for text in texts] == [SECRET, *secrets]
     assert not any(on_loop for _, on_loop in mask_calls)
@@ -191,9 +191,8 @@ def test_failed_masking_of_a_text_is_repeated(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(_airflow, "mask_secrets", mask)
     known = LogMask()
-    with pytest.raises(OSError, match="no supervisor"):
+    for _ in range(2):
         known.learn([SECRET])
-    known.learn([SECRET])
     assert SECRET in given[0]
     assert SECRET in given[1]
 
