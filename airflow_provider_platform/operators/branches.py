@@ -155,8 +155,8 @@ class PlatformCloseBranchOperator(DeploymentOperator):
                 )
         if nothing is None:
             self.log.info(
-                "Closed branch %s. The branch is kept; it can be opened again in the platform or "
-                "with PlatformOpenBranchOperator.",
+                "Closed branch %s. Closing deletes nothing: to open the branch again, use the "
+                "platform or PlatformOpenBranchOperator.",
                 quote_service(self.branch_name),
             )
         else:
@@ -188,9 +188,10 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     `built`. Both are None if the task did not wait for a build.
 
     A conflict, the answer that nothing was merged and a branch that no longer exists fail the task
-    without a retry. A build that fails fails the try; a retry waits for the build again. A 403
-    names the missing permission: merging into production needs SchemaUpdate, waiting needs
-    DeploymentRead. Needs release v0.4.0 or later.
+    without a retry. A build that fails fails the try. On Airflow 3.3 and later, a retry waits for
+    the build again. On earlier releases it sends the merge again, which changes nothing if
+    production already has the branch. A 403 names the missing permission: merging into production
+    needs SchemaUpdate, waiting needs DeploymentRead. Needs release v0.4.0 or later.
 
     :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was

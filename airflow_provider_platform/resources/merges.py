@@ -22,6 +22,10 @@ production uses the previous data model until the build of the merged commit is 
 status names the commit that was built. Each commit at which production was seen after the merge
 contains the merge, so a build of any of these counts, also if production has moved on since.
 
+A tenant may name no commit in the build status or in the list of branches. Then a build counts if
+the status names another commit than before the merge, or was seen building since. Else the status
+may be that of the model before: it counts only after `ACTIVATION_GRACE`, with a warning.
+
 In the ids of such a run, `merge` describes the merge: the fields of `Merge`, as plain JSON. Its
 `merged` is None until the service has answered.
 """
@@ -68,6 +72,9 @@ from airflow_provider_platform.resources.branches import (
 )
 from airflow_provider_platform.resources.builds import (
     ACTIVATION_GRACE,
+    BUILT,
+    ENDED_WITHOUT_A_BUILD,
+    IDLE,
     Build,
     BuildSeen,
     BuildWanted,
@@ -122,7 +129,8 @@ class Merge:
     `production`: whether the target is the production branch. `allowed`: whether the deployment's
     settings allow merges into the target, None if they do not say. `merged`: None until the service
     has answered, then whether this merge changed the target (False: the target already had the
-    commit). `merged_at`: when the answer came (Unix time).
+    commit). `merged_at`: when the answer came (Unix time). `built_hash`: the commit from which the
+    target was built before the merge, None if the build status did not name it.
     """
 
     deployment_id: int
@@ -136,6 +144,7 @@ class Merge:
     merged: bool | None = None
     branch_deleted: bool = False
     merged_at: float = 0.0
+    built_hash: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the fields of this class."""
@@ -322,20 +331,14 @@ def judge_lost(merge: Merge, branches: dict[str, BranchResponse]) -> Lost:
 
 
 async def poll_merged_build(api: Api, merge: Merge, holding: set[str | None]) -> Build | BuildSeen:
-    """Ask once for the build of the target. `holding` are the commits that contain the merge; the
-    target's commit is added. Raises MergedBuildFailedError, and what `judge` raises."""
+    """Ask once for the build of the target. `holding` are the commits whose build contains the
+    merge; those that this poll finds are added, None for a build whose commit is not named. Raises
+    MergedBuildFailedError, and what `judge` raises."""
     wanted = _wanted(merge)
     answer: BuildStatusResponse = await api.call(wanted.operation, once=True)
-    built = answer.last_hash
-    if built and merge.target_hash is not None and built not in holding:
-        # Some merges make no commit: the target stays at its commit. The list may also be late.
-        late = api.clock() - merge.merged_at <= ACTIVATION_GRACE
-        branches = await _branches(api, merge.deployment_id, None)
-        now_at = _commit_of(branches, merge.target)
-        if now_at is None:
-            holding.add(built)  # the service does not name the target's commit
-        elif now_at != merge.target_hash or not late:
-            holding.add(now_at)
+    built = answer.last_hash or None
+    if built not in holding:
+        holding |= await _commits_with_merge(api, merge, answer)
         if built not in holding:
             said = answer.words("error_text") or ""
             return BuildSeen(merge.target, answer.status, said, built)
@@ -348,6 +351,33 @@ async def poll_merged_build(api: Api, merge: Merge, holding: set[str | None]) ->
             "build again in the platform. A retry waits for the build and does not merge again.",
             where=merge.where,
         ) from error
+
+
+async def _commits_with_merge(
+    api: Api, merge: Merge, answer: BuildStatusResponse
+) -> set[str | None]:
+    """Return the commits whose build contains the merge, as this status and the list of branches
+    show them."""
+    built, is_late = answer.last_hash or None, api.clock() - merge.merged_at > ACTIVATION_GRACE
+    if built is not None and merge.target_hash is not None:
+        branches = await _branches(api, merge.deployment_id, None)
+        now_at = _commit_of(branches, merge.target)
+        if now_at is not None:
+            # Some merges make no commit: the target stays at its commit. The list may also be late.
+            return {now_at} if now_at != merge.target_hash or is_late else set()
+    is_new = None not in (built, merge.built_hash) and built != merge.built_hash
+    if is_new or answer.status not in {BUILT, *IDLE, *ENDED_WITHOUT_A_BUILD}:
+        return {built}  # a build since the merge
+    if not is_late:
+        return set()
+    warn(
+        api,
+        f"The service does not name the commit of {merge.target}, and no build was seen in the "
+        f"{ACTIVATION_GRACE:g} seconds after the merge. The task takes the build status "
+        f"{answer.status} for that of the merge. Check in the platform that production uses the "
+        "new data model.",
+    )
+    return {built}
 
 
 def _wanted(merge: Merge) -> BuildWanted:
@@ -621,7 +651,8 @@ class MergeRunKind(RunKind[Build]):
 
     def watch(self, env: RunEnvironment, ids: Ids) -> Poll[Build]:
         merge = Merge(**ids["merge"])
-        holding = {merge.source_hash, merge.target_hash if merge.merged is False else None}
+        known = (merge.source_hash, merge.target_hash if merge.merged is False else None)
+        holding: set[str | None] = {commit for commit in known if commit is not None}
 
         async def poll(api: Api) -> Build | None:
             return report_unbuilt(api, await poll_merged_build(api, merge, holding))
@@ -686,6 +717,9 @@ class MergeRunKind(RunKind[Build]):
             return made  # merged before, and deleted since
         if made is not None and made.source_hash and made.source_hash == merge.source_hash:
             return made
+        if self._waits(merge):
+            status = await api.call(_wanted(merge).operation, deadline=env.deadline)
+            merge = replace(merge, built_hash=status.last_hash or None)
         if merge.is_held:
             return merge.answered(api.clock(), merged=False)
         return merge

@@ -136,7 +136,7 @@ def test_branch_whose_check_fails_is_closed_and_kept(
     assert merged(platform_sandbox) == []
     assert BRANCH in platform_sandbox.control.branches()
     assert not is_open(run.xcom("branch_gate.built")["branch_name"])
-    assert "The branch is kept; it can be opened again" in capsys.readouterr().out
+    assert "Closing deletes nothing: to open the branch again" in capsys.readouterr().out
 
 
 @pytest.mark.exhaustive

@@ -46,15 +46,16 @@ def _runs(call: Call) -> Evaluations:
     return call.store(Evaluations)
 
 
-def _named(call: Call) -> tuple[Evaluation, str]:
-    """Return the run that the path names, and its status now."""
+def _named(call: Call) -> tuple[Evaluation, str, bool]:
+    """Return the run that the path names, its status now, and whether its results are there."""
     wanted = call.path["evaluationId"]
     run = _runs(call).get(wanted)
     if run is None or run.deployment != call.deployment:
         raise ApiError(404, f"Evaluation {wanted} not found in deployment {call.deployment}")
     pace, seconds = call.server.settings.evaluation_pace, call.server.clock.now() - run.started_at
     stages = [stage for at, stage in enumerate(_STAGES, start=1) if seconds < at * pace]
-    return run, stages[0] if stages else "completed"
+    late = seconds < len(_STAGES) * pace + call.server.settings.evaluation_results_delay
+    return run, stages[0] if stages else "completed", not late
 
 
 @handles("startEvaluation")
@@ -81,7 +82,7 @@ def start_evaluation(call: Call) -> Any:
 
 @handles("getEvaluation")
 def get_evaluation(call: Call) -> Any:
-    run, status = _named(call)
+    run, status, _ = _named(call)
     number = call.path["evaluationId"]
     return {"id": number, "status": status, "branchName": run.branch, "agentName": run.agent}
 
@@ -89,8 +90,8 @@ def get_evaluation(call: Call) -> Any:
 @handles("getEvaluationResults")
 def get_results(call: Call) -> Any:
     """The results, of which there are none before the end."""
-    run, status = _named(call)
-    return generic_store.page(call, run.results if status == "completed" else [], everything=True)
+    run, _, are_there = _named(call)
+    return generic_store.page(call, run.results if are_there else [], everything=True)
 
 
 def _result(call: Call, branch: str, question: Item) -> Item:

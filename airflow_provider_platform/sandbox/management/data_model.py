@@ -21,7 +21,7 @@ from airflow_provider_platform.sandbox.state.branches import (
 
 @handles("listBranches")
 def list_branches(call: Call) -> Any:
-    return generic_store.page(call, [_shown(branch) for branch in _branches(call).all()])
+    return generic_store.page(call, [_shown(call, branch) for branch in _branches(call).all()])
 
 
 @handles("createBranch")
@@ -53,7 +53,7 @@ def set_branch_staging_environment(call: Call) -> Any:
         raise ApiError(400, ["the deploy branch has no staging environment"])
     branches.set_staging(branch, enabled, call.server)
     call.record("enabled" if enabled else "disabled", "staging-environments", branch.name)
-    return {"data": _shown(branch)}
+    return {"data": _shown(call, branch)}
 
 
 @handles("validateDataModel")
@@ -155,11 +155,12 @@ def _remove(call: Call, branch: Branch) -> None:
     call.record("deleted", "branches", branch.name)
 
 
-def _shown(branch: Branch) -> Item:
+def _shown(call: Call, branch: Branch) -> Item:
+    named = call.server.settings.named_commits != "none"
     return {
         "id": branch.id,
         "name": branch.name,
         "parentBranch": branch.parent,
         "isStagingEnvironmentEnabled": branch.staging,
-        "lastHash": branch.model.commit,
+        "lastHash": branch.model.commit if named else None,
     }

@@ -53,6 +53,7 @@ def build_status(call: Call) -> Any:
     name = call.query.get("branchName") or branches.deploy
     now, branch = server.clock.now(), branches.get(name)
     build = None if branch is None else branches.shown(branch, now)
+    named = server.settings.named_commits == "all"
     status, error = branches.status(name, server)
     return {
         "deploymentId": call.deployment,
@@ -63,7 +64,7 @@ def build_status(call: Call) -> Any:
         "deploymentStatus": "deployed",
         "errorText": error,
         "filesHash": None if build is None else build.model.files,
-        "lastHash": None if build is None else build.model.commit,
+        "lastHash": build.model.commit if build is not None and named else None,
         "updatedAt": None if build is None else iso(build.changed_at(now)),
     }
 

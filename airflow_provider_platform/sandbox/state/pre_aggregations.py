@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.state.branches import branches_of
 from airflow_provider_platform.sandbox.state.settings import JobOutcome, Settings
-from airflow_provider_platform.sandbox.state.warehouse import Warehouse
+from airflow_provider_platform.sandbox.state.warehouse import QueryError, Warehouse
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
@@ -196,16 +196,19 @@ class PreAggregationJobs:
     def warehouse(self, server: ServerState, deployment: int, branch: str, sql: str) -> Warehouse:
         """Return the warehouse as this query sees it on this branch: if it uses a table without
         rows, the rows of the table's cube are hidden. Other branches than production may lack
-        orders."""
+        orders or columns. Raises ``QueryError``."""
         now, columns = server.clock.now(), server.warehouse.columns_of(sql)
         empty: dict[str, set[str]] = {}
         for (place, name, _), job in self._newest.items():
             is_empty = (place, name) == (deployment, branch) and job.lacks_rows(now)
             if is_empty and job.pre_aggregation.answers(sql, columns):
                 empty.setdefault(job.pre_aggregation.cube, set()).add(job.month)
-        lacks = server.settings.branch_lacks_months
-        if lacks and branch != branches_of(server, deployment).deploy:
-            empty.setdefault("orders", set()).update(lacks)
+        if branch != branches_of(server, deployment).deploy:
+            for table, column in sorted(columns):
+                if f"{table}.{column}" in server.settings.branch_lacks_columns:
+                    raise QueryError(f"no such column: {column}")
+            if lacks := server.settings.branch_lacks_months:
+                empty.setdefault("orders", set()).update(lacks)
         if not empty:
             return server.warehouse
         key = json.dumps({cube: sorted(months) for cube, months in sorted(empty.items())})

@@ -60,6 +60,8 @@ class Settings(BaseModel):
     build_seconds: Seconds = 0.0
     build_outcome: BuildOutcome = "built"
     branch_lacks_months: tuple[str, ...] = ()
+    branch_lacks_columns: tuple[str, ...] = ()
+    named_commits: Literal["all", "branches", "none"] = "all"
     merge_outcome: Literal["merged", "nothing", "conflict", "not_allowed"] = "merged"
     merge_commit: Literal["own", "fast_forward"] = "own"
     deploy_mode: Literal["git", "cli"] = "git"
@@ -81,6 +83,7 @@ class Settings(BaseModel):
     jobs_outcome_of: tuple[str, ...] = ()
     evaluations: Annotated[bool, Field(strict=True)] = True
     evaluation_pace: Seconds = 0.0
+    evaluation_results_delay: Seconds = 0.0
     built_pre_aggregations: tuple[str, ...] = ()
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
         "meta",

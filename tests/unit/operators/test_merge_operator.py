@@ -367,3 +367,17 @@ class TestArguments:
     def test_message_is_sent_and_names_the_task_by_default(self) -> None:
         assert merging().run_kind().message.endswith("task merge")
         assert merging(message="Nightly").run_kind().message == "Nightly"
+
+
+@both_modes
+@pytest.mark.parametrize("named", ["branches", "none"])
+def test_merge_waits_for_the_build_on_a_tenant_that_names_no_commit(
+    deferrable: bool, named: str, control: SandboxControl
+) -> None:
+    control.set(build_delay=0.2, build_seconds=0.4, named_commits=named)
+    job = PlatformHook().call("buildStatus", query={"branchName": "main"})["buildJobId"]
+    found = through(merging(deferrable=deferrable), TaskTries())
+    assert (found["merged"], found["hash"], found["status"]) == (True, None, "built")
+    status = PlatformHook().call("buildStatus", query={"branchName": "main"})
+    assert status["status"] == "built"
+    assert status["buildJobId"] != job, "the build before the merge"

@@ -39,7 +39,7 @@ from airflow_provider_platform.resources.merges import (
     plan_merge,
     send_merge,
 )
-from airflow_provider_platform.resources.run_kind import RunEnvironment
+from airflow_provider_platform.resources.run_kind import LogLine, RunEnvironment
 from tests.unit.client.fakes.effects import API, api_with
 from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
@@ -450,9 +450,9 @@ class TestBuild:
         [seen] = [event for event in played.events if isinstance(event, BuildSeen)]
         assert "(of commit m1)" in str(seen)
 
-    def test_build_counts_if_the_commit_of_production_before_is_unknown(self) -> None:
+    def test_new_build_counts_at_once_if_the_commit_of_production_before_is_unknown(self) -> None:
         played = tenant()
-        merge = replace(sent(played, planned(played)), target_hash=None)
+        merge = replace(sent(played, planned(played)), target_hash=None, built_hash="m1")
         assert self.waited(played, merge, {"status": "built", "lastHash": "any"}).hash == "any"
 
     def test_build_counts_if_production_moved_on_and_nothing_was_merged(self) -> None:
@@ -472,10 +472,44 @@ class TestBuild:
         played.commits = {BRANCH: "b1"} if listed else {}
         assert self.waited(played, merge, {"status": "built", "lastHash": "m1+b1"}).hash == "m1+b1"
 
-    def test_build_counts_if_the_service_names_no_commits(self) -> None:
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [({}, {}), ({"lastHash": "m1"}, {"lastHash": "m1+b1"})],
+        ids=["no commit", "commits"],
+    )
+    @pytest.mark.parametrize("listed", [True, False])
+    def test_build_of_the_previous_model_does_not_count_on_a_tenant_that_names_no_commit(
+        self, old: dict[str, Any], new: dict[str, Any], listed: bool
+    ) -> None:
+        played = tenant()
+        merge = replace(sent(played, planned(played)), built_hash=old.get("lastHash"))
+        if not listed:
+            merge, played.commits = replace(merge, target_hash=None), {}
+        old, new = {"status": "built", **old}, {"status": "built", **new}
+        found = self.waited(played, merge, old, old, {**old, "status": "building"}, new)
+        assert found.hash == new.get("lastHash")
+        assert len(played.times("buildStatus")) == 4
+        assert played.now - NOON < ACTIVATION_GRACE
+
+    @pytest.mark.parametrize("status", ["built", "stopped"])
+    def test_status_without_a_commit_counts_after_the_grace_time_with_a_warning(
+        self, status: str
+    ) -> None:
         played = tenant()
         merge = sent(played, planned(played))
-        assert self.waited(played, merge, {"status": "built"}).status == "built"
+        still = [{"status": status}] * 13
+        assert self.waited(played, merge, *still, {"status": "built"}).status == "built"
+        assert played.now - NOON > ACTIVATION_GRACE
+        [line] = [one for one in played.events if isinstance(one, LogLine)]
+        assert line.is_warning
+        assert "does not name the commit of main, and no build was seen" in line.text
+
+    def test_failed_build_before_the_merge_is_none_of_the_merge_without_commits(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        failed = {"status": "failed", "errorText": "of yesterday"}
+        found = self.waited(played, merge, failed, {"status": "warmup"}, {"status": "built"})
+        assert found.status == "built"
 
     def test_five_failures_in_a_row_are_tolerated(self) -> None:
         played = tenant(faults={"buildStatus": [DOWN] * 5})
