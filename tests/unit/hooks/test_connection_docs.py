@@ -54,16 +54,6 @@ def test_the_page_has_a_json_and_a_uri_example() -> None:
     assert [value.partition(":")[0].strip() for value in values] == ['{\n  "conn_type"', "platform"]
 
 
-@pytest.mark.parametrize("uri", re.findall(r"`(platform://[^`]*)`", TEXT))
-def test_short_uris_of_the_page_give_the_address_and_token(
-    uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", uri)
-    config = PlatformHook().config
-    assert config.management_url == EXPECTED.management_url
-    assert config.management_token == EXPECTED.management_token
-
-
 def test_command_of_the_page_gives_the_connection() -> None:
     from airflow.cli import cli_parser
 
