@@ -97,7 +97,7 @@ def chat(config: PlatformConfig) -> None:
     """As `PlatformHook.chat`."""
     with PlatformClient(config) as client:
         call = ChatCall.prepare(config, "why?", ChatLimits(deadline=client.clock() + 600))
-        client.run(lambda api: call.ask_or_stop(api, client.clock))
+        client.run(lambda api: call.ask(api, client.clock))
     check(call)
 
 
@@ -105,7 +105,7 @@ async def achat(config: PlatformConfig) -> None:
     """As a trigger."""
     async with AsyncPlatformClient(config) as client:
         call = ChatCall.prepare(config, "why?", ChatLimits(deadline=client.clock() + 600))
-        await client.run(lambda api: call.ask_or_stop(api, client.clock))
+        await client.run(lambda api: call.ask(api, client.clock))
     check(call)
 
 

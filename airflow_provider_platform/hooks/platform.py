@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, get_args
 
@@ -237,11 +237,17 @@ class PlatformHook(BaseHook):
         repeated.
 
         The result contains `***` where the service quotes a secret that the client knows. A run
-        that is not over after `timeout` seconds is stopped. Raises PlatformError.
+        that is not over after `timeout` seconds is stopped, and so is a run whose task is stopped,
+        for example by `execution_timeout`: a retry of the task asks again. Raises PlatformError.
         """
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
-        client.run(lambda api: call.ask_or_stop(api, client.clock))
+        try:
+            client.run(lambda api: call.ask(api, client.clock))
+        except BaseException:  # a time limit of Airflow is no Exception
+            with suppress(PlatformError):  # the error that led here says more
+                client.run(lambda api: call.stop(api, client.clock))
+            raise
         with client.redacted_errors():
             result = call.run.result()
             check_tools(as_plain(result), options.get("fail_on_tool_error", "all"))

@@ -303,14 +303,17 @@ ANSWER_LINES = 1000
 
 
 def log_lines(result: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of a result: a group that log viewers fold. No line of the result begins or ends a
-    group by itself."""
-    yield "::group::Answer, rows and files" if "answer" in result else "::group::Rows"
+    """The lines of a result: its answer, and a group with the rest, which log viewers fold. No line
+    of the result begins or ends a group by itself."""
     if "answer" in result:
-        answer = split_log_lines(str(result["answer"] or ""), LOG_LINE)
-        yield from answer[:ANSWER_LINES]
-        if len(answer) > ANSWER_LINES:
+        first, *more = split_log_lines(str(result["answer"] or ""), LOG_LINE) or [""]
+        yield f"Answer: {first}"
+        yield from more[: ANSWER_LINES - 1]
+        if len(more) >= ANSWER_LINES:
             yield f"… ({len(result['answer'])} characters; all of them are in the task's result)"
+    if not (result.get("queries") or result.get("manifest")):
+        return
+    yield "::group::Rows and files" if "answer" in result else "::group::Rows"
     for query in result.get("queries") or ():
         drawn = section_lines(section_of(query), LOG_ROWS)
         yield from split_log_lines("\n".join(["", *drawn]), LOG_LINE)

@@ -55,7 +55,9 @@ class PlatformChatOperator(StoppableRunOperator):
     needs no agent.
 
     Returns, and pushes key by key with `multiple_outputs` (the default): `{"answer": str,
-    "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`. Each query is
+    "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None, "prompt": str | None,
+    "user": str | None}`. `prompt` is the question that was asked (None if its template renders to
+    another text by now) and `user` the external or internal id of the user who asked. Each query is
     `{"title", "description", "sql", "columns": [{"name", "type"}], "rows", "total_rows",
     "truncated", "uuid", "chart", "error"}`. With `output_path` each query has `path`, `chart_paths`
     and `row_count` too, and `manifest` is the path of the manifest file. `truncated` says that rows
@@ -255,6 +257,11 @@ class PlatformChatOperator(StoppableRunOperator):
         from airflow_provider_platform.resources.chat.result import check_tools, without_details
 
         used = self._count_usage(attempt, ids, outcome["usage"])
+        if outcome["usage"] is None:
+            self.log.warning(
+                "The tokens of this run are not counted: the service sent its answer and no usage. "
+                "total_usage and max_tokens are too low by these tokens."
+            )
         if self.max_tokens is not None and used > self.max_tokens:
             self.log.warning(
                 "The runs of this task used %s tokens, more than max_tokens (%s). The answer is "
@@ -271,8 +278,11 @@ class PlatformChatOperator(StoppableRunOperator):
                 if query["error"] is not None and query["sql"]:
                     self.log.warning("The query that failed: %s", quote_service(query["sql"]))
             raise
-        result = without_details(outcome, details=bool(self.details))
-        self.log.info("Answer: %s", quote_service(outcome["answer"]))
+        result = {
+            **without_details(outcome, details=bool(self.details)),
+            "prompt": attempt.client.secrets.redact_data(self._question(ids)),
+            "user": _user_of(ids["identity"] or attempt.config.chat_identity(None)),
+        }
         for number, query in enumerate(queries, start=1):
             name = _query_name(number, query)
             if query["truncated"] and not self.all_rows:
@@ -355,6 +365,11 @@ class PlatformChatOperator(StoppableRunOperator):
         fewer = len(query["rows"]) < query["sent_rows"]
         more = f" Or raise max_rows: the chat sent {query['sent_rows']} rows." if fewer else ""
         return f"{kept}. {_way_to_all_rows(config)}{more}"
+
+
+def _user_of(identity: dict[str, str]) -> str | None:
+    """Return the external or internal id of the user who asked."""
+    return next(iter(identity.values()), None)
 
 
 def _query_name(number: int, query: dict[str, Any]) -> str:

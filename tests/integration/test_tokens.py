@@ -34,7 +34,7 @@ def asked(sandbox: Sandbox, run_dag: RunDag, name: str, **arguments: Any) -> Fin
             retry_delay=timedelta(0),
             **arguments,
         )
-    with stopped_until_followed(sandbox.control) if arguments["deferrable"] else nullcontext():
+    with stopped_until_followed(sandbox.control) if arguments.get("deferrable") else nullcontext():
         (task,) = run_dag(dag).tasks
     return task
 
@@ -67,6 +67,30 @@ def test_xcom_of_a_failed_task_has_its_tokens(
     assert task.state == "failed"
     assert task.xcoms["total_usage"]["totalTokens"] > 0
     assert "usage" not in task.xcoms
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_usage_that_comes_after_the_answer_is_waited_for(
+    platform_sandbox: Sandbox, run_dag: RunDag, *, deferrable: bool
+) -> None:
+    platform_sandbox.control.set(usage_seconds=0.3)
+    task = asked(platform_sandbox, run_dag, f"late_{deferrable}", deferrable=deferrable)
+    assert task.xcoms["total_usage"]["totalTokens"] > 0
+
+
+def test_usage_that_is_too_late_is_reported_as_not_counted(
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(program, "USAGE_WAIT", 0.1)
+    platform_sandbox.control.set(usage_seconds=2.0)
+    task = asked(platform_sandbox, run_dag, "too_late")
+    assert task.state == "success"
+    assert "total_usage" not in task.xcoms
+    assert "The tokens of this run are not counted" in capfd.readouterr().out + caplog.text
 
 
 @needs_store

@@ -44,7 +44,6 @@ because otherwise nobody would stop its run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -265,15 +264,6 @@ class ChatCall:
                 raise
             return await self.follow_or_resume(api, clock)
 
-    async def ask_or_stop(self, api: Api, clock: Clock) -> None:
-        """Ask. If that fails for any reason, stop the run before the error is raised."""
-        try:
-            await self.ask(api, clock)
-        except PlatformError:
-            with suppress(PlatformError):  # the error that led here says more
-                await self.stop(api, clock)
-            raise
-
     async def submit(
         self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
     ) -> bool:
@@ -288,6 +278,8 @@ class ChatCall:
         that was sent twice.
         """
         run, limits = self.run, self.limits
+        if self.request.input is not None and input_digest(self.request.input) != run.digest:
+            raise errors.prompt_changed(run)
         refusals = 0
         reloaded = False
         while True:

@@ -72,7 +72,9 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
         )
     if says_user_limit(run.connection.error):
         return user_limit_error("The service refused the message", run.connection.error, run)
-    said = quote_service(run.connection.error or "no text").removesuffix(".")
+    error = run.connection.error
+    message = error.get("message") if isinstance(error, dict) else None
+    said = quote_service(message or error or "no text").removesuffix(".")
     if _QUOTA.match(said):
         return ChatQuotaError(
             f"The run failed, because no tokens are left: {said}. The tokens of the user's seat "
@@ -95,6 +97,17 @@ def still_suspended(where: object) -> ChatSuspendedError:
         "The run is still suspended although the same message was sent again. Clear the task to "
         "ask again.",
         where=where,
+    )
+
+
+def prompt_changed(run: ChatRun) -> ChatSuspendedError:
+    """The prompt of a run that must be asked again is not the one that was asked."""
+    return ChatSuspendedError(
+        "Nothing was sent: the question must be sent again under its message id, but its template "
+        "now renders to another text. Make the prompt the same for all tries of a task. A retry "
+        "asks the new question under a new id.",
+        where=run,
+        usage=run.usage,
     )
 
 

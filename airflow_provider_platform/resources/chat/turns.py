@@ -258,6 +258,13 @@ def is_rpc_error(record: dict[str, Any]) -> bool:
     return "jsonrpc" in record or (isinstance(error, dict) and "code" in error)
 
 
+def is_internal_error(record: dict[str, Any]) -> bool:
+    """Return whether a JSON-RPC error has the code of a failure inside the service. In a run that
+    the service has accepted, this is no refused credential."""
+    error = record["error"]
+    return isinstance(error, dict) and error.get("code") == -32603
+
+
 def _as_record(value: Any) -> Any:
     """Return the refusal of a busy thread as an error object, in whatever form it came. Return
     anything else unchanged."""
@@ -599,6 +606,8 @@ class AssistantRecord:
     id: str
     text: StringIO = field(default_factory=StringIO)
     is_blank: bool = True
+    closed_without_text: bool = False
+    """Whether the full record that closed the message repeated none of its text."""
     thinking: StringIO | None = None
     graph_path: list[str] = field(default_factory=list)
     in_process: bool = False
@@ -729,6 +738,9 @@ class RecordFold:
         if thinking or (known is not None and known.thinking is not None):
             self._add_thought(folded, thinking, known)
         text = text_of(record.get("content"))
+        folded.closed_without_text = False
+        if known is not None and folded is not known and record.get("content") is None:
+            folded.closed_without_text, text = not known.is_blank, known.text.getvalue()
         folded.text.write(text)
         folded.is_blank = folded.is_blank and not text.strip()
         if isinstance(record.get("graphPath"), list):
@@ -1343,7 +1355,8 @@ class ChatRun:
         if connection.end is not None:
             return
         connection.error = record["error"]
-        connection.end = End.RPC_ERROR if is_rpc_error(record) else End.ERROR
+        refused = is_rpc_error(record) and not (self.accepted and is_internal_error(record))
+        connection.end = End.RPC_ERROR if refused else End.ERROR
         refused = connection.end is End.RPC_ERROR or says_busy(connection.error)
         connection.complete = connection.usage_received or refused
 
@@ -1539,7 +1552,8 @@ class ChatRun:
         """
         final = self._fold.final_answer()
         if final is not None and not final.in_process:
-            return final.content
+            unchecked = final.closed_without_text
+            return (unchecked and last_message) or final.content
         completes = final is not None and last_message.startswith(final.content)
         return last_message or None if completes or not self._received_whole else None
 

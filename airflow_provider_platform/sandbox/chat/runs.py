@@ -312,7 +312,9 @@ class _Performance:
             for fault in list(self._faults):
                 if len(run.log) >= fault.after and await self._interrupt(fault):
                     return
-            await asyncio.sleep(self._server.settings.pace)
+            settings = self._server.settings
+            late = settings.usage_seconds if step.mark == "usage" else 0.0
+            await asyncio.sleep(settings.pace + late)
             await self._stop_before(step)
             run.append(step.record)
             await self._stop_after(step)

@@ -54,6 +54,7 @@ class Settings(BaseModel):
     chat_rows: Literal["values", "texts"] = "values"
     answer_tokens: Tokens | None = None
     token_quota: Tokens | None = None
+    usage_seconds: Seconds = 0.0
     release: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "0.19.1"
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     build_delay: Seconds = 0.0

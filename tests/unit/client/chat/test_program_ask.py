@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -286,6 +287,17 @@ def test_response_to_a_repeated_input_is_read_until_it_shows_the_run() -> None:
     following.run.accepted = True
     assert following.ask(until_end=False) is False
     assert list(following.run._fold)
+
+
+def test_another_prompt_is_not_sent_under_the_id_of_a_suspended_run() -> None:
+    """A template may render to another text when the worker resumes the run."""
+    service = PlayedService(suspends_at=6, resume="input")
+    call = accepted_call(service)
+    other = ChatRequest.ask("Delete everything?", message_id=MESSAGE_ID)
+    program = replace(call.chat, request=other).follow_or_resume(API, service.clock)
+    with pytest.raises(ChatSuspendedError, match="now renders to another text"):
+        drive(program, service)
+    assert service.prompts == []
 
 
 def test_refusal_of_a_repeated_input_is_reported() -> None:

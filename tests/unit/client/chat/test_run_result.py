@@ -369,6 +369,16 @@ def test_half_characters_of_queries_and_usage_are_replaced() -> None:
     assert plain["usage"] == {"x\ufffd": "x\ufffd"}
 
 
+@pytest.mark.parametrize("held", ["Revenue grew by 12 %.", ""])
+def test_closing_record_without_text_takes_the_answer_of_the_state(held: str) -> None:
+    run = new_run()
+    deltas = [final(text, isDelta=True, isInProcess=True) for text in ("Revenue ", "grew")]
+    closing = {name: value for name, value in final("").items() if name != "content"}
+    messages = [serialized("HumanMessage", PROMPT, MESSAGE_ID), serialized("AIMessage", held)]
+    assert feed(run, cutoff(), echo(), *deltas, closing, state(messages)) is Verdict.OVER
+    assert run.result().answer == (held or "Revenue grew")
+
+
 def test_a_chat_id_that_would_forge_log_lines_is_ignored() -> None:
     run = new_run()
     feed(run, cutoff(chat_id="a\n[error] b"), clean=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.errors import from_payload
+from airflow_provider_platform.client.errors import ChatStreamError, from_payload
 from airflow_provider_platform.resources.chat.errors import run_ended
 from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.unit.client.fakes.streams import (
@@ -158,6 +158,18 @@ def test_error_objects_end_a_run(record: Record, verdict: Verdict, said: Any) ->
         assert run.connection.complete == (verdict is not Verdict.FAILED)
         assert run.disconnect(clean=False) is verdict
         assert said is None or run.connection.error == said
+
+
+@pytest.mark.parametrize("of_run", [[echo()], [echo(), final("Half")]])
+def test_json_rpc_error_within_a_run_is_an_error_of_the_run(of_run: list[Record]) -> None:
+    error = {"jsonrpc": "2.0", "error": {"code": -32603, "message": "Internal error"}}
+    run = new_run()
+    verdict = feed(run, cutoff(), *of_run, error, usage())
+    assert verdict is Verdict.FAILED
+    failed = run_ended(run, verdict)
+    assert isinstance(failed, ChatStreamError)
+    assert "on the service: Internal error." in str(failed)
+    assert failed.usage == USAGE
 
 
 @pytest.mark.parametrize("end", [{"error": "Out of memory"}, aborted()])

@@ -9,9 +9,6 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.resources.chat import turns as chat_records
 from airflow_provider_platform.resources.chat.thread import ThreadReader
-from tests.unit.client.fakes.chat_calls import new_call
-from tests.unit.client.fakes.effects import API
-from tests.unit.client.fakes.played_service import PlayedService, drive
 from tests.unit.client.fakes.streams import (
     ANSWER,
     Record,
@@ -90,11 +87,3 @@ def test_dropped_rows_do_not_count_towards_the_text_limit() -> None:
 
 def test_text_limit_is_64_mb() -> None:
     assert REAL_LIMIT == 64 * 2**20
-
-
-def test_run_beyond_the_text_limit_is_stopped() -> None:
-    service = PlayedService(records=[echo(), *map(delta, range(200))], pace=0.001)
-    call = new_call(service).chat
-    with pytest.raises(PlatformProtocolError, match="MB of text"):
-        drive(call.ask_or_stop(API, service.clock), service)
-    assert [body["chatId"] for body in service.aborts] == [service.chat_id]
