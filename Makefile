@@ -26,13 +26,14 @@ WAITING_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=
-OUTAGES := tests/system/outages
-WHOLE_AIRFLOW := tests/browser tests/cluster tests/storage tests/supervisor tests/system
-# Tests that do not use Airflow have the same result on all releases.
-FAST := $(if $(RELEASE),tests/unit tests/integration tests/demo,$(WHOLE_AIRFLOW:%=--ignore=%))
+OUTAGES := tests/airflow/outages
+WHOLE_AIRFLOW := tests/airflow tests/browser tests/cluster tests/storage
+# These have the same result on all releases.
+NEWEST_ONLY := tests/pure/ci tests/pure/contract tests/tasks/notifiers tests/tasks/recipes tests/tasks/sandbox
+FAST := $(WHOLE_AIRFLOW:%=--ignore=%) $(if $(RELEASE),$(NEWEST_ONLY:%=--ignore=%))
 # tests/conftest.py says which tests are exhaustive. ARGS selects from all tests. What does not import Airflow is tested on
 # another release by test-all only.
-WITHOUT_AIRFLOW := tests/unit/charts tests/unit/client tests/unit/files tests/unit/messages
+WITHOUT_AIRFLOW := tests/pure/charts tests/pure/client tests/pure/files tests/pure/messages tests/played/chat tests/played/client tests/wire
 QUICK := $(if $(ARGS),,-m "not exhaustive" $(if $(RELEASE),$(WITHOUT_AIRFLOW:%=--ignore=%)))
 
 .PHONY: help
@@ -69,13 +70,13 @@ test-matrix: ## run the unit, integration and demo tests and the demo on every A
 
 .PHONY: test-machine
 test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=5000 for more)
-	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(VENV_PYTHON) $(PYTEST) -n 0 -rP $(ARGS) tests/unit/machine
+	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(VENV_PYTHON) $(PYTEST) -n 0 -rP $(ARGS) tests/played/machine
 
 .PHONY: test-system
 test-system: $(ENVIRONMENT) ## run the tests that need a complete running Airflow (REPEAT=3 runs them three times)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WAITING_WORKERS) --dist worksteal --ignore=$(OUTAGES) $(ARGS) tests/system tests/supervisor || exit 1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WAITING_WORKERS) --dist worksteal --ignore=$(OUTAGES) $(ARGS) tests/airflow || exit 1; \
 	done
 
 .PHONY: test-outages
@@ -92,7 +93,7 @@ pictures: .venv ## take the documentation's pictures again, in a browser
 
 .PHONY: charts
 charts: .venv ## draw the documentation's charts and their contact sheet docs/chart_examples.md again
-	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.unit.charts.pictures
+	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.support.pictures
 
 .PHONY: test-cluster
 test-cluster: .venv-cluster ## run the tests on a cluster of Celery, Redis and PostgreSQL (ARGS="--rounds=10" runs them ten times)
@@ -104,7 +105,7 @@ test-notifiers: $(ENVIRONMENT) ## test messages with the notifiers of the Slack 
 	@cmp -s .ci/notifiers.txt .cache/notifiers/installed.txt || { rm -rf .cache/notifiers && \
 	  $(IN_PROJECT) $(VENV_PYTHON) -m pip install --quiet --no-deps --target .cache/notifiers -r .ci/notifiers.txt && \
 	  cp .ci/notifiers.txt .cache/notifiers/installed.txt; }
-	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/notifiers
+	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/tasks/notifiers
 
 .PHONY: test-storage
 test-storage: .venv-storage ## test writing files to an object store, with a local S3 server

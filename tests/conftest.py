@@ -36,7 +36,7 @@ os.environ.clear()
 os.environ.update(_variables)
 
 from airflow_provider_platform.sandbox.demo import dag_runs  # noqa: E402
-from tests import hypothesis_profiles  # noqa: E402
+from tests.support import hypothesis_profiles  # noqa: E402
 
 hypothesis_profiles.load_profile()
 
@@ -50,18 +50,18 @@ if TYPE_CHECKING:
     RunDag = Callable[..., FinishedRun]
 
 
-EXHAUSTIVE = {"ci", "recipes", "sandbox"}
+EXHAUSTIVE = ("pure/ci", "tasks/recipes", "tasks/sandbox")
 """Folders that `make test` leaves to `make test-all`."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even read the folders that `make test` leaves out: each worker would."""
     quick = config.getoption("markexpr") == "not exhaustive"
-    return True if quick and collection_path.parent == TESTS and left_out(collection_path) else None
+    return True if quick and left_out(collection_path) else None
 
 
 def left_out(path: Path) -> bool:
-    return path.relative_to(TESTS).parts[0] in EXHAUSTIVE
+    return any(path.is_relative_to(TESTS / folder) for folder in EXHAUSTIVE)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,7 +22,7 @@ import pytest
 
 from airflow_provider_platform.sandbox.demo.airflow_ui import running
 from airflow_provider_platform.sandbox.demo.dag_runs import isolated
-from tests.browser.demo_ui import DemoUi, demo_and_ui
+from tests.support.browser.demo_ui import DemoUi, demo_and_ui
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from tests.browser.connection_page import ConnectionPage
+from tests.support.browser.connection_page import ConnectionPage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -15,8 +15,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.connection_page import ConnectionPage
-from tests.browser.demo_ui import DAG_ID, DemoUi
+from tests.support.browser.connection_page import ConnectionPage
+from tests.support.browser.demo_ui import DAG_ID, DemoUi
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Page

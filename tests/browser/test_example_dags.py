@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Locator, Page
 
-    from tests.browser.demo_ui import DemoUi
+    from tests.support.browser.demo_ui import DemoUi
 
 CHANGED: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"question": "top 5 products", "channel": "#other"},
@@ -88,7 +88,7 @@ EVERY_KIND_OF_FIELD = {
     "weekly_report",
 }
 """Their forms are filled in with other parameters in `.ci/run` too: a list, numbers, a choice,
-texts. tests/recipes runs examples with other parameters without a form."""
+texts. tests/tasks/recipes runs examples with other parameters without a form."""
 
 
 def marks(dag_id: str, parameters: str) -> Any:

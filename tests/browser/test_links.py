@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser.demo_ui import DemoUi
+    from tests.support.browser.demo_ui import DemoUi
 
 
 def follow(page: Page, address: str, name: str) -> Page:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.system.fixtures import *  # noqa: F403 - pytest finds them by their names here
+from tests.support.airflow.fixtures import *  # noqa: F403 - pytest finds them by their names here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.cluster.cluster_server import Cluster
-    from tests.system.airflow_server import RunningAirflow
+    from tests.support.airflow.airflow_server import RunningAirflow
+    from tests.support.cluster.cluster_server import Cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,8 +29,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def _running() -> Iterator[Cluster]:
     pytest.importorskip("airflow.providers.celery", reason="make test-cluster has the environment")
-    from tests.cluster.cluster_server import running_cluster
-    from tests.cluster.servers import MissingServers, check_installed
+    from tests.support.cluster.cluster_server import running_cluster
+    from tests.support.cluster.servers import MissingServers, check_installed
 
     try:
         check_installed()

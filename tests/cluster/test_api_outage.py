@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.cluster_server import API_SERVER
-from tests.cluster.outcomes import assert_asked_once, wait_followed
+from tests.support.cluster.cluster_server import API_SERVER
+from tests.support.cluster.outcomes import assert_asked_once, wait_followed
 
 if TYPE_CHECKING:
-    from tests.cluster.cluster_server import Cluster
-    from tests.system.fixtures import StartTask
-    from tests.system.sandbox_server import PatientControl
+    from tests.support.airflow.fixtures import StartTask
+    from tests.support.airflow.sandbox_server import PatientControl
+    from tests.support.cluster.cluster_server import Cluster
 
 pytestmark = pytest.mark.cluster
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.outcomes import assert_asked_once, wait_followed
-from tests.system.airflow_processes import kill, wait_ended
+from tests.support.airflow.airflow_processes import kill, wait_ended
+from tests.support.cluster.outcomes import assert_asked_once, wait_followed
 
 if TYPE_CHECKING:
     import psutil
 
-    from tests.cluster.cluster_server import Cluster
-    from tests.system.fixtures import StartTask
-    from tests.system.sandbox_server import PatientControl
-    from tests.system.task_run import TaskRun
+    from tests.support.airflow.fixtures import StartTask
+    from tests.support.airflow.sandbox_server import PatientControl
+    from tests.support.airflow.task_run import TaskRun
+    from tests.support.cluster.cluster_server import Cluster
 
 pytestmark = pytest.mark.cluster
 

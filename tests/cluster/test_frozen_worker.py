@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.cluster.outcomes import assert_asked_once, assert_stopped, wait_followed
-from tests.system.airflow_processes import wait_ended
+from tests.support.airflow.airflow_processes import wait_ended
+from tests.support.cluster.outcomes import assert_asked_once, assert_stopped, wait_followed
 
 if TYPE_CHECKING:
-    from tests.cluster.cluster_server import Cluster
-    from tests.system.fixtures import StartTask
-    from tests.system.sandbox_server import PatientControl
+    from tests.support.airflow.fixtures import StartTask
+    from tests.support.airflow.sandbox_server import PatientControl
+    from tests.support.cluster.cluster_server import Cluster
 
 pytestmark = pytest.mark.cluster
 

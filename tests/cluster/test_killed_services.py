@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.cluster_server import WORKERS
 from tests.cluster.dags.chats import CHATS, QUESTIONS
-from tests.cluster.outcomes import assert_asked_once, followers, wait_followed
+from tests.support.cluster.cluster_server import WORKERS
+from tests.support.cluster.outcomes import assert_asked_once, followers, wait_followed
 
 if TYPE_CHECKING:
-    from tests.cluster.cluster_server import Cluster
-    from tests.system.fixtures import StartTask
-    from tests.system.sandbox_server import PatientControl
-    from tests.system.task_run import TaskRun
+    from tests.support.airflow.fixtures import StartTask
+    from tests.support.airflow.sandbox_server import PatientControl
+    from tests.support.airflow.task_run import TaskRun
+    from tests.support.cluster.cluster_server import Cluster
 
 pytestmark = pytest.mark.cluster
 

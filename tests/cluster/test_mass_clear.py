@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster.dags.chats import QUESTIONS
-from tests.cluster.outcomes import assert_stopped_and_asked_anew, wait_followed
+from tests.support.cluster.outcomes import assert_stopped_and_asked_anew, wait_followed
 
 if TYPE_CHECKING:
-    from tests.system.airflow_api import AirflowApi
-    from tests.system.fixtures import StartTask
-    from tests.system.sandbox_server import PatientControl
+    from tests.support.airflow.airflow_api import AirflowApi
+    from tests.support.airflow.fixtures import StartTask
+    from tests.support.airflow.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.cluster
 

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.outcomes import assert_stopped, assert_stopped_and_asked_anew, wait_followed
+from tests.support.cluster.outcomes import (
+    assert_stopped,
+    assert_stopped_and_asked_anew,
+    wait_followed,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.journal import SandboxState
-    from tests.system.fixtures import StartTask
-    from tests.system.sandbox_server import PatientControl
+    from tests.support.airflow.fixtures import StartTask
+    from tests.support.airflow.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.cluster
 

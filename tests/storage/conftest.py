@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.storage.breaking_proxy import BreakingProxy
-from tests.storage.refusing_proxy import RefusingProxy
+from tests.support.storage.breaking_proxy import BreakingProxy
+from tests.support.storage.refusing_proxy import RefusingProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

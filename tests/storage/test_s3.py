@@ -18,13 +18,13 @@ from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from tests.storage.conftest import BUCKET
-from tests.storage.refusing_proxy import Refusal
-from tests.unit.operators.task_context import TaskTries
+from tests.support.storage.refusing_proxy import Refusal
+from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
-    from tests.storage.breaking_proxy import BreakingProxy
-    from tests.storage.refusing_proxy import RefusingProxy
+    from tests.support.storage.breaking_proxy import BreakingProxy
+    from tests.support.storage.refusing_proxy import RefusingProxy
 
 MB = 1 << 20
 PART = PART_BYTES

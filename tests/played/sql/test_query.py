@@ -1,0 +1,138 @@
+"""SQL over the data API: arguments, the address of a query, and error messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    DataQueryError,
+    DataQueryTimeoutError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformConfigError,
+    PlatformError,
+    PlatformInputError,
+    PlatformPermissionError,
+    PlatformProtocolError,
+    PlatformServerError,
+)
+from airflow_provider_platform.client.failed_calls import DATA_QUERY
+from airflow_provider_platform.client.responses import check_data_start
+from airflow_provider_platform.resources.sql.query import (
+    SqlQuery,
+    find_address,
+    run_sql,
+    sql_address,
+)
+from tests.support.fakes.effects import API, Call
+from tests.support.fakes.played_branches import PlayedBranches
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operation import Operation
+
+QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (400, b'{"error": "Bad branch: x"}', DataQueryError),
+        (500, b'{"error": "unknown member"}', DataQueryError),
+        (400, b'{"error": "Query execution timeout after 10 min"}', DataQueryTimeoutError),
+        (401, b'{"error": "Invalid token"}', PlatformAuthenticationError),
+        (403, b'{"error": "Invalid token"}', PlatformPermissionError),
+        (502, b"<html>bad gateway</html>", PlatformServerError),
+        (503, b"", PlatformServerError),
+        (200, b"<html></html>", PlatformAddressError),
+        (302, b"", PlatformAddressError),
+    ],
+)
+def test_error_responses_of_the_data_api_have_their_class(
+    status: int, body: bytes, error: type[PlatformError]
+) -> None:
+    headers = {"content-type": "text/html"} if body.startswith(b"<") else {}
+    with pytest.raises(error):
+        check_data_start(DATA_QUERY, status, headers, body, now=0.0)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_token_is_not_called_a_bad_query(status: int) -> None:
+    with pytest.raises(PlatformApiError, match="refused the token for the data API") as refused:
+        check_data_start(DATA_QUERY, status, {}, b'{"error": "Token is expired"}', now=0.0)
+    assert "Check the query" not in str(refused.value)
+    assert not refused.value.retryable
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://acme.example.com",
+        "https://acme.example.com/cubejs-api",
+        "https://acme.example.com/cubejs-api/v1",
+    ],
+)
+def test_the_address_may_be_given_in_each_usual_form(given: str) -> None:
+    assert sql_address(given) == "https://acme.example.com/cubejs-api/v1/cubesql"
+
+
+def config(**fields: Any) -> PlatformConfig:
+    return PlatformConfig.build(host="https://acme.example.com", management_token="t", **fields)
+
+
+def found_address(deployment_url: str | None, query: SqlQuery = QUERY, **fields: Any) -> str:
+    program = find_address(API, query, config(**fields))
+    effect = program.send(None)
+    assert isinstance(effect, Call)
+    operation: Operation[Any] = effect.operation
+    try:
+        program.send(operation.read({"id": 7, "deploymentUrl": deployment_url}))
+    except StopIteration as end:
+        return str(end.value)
+    raise AssertionError("one call finds the address")
+
+
+def test_the_address_is_found_through_the_deployment() -> None:
+    url = "https://data.example.com/deployments/7/"
+    found = "https://data.example.com/deployments/7"
+    assert found_address(url) == f"{found}/cubejs-api/v1/cubesql"
+
+
+def test_data_api_address_in_a_response_is_checked_like_a_setting() -> None:
+    with pytest.raises(PlatformConfigError, match="deploymentUrl must begin with https"):
+        found_address("http://data.example.com")
+    with pytest.raises(PlatformProtocolError, match="data_api_url"):
+        found_address(None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "root"),
+    [
+        ({}, "https://acme.example.com"),
+        ({"data_api_url": "https://data.example.com"}, "https://data.example.com"),
+    ],
+)
+def test_a_branch_has_an_address_of_its_own(fields: dict[str, Any], root: str) -> None:
+    query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0, branch_name="dbt-sync/main")
+    found = PlayedBranches().run(find_address(API, query, config(**fields)))
+    assert found == f"{root}/dev-mode/dbt-sync%2Fmain/cubejs-api/v1/cubesql"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "life"), [(600.0, 4200), (7200.5, 10801), (3 * 86400.0, 86400), (-1.0, 3600)]
+)
+def test_the_token_outlives_the_wait_for_the_first_row(seconds: float, life: int) -> None:
+    query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=1000.0 + seconds)
+    known = config(data_api_url="https://data.example.com")
+    mint = run_sql(API, query, known, lambda: 1000.0).send(None)
+    assert isinstance(mint, Call)
+    assert mint.operation.body == {"expiresIn": life}
+
+
+@pytest.mark.parametrize("bad", [{"sql": ""}, {"sql": "SELECT 1", "cache": "sometimes"}])
+def test_bad_arguments_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(PlatformInputError, match="Nothing was sent"):
+        SqlQuery.build(deployment_id=7, deadline=0.0, **bad)

@@ -1,0 +1,781 @@
+"""Gates in DAG runs against the sandbox: a branch that passes is merged, others are kept."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG, task, task_group
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators import branches
+from airflow_provider_platform.operators.branches import branch_gate
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+from tests.support.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+pytestmark = pytest.mark.one_case_in(8)
+
+COUNT = "SELECT COUNT(*) AS orders FROM orders"
+BRANCH = "dbt-sync/main-1"
+modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
+soon: dict[str, Any] = {"poll_interval": 0.05, "default_args": {"retries": 0}}
+STAGING = {"method": "PUT", "path": "/staging-environment$"}
+
+
+@pytest.fixture(autouse=True)
+def branch(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(build_delay=0.1, build_seconds=0.2, pace=0.01)
+    platform_sandbox.control.add_branch(BRANCH)
+
+
+def counting(gate: Any, sql: str = COUNT) -> PlatformQueryOperator:
+    return PlatformQueryOperator(task_id="count", sql=sql, branch_name=gate.branch_name)
+
+
+def gated(sql: str = COUNT, *, first: Callable[[], Any] | None = None, **arguments: Any) -> DAG:
+    """A gate around one query, before which `first` is called, and a task after it."""
+    with DAG(dag_id="gated", default_args={"retries": 0}) as dag:
+        with branch_gate(BRANCH, **{**soon, **arguments}) as gate:
+
+            @task
+            def begin() -> None:
+                if first is not None:
+                    first()
+
+            begin() >> counting(gate, sql)
+
+        @task
+        def publish() -> str:
+            return "published"
+
+        gate >> publish()
+    return dag
+
+
+def merged(sandbox: Sandbox) -> list[str]:
+    return [str(entry.id) for entry in sandbox.control.state().changed("branches", "merged")]
+
+
+def asked(sandbox: Sandbox) -> list[str]:
+    """The paths of all queries."""
+    paths = [one.path for one in sandbox.control.state().requests]
+    return [path for path in paths if path.endswith("/cubesql")]
+
+
+def is_open(name: str) -> bool:
+    hook = PlatformHook()
+    try:
+        return bool(list(hook.run_sql(COUNT, branch_name=name, timeout=60)))
+    except Exception:  # noqa: BLE001 - whatever it was, the branch does not answer
+        return False
+
+
+def errors(run: FinishedRun) -> dict[str, str]:
+    return {one.task_id: one.error for one in run.tasks if one.error}
+
+
+@modes
+def test_branch_whose_checks_succeed_is_merged_and_deleted(
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = run_dag(gated(deferrable=deferrable))
+    assert errors(run) == {}
+    assert set(run.states.values()) == {"success"}
+    assert merged(platform_sandbox) == [BRANCH]
+    assert platform_sandbox.control.branches() == ["dev", "main"]
+    result = run.xcom("branch_gate.merge")
+    assert (result["merged"], result["status"]) == (True, "built")
+
+
+@pytest.mark.exhaustive
+def test_question_sql_and_own_tasks_inside_ask_the_branch(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with (
+        DAG(dag_id="asked", default_args={"retries": 0}) as dag,
+        branch_gate(BRANCH, group_id="gate", **soon) as gate,
+    ):
+        ask = PlatformChatOperator(
+            task_id="ask", prompt="total revenue", active_branch_name=gate.branch_name
+        )
+
+        @task
+        def own(branch_name: str) -> int:
+            return len(list(PlatformHook().run_sql(COUNT, branch_name=branch_name)))
+
+        ask >> [counting(gate), own(gate.branch_name)]
+    run = run_dag(dag)
+    assert errors(run) == {}
+    assert run.task("gate.ask").xcoms["queries"][0]["error"] is None
+    [asked] = {one.branch for one in platform_sandbox.control.state().runs}
+    assert asked == run.xcom("gate.built")["branch_name"] == BRANCH
+
+
+@pytest.mark.exhaustive
+@modes
+def test_branch_whose_check_fails_is_closed_and_kept(
+    deferrable: bool,
+    run_dag: RunDag,
+    platform_sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = run_dag(gated("SELECT nothing FROM nowhere", deferrable=deferrable))
+    assert run.state == "failed"
+    assert run.states["branch_gate.merge"] == run.states["publish"] == "upstream_failed"
+    assert run.states["branch_gate.close"] == run.states["branch_gate.delete"] == "success"
+    assert merged(platform_sandbox) == []
+    assert BRANCH in platform_sandbox.control.branches()
+    assert not is_open(run.xcom("branch_gate.built")["branch_name"])
+    assert "Closing deletes nothing: to open the branch again" in capsys.readouterr().out
+
+
+@pytest.mark.exhaustive
+@modes
+def test_branch_whose_model_does_not_compile_is_closed_and_kept(
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.add_branch(BRANCH, compiles=False)
+    run = run_dag(gated(deferrable=deferrable))
+    assert run.state == run.states["branch_gate.built"] == "failed"
+    assert "customers, which does not exist" in errors(run)["branch_gate.built"]
+    assert run.states["branch_gate.count"] == "upstream_failed"
+    assert run.xcom("branch_gate.close")["closed"] is True
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+def test_branch_whose_check_is_skipped_is_closed_and_kept(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with (
+        DAG(dag_id="closed", default_args={"retries": 0}) as dag,
+        branch_gate(BRANCH, **soon) as gate,
+    ):
+
+        @task.short_circuit
+        def enough() -> bool:
+            return False
+
+        counting(gate) >> enough()
+    run = run_dag(dag)
+    assert run.state == "success"
+    assert run.states["branch_gate.merge"] == "skipped"
+    assert run.xcom("branch_gate.close")["closed"] is True
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+class TestLenientRules:
+    """A last task that runs after a failure, such as a report, does not decide the merge."""
+
+    @staticmethod
+    def reported(rule: str, **gate_arguments: Any) -> DAG:
+        with (
+            DAG(dag_id="reported", default_args={"retries": 0}) as dag,
+            branch_gate(BRANCH, **{**soon, **gate_arguments}) as gate,
+        ):
+
+            @task(trigger_rule="all_success")  # whatever the default rule of the group
+            def check(branch: str) -> None:
+                raise ValueError(f"{branch} is wrong")
+
+            @task(trigger_rule="all_success")
+            def good(branch: str) -> None: ...
+
+            @task(trigger_rule=rule)
+            def report() -> str:
+                return "reported"
+
+            [check(gate.branch_name), good(gate.branch_name)] >> report()
+        return dag
+
+    @pytest.mark.parametrize("rule", ["all_done", "one_done", "one_success", "always"])
+    def test_branch_with_a_failed_check_is_not_merged(
+        self, rule: str, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(self.reported(rule))
+        assert run.states["branch_gate.report"] == "success"
+        assert run.states["branch_gate.merge"] == "upstream_failed"
+        assert merged(platform_sandbox) == []
+        assert BRANCH in platform_sandbox.control.branches()
+
+    @pytest.mark.exhaustive
+    def test_default_rule_of_the_group_does_not_merge_either(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        defaults = {"retries": 0, "trigger_rule": "all_done"}
+        run = run_dag(self.reported("all_done", default_args=defaults))
+        assert run.states["branch_gate.merge"] == "upstream_failed"
+        assert merged(platform_sandbox) == []
+
+    @pytest.mark.exhaustive
+    def test_check_after_a_branch_that_is_not_built_does_not_run(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        """Airflow runs no task after a setup that has failed, whatever the rule of the task."""
+        platform_sandbox.control.add_branch(BRANCH, compiles=False)
+        run = run_dag(self.asked_after_a_failure())
+        assert run.states["branch_gate.built"] == "failed"
+        assert run.states["branch_gate.count"] == "upstream_failed"
+        assert not asked(platform_sandbox)
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize(
+        "opened", [None, {"branch_name": ""}], ids=["nothing", "an empty name"]
+    )
+    @pytest.mark.parametrize("named", [lambda name: name, str], ids=["output", "template"])
+    def test_check_after_an_opening_that_somebody_marked_as_successful_does_not_ask_production(
+        self, named: Any, opened: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        dag = self.asked_after_a_failure(named)
+        dag.get_task("branch_gate.built").execute = lambda context: opened
+        run = run_dag(dag)
+        assert run.states["branch_gate.commit"] == run.states["branch_gate.count"] == "failed"
+        assert not asked(platform_sandbox)
+        assert merged(platform_sandbox) == []
+
+    @staticmethod
+    def asked_after_a_failure(named: Callable[[Any], Any] = str) -> DAG:
+        with (
+            DAG(dag_id="always", default_args={"retries": 0}) as dag,
+            branch_gate(BRANCH, **soon) as gate,
+        ):
+
+            @task
+            def begin() -> None: ...
+
+            begin() >> PlatformQueryOperator(
+                task_id="count",
+                sql=COUNT,
+                branch_name=named(gate.branch_name),
+                trigger_rule="all_done",
+            )
+        return dag
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("key", ["do_xcom_push", "multiple_outputs", "wait_for_build"])
+def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
+    key: str, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    names = []
+    with (
+        DAG(dag_id="defaults", default_args={"retries": 0, key: False}) as dag,
+        branch_gate(BRANCH, **{**soon, "default_args": {"retries": 0, key: False}}) as gate,
+    ):
+
+        @task
+        def own(branch: str) -> None:
+            names.append(branch)
+
+        own(gate.branch_name)
+    run = run_dag(dag)
+    assert errors(run) == {}
+    assert (names, merged(platform_sandbox)) == ([BRANCH], [BRANCH])
+    assert run.xcom("branch_gate.merge")["status"] == "built"
+
+
+@pytest.mark.exhaustive
+def test_branch_that_was_open_before_stays_open(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.open_branch(BRANCH)
+    run = run_dag(gated("SELECT nothing FROM nowhere"))
+    assert run.xcom("branch_gate.close")["closed"] is False
+    assert is_open(BRANCH)
+
+
+@pytest.mark.exhaustive
+@modes
+def test_sleeping_branch_is_woken(
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.open_branch(BRANCH)
+    platform_sandbox.control.advance(3600)
+    run = run_dag(gated(deferrable=deferrable))
+    assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+
+
+@pytest.mark.exhaustive
+def test_branch_with_new_commits_after_the_merge_is_not_deleted(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    dag = gated(remove_on_upstream=True)
+
+    def commits(*_: Any) -> None:
+        platform_sandbox.control.add_branch(BRANCH)
+
+    dag.get_task("branch_gate.merge").post_execute = commits
+    run = run_dag(dag)
+    assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+    assert run.xcom("branch_gate.delete")["deleted"] is False
+    assert BRANCH in platform_sandbox.control.branches()
+
+
+@pytest.mark.parametrize("state", ["upstream_failed", "failed", "skipped", None])
+def test_cleared_gate_that_fails_keeps_the_branch_that_its_first_pass_merged(
+    state: str | None, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`merge` did not run again, so Airflow has kept the XComs of the first pass."""
+    delete: Any = gated().get_task("branch_gate.delete")
+    delete.branch_name = BRANCH
+    delete.hash = next(
+        one["lastHash"] for one in PlatformHook().iterate("listBranches") if one["name"] == BRANCH
+    )
+    monkeypatch.setattr(branches, "get_task_states", lambda _: state)
+    assert delete.execute(TaskTries().context())["deleted"] is False
+    assert BRANCH in platform_sandbox.control.branches()
+    monkeypatch.setattr(branches, "get_task_states", lambda _: "success")
+    assert delete.execute(TaskTries().context())["deleted"] is True
+
+
+@pytest.mark.exhaustive
+def test_gate_removes_the_branch_upstream_too(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    run_dag(gated(remove_on_upstream=True))
+    [sent] = [one for one in platform_sandbox.control.state().requests if one.method == "DELETE"]
+    assert "removeOnUpstream=true" in sent.query
+
+
+@pytest.mark.exhaustive
+def test_gate_is_skipped_on_a_tenant_without_staging(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(release="0.3.0")
+    run = run_dag(gated(if_unsupported="skip"))
+    assert set(run.states.values()) == {"skipped"}
+
+
+class TestTeardownThatFails:
+    """Closing fails: the branch's staging environment cannot be switched off."""
+
+    @pytest.fixture
+    def refuse_staging(self, platform_sandbox: Sandbox) -> Callable[[], None]:
+        return lambda: platform_sandbox.control.fault("status", status=403, count=None, **STAGING)
+
+    @pytest.mark.exhaustive
+    def test_failed_closing_does_not_hide_a_failed_check(
+        self, refuse_staging: Any, run_dag: RunDag
+    ) -> None:
+        run = run_dag(gated("SELECT nothing FROM nowhere", first=refuse_staging))
+        assert run.state == "failed"
+        assert set(errors(run)) == {"branch_gate.count", "branch_gate.close"}
+        assert run.states["branch_gate.delete"] == "success"
+
+    @pytest.mark.exhaustive
+    def test_failed_closing_does_not_fail_a_run_that_has_merged(
+        self, refuse_staging: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(gated(first=refuse_staging))
+        assert (run.state, run.states["publish"]) == ("success", "success")
+        assert set(errors(run)) == {"branch_gate.close"}
+        assert merged(platform_sandbox) == [BRANCH]
+        assert BRANCH not in platform_sandbox.control.branches()  # which closes it too
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("delete", "branches"),
+    [({}, [BRANCH, "dev", "main"]), ({"delete": "on_success"}, ["dev", "main"])],
+    ids=["kept by default", "deleted if asked for"],
+)
+def test_gate_without_merge_only_checks_the_branch(
+    delete: Any, branches: list[str], run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    """As one must whose token has SchemaUpdateDevBranches, which may not merge."""
+    platform_sandbox.control.set(token_lacks=["SchemaUpdate"])
+    run = run_dag(gated(merge="never", **delete))
+    assert errors(run) == {}
+    assert run.states["branch_gate.passed"] == run.states["publish"] == "success"
+    assert (merged(platform_sandbox), platform_sandbox.control.branches()) == ([], branches)
+    assert not is_open(BRANCH)
+
+
+@pytest.mark.exhaustive
+def test_gate_that_may_not_publish_says_which_permission_it_lacks(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(token_lacks=["SchemaUpdate"])
+    run = run_dag(gated())
+    assert "SchemaUpdateDevBranches is not enough" in errors(run)["branch_gate.merge"]
+    assert BRANCH in platform_sandbox.control.branches()
+
+
+@pytest.mark.exhaustive
+def test_branch_is_deleted_after_a_failure_if_asked_for(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = run_dag(gated("SELECT nothing FROM nowhere", delete="always"))
+    assert run.state == "failed"
+    assert platform_sandbox.control.branches() == ["dev", "main"]
+
+
+@pytest.mark.exhaustive
+def test_branch_with_new_commits_during_the_checks_is_not_merged(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    def new_commits() -> None:
+        platform_sandbox.control.set(build_delay=0, build_seconds=0)
+        platform_sandbox.control.add_branch(BRANCH)
+
+    run = run_dag(gated(first=new_commits))
+    assert "was checked, but the branch is now at commit" in errors(run)["branch_gate.merge"]
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+@pytest.mark.exhaustive
+def test_branch_that_is_never_built_is_closed_and_kept(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.report_build(BRANCH, "building")
+    run = run_dag(gated(timeout=1))
+    assert run.states["branch_gate.built"] == "failed"
+    assert "not built before the deadline" in errors(run)["branch_gate.built"]
+    assert run.xcom("branch_gate.close")["closed"] is True
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+def commit_of(name: str) -> str:
+    [commit] = [
+        one["lastHash"] for one in PlatformHook().iterate("listBranches") if one["name"] == name
+    ]
+    return str(commit)
+
+
+def delete_by_hand() -> None:
+    PlatformHook().call("removeBranch", query={"branchName": BRANCH})
+
+
+def merge_by_hand() -> None:
+    body = {"branchName": BRANCH, "message": "by hand", "removeBranchAfterMerge": False}
+    PlatformHook().call("mergeToDefaultBranch", body=body)
+
+
+@pytest.mark.exhaustive
+def test_branch_deleted_during_the_checks_fails_the_check(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = run_dag(gated(first=delete_by_hand))
+    assert run.state == "failed"
+    assert "branch_gate.close" not in errors(run)
+    assert run.states["branch_gate.delete"] == "success"
+    assert merged(platform_sandbox) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
+def test_branch_merged_by_another_user_during_the_checks_is_not_merged_twice(
+    merge_commit: Any, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(merge_commit=merge_commit)
+    run = run_dag(gated(first=merge_by_hand))
+    assert (run.state, run.xcom("branch_gate.merge")["merged"]) == ("success", False)
+    assert merged(platform_sandbox) == [BRANCH]
+    assert BRANCH not in platform_sandbox.control.branches()
+
+
+@pytest.mark.exhaustive
+def test_merge_of_nothing_is_no_success_if_production_has_other_files(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    def refuses_and_moves() -> None:
+        platform_sandbox.control.set(merge_outcome="nothing", build_delay=0, build_seconds=0)
+        platform_sandbox.control.add_branch("main")
+
+    run = run_dag(gated(first=refuses_and_moves))
+    assert "answered that it merged nothing" in errors(run)["branch_gate.merge"]
+    assert BRANCH in platform_sandbox.control.branches()
+
+
+class TestTwoGatesOnOneBranch:
+    """Both have opened the branch; the second one checks it when the first one is done."""
+
+    @staticmethod
+    def two_gates(first: str, **arguments: Any) -> DAG:
+        """Gate `first` opens the branch first; gate one is done before gate two checks."""
+        with DAG(dag_id="two_gates", default_args={"retries": 0}) as dag:
+            with branch_gate(BRANCH, group_id="one", **{**soon, **arguments}) as one:
+                early = counting(one)
+            with branch_gate(BRANCH, group_id="two", **soon) as two:
+                late = counting(two)
+        second = "two" if first == "one" else "one"
+        dag.get_task(f"{first}.built") >> dag.get_task(f"{second}.open")
+        dag.get_task("two.built") >> early
+        dag.get_task("one.delete" if "delete" not in arguments else "one.close") >> late
+        return dag
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("first", ["one", "two"])
+    def test_branch_is_merged_once_and_the_second_gate_fails(
+        self, first: str, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(self.two_gates(first))
+        assert (run.state, run.states["one.merge"]) == ("failed", "success")
+        assert run.states["two.count"] == "failed"
+        assert run.states["two.merge"] == "upstream_failed"
+        assert merged(platform_sandbox) == [BRANCH]
+        assert platform_sandbox.control.branches() == ["dev", "main"]
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize(("first", "state"), [("one", "failed"), ("two", "success")])
+    def test_gate_that_opened_the_branch_closes_it(
+        self, first: str, state: str, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(self.two_gates(first, merge="never", delete="never"))
+        assert (run.state, run.states["one.passed"]) == (state, "success")
+        assert run.xcom("one.close")["closed"] is (first == "one")
+        assert run.states["two.count"] == state
+
+
+class TestClears:
+    """Somebody clears tasks of a gate and the tasks after them, in Airflow's UI."""
+
+    @pytest.fixture
+    def again(self, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FinishedRun]:
+        """`again(dag, run, ids, upstream=False, marked={})`: clear the tasks, mark others."""
+        runs = import_module("airflow.models.dagrun")
+        if not hasattr(runs, "get_or_create_dagrun"):
+            pytest.skip("this release makes the runs of DAG.test elsewhere")
+
+        def clear(
+            dag: DAG, run: FinishedRun, ids: list[str], *, upstream: bool = False, marked: Any = ()
+        ) -> FinishedRun:
+            def cleared(*, dag: Any, session: Any, **_: Any) -> Any:
+                row = session.query(runs.DagRun).filter_by(run_id=run.run_id).one()
+                chosen = dag.partial_subset(ids, include_downstream=True, include_upstream=upstream)
+                dag.clear(task_ids=list(chosen.task_dict), run_id=run.run_id, session=session)
+                for instance in row.get_task_instances(session=session):
+                    if instance.task_id in marked:
+                        instance.state = "success"
+                row.state, row.dag = "running", dag
+                session.commit()
+                return row
+
+            monkeypatch.setattr(runs, "get_or_create_dagrun", cleared)
+            return run_dag(dag)
+
+        return clear
+
+    @staticmethod
+    def two_checks(wrong: list[str], seen: list[tuple[str, str]], **arguments: Any) -> DAG:
+        """A gate around two checks, which fail if `wrong` names them."""
+        with DAG(dag_id="two_checks", default_args={"retries": 0}) as dag:
+            with branch_gate(BRANCH, **{**soon, **arguments}) as gate:
+                for name in ("one", "two"):
+
+                    @task(task_id=name)
+                    def check(branch: str, name: str) -> None:
+                        list(PlatformHook().run_sql(COUNT, branch_name=branch))
+                        seen.append((name, commit_of(branch)))
+                        if name in wrong:
+                            raise ValueError(f"{name} is wrong")
+
+                    check(gate.branch_name, name)
+
+            @task
+            def publish() -> None: ...
+
+            gate >> publish()
+        return dag
+
+    @pytest.mark.exhaustive
+    def test_check_that_failed_can_be_cleared_alone(
+        self, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        wrong, seen = ["two"], []  # type: ignore[var-annotated]
+        dag = self.two_checks(wrong, seen)
+        run = run_dag(dag)
+        wrong.clear()
+        run = again(dag, run, ["branch_gate.two"])
+        assert sorted(name for name, _ in seen) == ["one", "two", "two"]
+        assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize(
+        "upstream", [False, True], ids=["with downstream", "with upstream too"]
+    )
+    def test_check_that_is_cleared_alone_after_a_new_commit_does_not_vouch_for_the_others(
+        self, upstream: bool, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        wrong, seen = ["two"], []  # type: ignore[var-annotated]
+        dag = self.two_checks(wrong, seen)
+        run = run_dag(dag)
+        wrong.clear()
+        platform_sandbox.control.add_branch(BRANCH)
+        run = again(dag, run, ["branch_gate.two"], upstream=upstream)
+        refused = errors(run)["branch_gate.commit" if upstream else "branch_gate.merge"]
+        assert "lear the whole gate" in refused
+        assert merged(platform_sandbox) == []
+        assert BRANCH in platform_sandbox.control.branches()
+        run = again(dag, run, ["branch_gate.open"])
+        assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+        assert {commit for _, commit in seen[-2:]} == {seen[-1][1]}
+
+    @pytest.mark.exhaustive
+    def test_gate_without_merge_does_not_pass_a_branch_with_checks_of_two_commits(
+        self, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        wrong = ["two"]
+        dag = self.two_checks(wrong, [], merge="never")
+        run = run_dag(dag)
+        wrong.clear()
+        platform_sandbox.control.add_branch(BRANCH)
+        run = again(dag, run, ["branch_gate.two"])
+        assert "Some tasks checked commit" in errors(run)["branch_gate.passed"]
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("arguments", [{}, {"merge": "never", "delete": "on_success"}])
+    def test_branch_is_kept_if_somebody_marks_the_last_task_as_successful(
+        self, arguments: Any, run_dag: RunDag, again: Any, platform_sandbox: Sandbox
+    ) -> None:
+        dag = self.two_checks(["two"], [], **arguments)
+        run = run_dag(dag)
+        last = "passed" if arguments else "merge"
+        run = again(dag, run, ["branch_gate.close"], marked=[f"branch_gate.{last}"])
+        assert run.states[f"branch_gate.{last}"] == "success"
+        assert run.xcom("branch_gate.delete")["deleted"] is False
+        assert BRANCH in platform_sandbox.control.branches()
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("opened", ["as before", "without its commit"])
+    def test_gate_whose_commit_is_unknown_merges_nothing(
+        self, opened: str, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        dag, known = gated(), opened == "as before"
+        result = {"branch_name": BRANCH, "branch_hash": commit_of(BRANCH) if known else None}
+        dag.get_task("branch_gate.commit").execute = lambda context: result
+        run = run_dag(dag)
+        assert merged(platform_sandbox) == ([BRANCH] if known else [])
+        if not known:
+            assert "has returned no branch_hash" in errors(run)["branch_gate.merge"]
+
+
+@pytest.mark.exhaustive
+def test_mapped_gates_do_not_affect_each_other(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    names = ["one", "two", "three"]
+    for name in names:
+        platform_sandbox.control.add_branch(name)
+    with DAG(dag_id="mapped", default_args={"retries": 0}) as dag:
+
+        @task_group
+        def proved(name: str) -> None:
+            with branch_gate(name, **soon) as gate:
+
+                @task
+                def check(name: str, asked: str) -> str:
+                    list(PlatformHook().run_sql(COUNT, branch_name=asked))
+                    if name == "two":
+                        raise ValueError("two is wrong")
+                    return asked
+
+                check(name, gate.branch_name)
+
+        proved.expand(name=names)
+    run = run_dag(dag)
+    assert [run.states[f"proved.branch_gate.merge[{at}]"] for at in range(3)] == [
+        "success",
+        "upstream_failed",
+        "success",
+    ]
+    assert sorted(merged(platform_sandbox)) == ["one", "three"]
+    assert platform_sandbox.control.branches() == [BRANCH, "dev", "main", "two"]
+    assert not is_open("two")
+    for at in (0, 2):
+        assert run.xcom("proved.branch_gate.check", map_index=at) == names[at]
+
+
+class TestGraph:
+    def test_tasks_inside_run_between_opening_and_closing(self) -> None:
+        with DAG(dag_id="graph") as dag:
+            with branch_gate(BRANCH) as gate:
+
+                @task
+                def first() -> None: ...
+
+                @task
+                def second() -> None: ...
+
+                @task
+                def alone() -> None: ...
+
+                first() >> second()
+                alone()
+            assert gate.group_id == "branch_gate"
+        tasks = {one.task_id.removeprefix("branch_gate."): one for one in dag.tasks}
+
+        def after(name: str) -> set[str]:
+            return {one.removeprefix("branch_gate.") for one in tasks[name].downstream_task_ids}
+
+        assert after("open") == {"built", "close", "delete"}
+        assert after("built") == {"commit", "close", "delete"}
+        assert after("commit") == {"first", "alone", "merge"}
+        assert not tasks["commit"].is_setup  # or a cleared check would run it again
+        assert after("second") == after("alone") == {"merge", "close"}
+        # Also where another task has failed, `close` waits for one that is still running.
+        assert after("first") == {"second", "merge", "close"}
+        assert after("merge") == {"close", "delete"}
+        assert after("close") == {"delete"}
+        assert all(tasks[name].is_setup for name in ("open", "built"))
+        assert all(tasks[name].is_teardown for name in ("close", "delete"))
+
+    def test_task_that_is_added_later_is_refused(self) -> None:
+        with DAG(dag_id="late"):
+            with branch_gate(BRANCH) as gate:
+                counting(gate)
+            with pytest.raises(PlatformInputError, match="after the end of its with block"), gate:
+                counting(gate).task_id = "late"
+
+    def test_merge_waits_for_setups_but_not_for_teardowns_of_the_author(self) -> None:
+        with DAG(dag_id="own_teardown") as dag, branch_gate(BRANCH):
+
+            @task
+            def make() -> None: ...
+
+            @task
+            def check() -> None: ...
+
+            @task
+            def clean() -> None: ...
+
+            made = make()
+            made >> check() >> clean().as_teardown(setups=made)
+        merge = dag.get_task("branch_gate.merge")
+        assert merge.upstream_task_ids == {
+            "branch_gate.commit",
+            "branch_gate.make",
+            "branch_gate.check",
+        }
+        assert "branch_gate.clean" in dag.get_task("branch_gate.close").upstream_task_ids
+
+    def test_clearing_a_task_inside_opens_the_branch_again(self) -> None:
+        dag = gated()
+        cleared = dag.partial_subset(["branch_gate.count"], include_upstream=False)
+        names = {name.removeprefix("branch_gate.") for name in cleared.task_dict}
+        assert names == {"open", "built", "count", "close", "delete"}
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"merge": "always"},
+            {"delete": "perhaps"},
+            {"if_unsupported": "perhaps"},
+            {"into": "main"},
+            {"timeout": 0},
+            {"merge_timeout": -1},
+        ],
+        ids=str,
+    )
+    def test_bad_arguments_are_refused_when_the_dag_is_parsed(
+        self, arguments: dict[str, Any]
+    ) -> None:
+        with (
+            DAG(dag_id="bad"),
+            pytest.raises(PlatformInputError, match=next(iter(arguments)).removeprefix("merge_")),
+            branch_gate(BRANCH, **arguments),
+        ):
+            pass

@@ -1,0 +1,351 @@
+"""Nights of golden questions in DAG runs against the sandbox."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
+from airflow_provider_platform.operators.branches import branch_gate
+from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
+from airflow_provider_platform.operators.pre_aggregations import (
+    PlatformBuildPreAggregationsOperator,
+)
+from tests.support.nights import BRANCH, ORDERS, SUITE, TOTAL, WRONG, asked, verdicts
+from tests.support.releases import needs_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+
+def test_first_night_says_that_it_is_the_baseline(night: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(pace=0.15, answer_tokens=1000)
+    result = night().xcom("suite")
+    assert (result["status"], result["counts"]["passed"], result["share"]) == ("no_baseline", 2, 1)
+    assert asked(platform_sandbox) == {"total revenue": 1, "number of orders": 1}
+    assert (result["tokens"], result["interval"]) == (2000, [0.3424, 1.0])
+
+
+@pytest.mark.exhaustive
+def test_second_night_with_the_same_answers_is_green(night: Any) -> None:
+    night()
+    run = night()
+    assert run.xcom("suite")["status"] == "green"
+    assert verdicts(run) == {
+        "total": ("pass", "stable", None),
+        "orders": ("pass", "stable", None),
+    }
+
+
+def test_question_that_fails_once_is_flaky_and_green(night: Any, platform_sandbox: Sandbox) -> None:
+    night()
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=1)
+    run = night()
+    assert (run.state, run.xcom("suite")["status"]) == ("success", "green")
+    assert verdicts(run)["total"] == ("pass", "flaky", None)
+    assert asked(platform_sandbox)["total revenue"] == 3
+
+
+def test_question_that_fails_each_time_is_a_regression_and_red(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    night()
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
+    run = night()
+    assert run.state == "failed"
+    assert "1 passed before and fail now: total" in str(run.task("suite").error)
+    assert verdicts(run)["total"] == ("fail", "regression", "agent")
+    question = run.xcom("suite")["questions"][0]
+    assert (question["sql"], question["sql_before"]) == (WRONG, TOTAL)
+    assert "expected" in question["difference"]
+    assert asked(platform_sandbox)["total revenue"] == 4
+    assert night().state == "failed", "a red night does not become the baseline"
+
+
+@pytest.mark.exhaustive
+def test_regression_is_no_reason_for_red_without_the_gate(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    night()
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
+    run = night(no_regression=False)
+    assert (run.state, run.xcom("suite")["status"]) == ("success", "no_gate")
+    run = night(no_regression=False, threshold=0.9)
+    assert run.state == "failed"
+    assert "1 of 2 passed, and threshold is 0.9" in str(run.task("suite").error)
+
+
+@pytest.mark.exhaustive
+def test_reset_baseline_accepts_the_answers_of_tonight(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    night()
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
+    assert verdicts(night(reset_baseline=True))["total"] == ("fail", "new_failure", "unknown")
+    run = night()
+    assert (run.state, verdicts(run)["total"]) == ("success", ("fail", "stable", "unknown"))
+
+
+@pytest.mark.exhaustive
+def test_agent_that_runs_no_query_is_reviewed_and_counts_as_failed(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    night()
+    platform_sandbox.control.answer("total revenue", times=None)
+    run = night()
+    assert run.state == "failed"
+    assert verdicts(run)["total"] == ("review", "regression", "agent")
+
+
+@pytest.mark.exhaustive
+def test_sql_of_the_agent_that_fails_counts_as_failed(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    night()
+    platform_sandbox.control.answer("total revenue", sql="SELECT nothing FROM orders", times=None)
+    run = night()
+    assert run.state == "failed"
+    assert verdicts(run)["total"] == ("error", "regression", "agent")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "questions",
+    [
+        pytest.param([{**SUITE[0], "sql": "SELECT nothing FROM orders"}, SUITE[1]], id="truth"),
+        pytest.param(SUITE, id="agent"),
+    ],
+)
+def test_question_that_cannot_be_measured_is_never_red(
+    night: Any, platform_sandbox: Sandbox, questions: list[Any]
+) -> None:
+    night()
+    if questions is SUITE:
+        platform_sandbox.control.answer("total revenue", error="overloaded", times=None)
+    run = night(questions=questions, min_measured=0.5)
+    assert (run.state, run.xcom("suite")["status"]) == ("success", "green")
+    assert verdicts(run)["total"] == ("error", None, "service")
+    run = night(questions=questions)
+    assert run.state == "failed"
+    assert "1 of 2 questions were measured" in str(run.task("suite").error)
+    platform_sandbox.control.clear_answers()
+    assert verdicts(night())["total"] == ("pass", "stable", None)
+
+
+@pytest.mark.exhaustive
+@needs_store
+def test_retry_asks_only_what_was_not_measured(night: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.answer("total revenue", error="overloaded", times=1)
+    platform_sandbox.control.set(pace=0.15, answer_tokens=1000)
+    run = night(retries=1, retry_delay=0)
+    assert run.state == "success"
+    assert asked(platform_sandbox) == {"total revenue": 2, "number of orders": 1}
+    assert run.xcom("suite")["tokens"] >= 2000
+
+
+@pytest.mark.exhaustive
+def test_model_that_changed_is_the_cause(night: Any, platform_sandbox: Sandbox) -> None:
+    night()
+    merge_a_branch(platform_sandbox)
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
+    assert verdicts(night())["total"] == ("fail", "regression", "model")
+
+
+@pytest.mark.exhaustive
+def test_expected_rows_that_changed_are_the_cause(night: Any) -> None:
+    night()
+    changed = [{**SUITE[0], "sql": f"{TOTAL} WHERE status <> 'delivered'"}, SUITE[1]]
+    assert verdicts(night(questions=changed))["total"] == ("fail", "regression", "data")
+
+
+@pytest.mark.exhaustive
+def test_pre_aggregation_that_changed_is_the_cause(
+    night: Any, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    """The expected rows stay the same, and a pre-aggregation without rows serves the agent."""
+    control = platform_sandbox.control
+    monthly = "SELECT month, SUM(amount{}) AS revenue FROM orders GROUP BY 1"
+    sql = monthly.format(" + 0 * quantity")
+    expected = [{"name": "monthly", "question": "monthly revenue", "sql": sql}]
+    control.answer("monthly revenue", sql=monthly.format(""), times=None)
+    assert night(questions=expected).xcom("suite")["share"] == 1
+    control.set(default_api_scopes=["meta", "data", "graphql", "jobs"], jobs_outcome="no_rows")
+    with DAG(dag_id="build") as dag:
+        PlatformBuildPreAggregationsOperator(
+            task_id="build", pre_aggregations=["orders.revenue_by_month"], poll_interval=0.05
+        )
+    assert run_dag(dag).state == "success"
+    assert verdicts(night(questions=expected))["monthly"] == ("fail", "regression", "rollup")
+
+
+@pytest.mark.exhaustive
+def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(pace=0.15, answer_tokens=30_000)
+    night()
+    run = night(max_tokens=50_000)
+    assert run.state == "failed"
+    assert "2 questions, about 60,000 tokens, and the limit is 50,000" in str(
+        run.task("suite").error
+    )
+    assert asked(platform_sandbox) == {"total revenue": 1, "number of orders": 1}
+
+
+@pytest.mark.exhaustive
+def test_used_up_tokens_end_the_asking(night: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(pace=0.15, answer_tokens=30_000)
+    run = night(max_tokens=20_000, parallel=1, min_measured=0.5)
+    assert asked(platform_sandbox) == {"total revenue": 1}
+    assert verdicts(run)["orders"] == ("error", None, "service")
+    assert run.xcom("suite")["questions"][1]["reason"] == "not asked"
+
+
+@pytest.mark.exhaustive
+def test_quota_that_is_used_up_ends_the_task(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 0.5)
+    platform_sandbox.control.set(token_quota=10, answer_tokens=1000, pace=0.01)
+    run = night(parallel=1)
+    assert run.state == "failed"
+    assert "token" in str(run.task("suite").error)
+
+
+@pytest.mark.exhaustive
+def test_reports_are_written_and_sent(
+    night: Any, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    night()
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
+    run = night(output_path=str(tmp_path / "report"))
+    assert [path.split("/")[-1] for path in run.xcom("suite")["reports"]] == [
+        "questions.jsonl",
+        "junit.xml",
+        "evaluation.md",
+    ]
+    lines = (tmp_path / "report" / "questions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["stability"] for line in lines] == ["regression", "stable"]
+    suite = ET.parse(tmp_path / "report" / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    assert "| total | fail | regression |" in (tmp_path / "report" / "evaluation.md").read_text()
+
+
+@pytest.mark.exhaustive
+def test_questions_come_from_a_file_in_the_form_of_the_service(night: Any, tmp_path: Path) -> None:
+    path = tmp_path / "eval_questions.yml"
+    path.write_text(
+        "space: auto\neval_questions:\n"
+        f"  - {{name: total, question: total revenue, sql: '{TOTAL}'}}\n"
+        "  - {name: orders, question: number of orders, certifiedQuery: orders}\n"
+    )
+    run = night(questions=str(path), certified_queries={"orders": ORDERS})
+    assert run.xcom("suite")["counts"]["passed"] == 2
+
+
+@pytest.mark.parametrize("questions", [[], [{"name": "a", "question": "b"}], "[]"])
+def test_suite_that_is_none_is_refused_when_the_dag_is_parsed(questions: Any) -> None:
+    with pytest.raises(PlatformInputError, match="Nothing was sent: questions must"):
+        PlatformEvaluationOperator(task_id="suite", questions=questions)
+
+
+@pytest.mark.exhaustive
+def test_rendered_suite_that_is_none_is_refused_before_anything_is_sent(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    assert night(questions="{{ [] }}").state == "failed"
+    assert not asked(platform_sandbox)
+
+
+def test_branch_that_answers_worse_blocks_its_merge(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    control = platform_sandbox.control
+    control.set(build_delay=0.1, build_seconds=0.2, pace=0.01)
+    control.add_branch(BRANCH)
+    control.answer("total revenue", sql=TOTAL, times=None)
+    control.answer("number of orders", sql=WRONG, times=None)  # wrong on both sides
+    soon: dict[str, Any] = {"poll_interval": 0.05, "default_args": {"retries": 0}}
+
+    def gated() -> FinishedRun:
+        with (
+            DAG(dag_id="evaluated", default_args={"retries": 0}) as dag,
+            branch_gate(BRANCH, **soon) as gate,
+        ):
+            PlatformEvaluationOperator(
+                task_id="suite",
+                questions=SUITE,
+                branch_name=gate.branch_name,
+                poll_interval=0.1,
+                output_path=None,
+            )
+        return run_dag(dag)
+
+    control.answer("total revenue", sql=WRONG, branch=BRANCH, times=None)
+    run = gated()
+    assert run.states["branch_gate.merge"] == "upstream_failed"
+    result = run.xcom("branch_gate.suite")
+    assert [one["stability"] for one in result["questions"]] == ["regression", "stable"]
+    control.clear_answers()
+    control.answer("total revenue", sql=TOTAL, times=None)
+    assert gated().states["branch_gate.merge"] == "success"
+
+
+@pytest.mark.exhaustive
+def test_evaluation_by_the_service_reads_all_pages(night: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(evaluation_pace=0.1, page_size=1)
+    platform_sandbox.control.clear_answers()
+    first = night(questions=None).xcom("suite")
+    assert (first["status"], first["counts"]["total"]) == ("no_baseline", 4)
+    asked_text = first["questions"][0]["question"]
+    platform_sandbox.control.answer(asked_text, sql=WRONG, times=None)
+    run = night(questions=None)
+    assert run.state == "failed"
+    assert run.xcom("suite")["counts"]["regressions"] == 1
+    assert len(platform_sandbox.control.state().changed("evaluations")) == 2
+
+
+def test_tenant_without_evaluations_is_named(night: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(evaluations=False)
+    run = night(questions=None)
+    assert "this tenant has no API for evaluations" in str(run.task("suite").error)
+    assert asked(platform_sandbox) == {}
+
+
+@pytest.mark.exhaustive
+def test_lost_start_of_an_evaluation_by_the_service_is_not_repeated(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.fault("lost_response", method="POST", path="/evaluations$")
+    run = night(questions=None, retries=2, retry_delay=0)
+    assert "a second one would be billed" in str(run.task("suite").error)
+    assert len(platform_sandbox.control.state().changed("evaluations")) == 1
+
+
+@pytest.mark.exhaustive
+def test_notifier_sends_the_table_of_a_red_night(night: Any, platform_sandbox: Sandbox) -> None:
+    sent: list[str] = []
+    notifier = PlatformAnswerNotifier(
+        lambda answer: sent.append(answer["markdown"]), task_id="suite"
+    )
+    night()
+    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
+    assert night(on_failure_callback=notifier).state == "failed"
+    [markdown] = sent
+    assert "| total | fail | regression | agent |" in markdown
+
+
+def merge_a_branch(sandbox: Sandbox) -> None:
+    """Change the build of production."""
+    sandbox.control.add_branch("other")
+    with PlatformHook() as hook:
+        body = {"branchName": "other", "message": "m", "removeBranchAfterMerge": False}
+        hook.call("mergeToDefaultBranch", deployment_id=1, body=body)

@@ -1,0 +1,569 @@
+"""What a try of a chat task does with an earlier try's record, and with its trigger's event."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client import failed_calls
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatError,
+    ChatNoAnswerError,
+    ChatStreamError,
+    PlatformDeadlineError,
+    PlatformServerError,
+)
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.resources.chat.turns import read_messages
+from tests.support.remote_tasks import LOOK, chat, deferral_while_stopped
+from tests.support.task_context import StateStore, TaskDeferred, TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.support.captured_log import Capture
+
+pytestmark = pytest.mark.one_case_in(2)
+
+
+def deferred(tries: TaskTries, **arguments: Any) -> Any:
+    """What a deferrable task hands to its trigger."""
+    return deferral(chat(deferrable=True, **arguments).execute, tries.context())
+
+
+def statuses(control: SandboxControl) -> list[str]:
+    return [run.status for run in control.state().runs]
+
+
+def test_chat_record_passes_its_phases_in_order(control: SandboxControl) -> None:
+    tries = TaskTries()
+    phases: list[tuple[str, bool]] = []
+
+    def note(key: str, value: Any) -> None:
+        phases.append((value["phase"], value["ids"].get("chat_id") is not None))
+        tries.store[key] = value
+        if phases[-1] == ("intent", True):
+            control.release()
+
+    tries.store.set = note  # type: ignore[method-assign]
+    control.set_breakpoint("after_cutoff")  # the thread is known, the prompt is not accepted
+    chat(timeout=60).execute(tries.context())
+    assert phases == [("intent", False), ("intent", True), ("running", True), ("done", True)]
+
+
+@pytest.mark.parametrize("details", [True, False])
+def test_details_contain_the_memory_id_of_each_query(
+    control: SandboxControl, *, details: bool
+) -> None:
+    control.set(pace=0.0)
+    (query,) = chat(details=details).execute(TaskTries().context())["queries"]
+    assert bool(query.get("memory_id")) is details
+
+
+def test_an_event_of_another_run_is_ignored(control: SandboxControl) -> None:
+    """Trigger ids are used again, so that an old trigger's event can reach a new try."""
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries()
+    waiting = deferred(tries)
+    run = waiting.kwargs["run"]
+    stray = {
+        "status": "error",
+        "run": {**run, "message_id": "1700000000000-message"},
+        "error": ChatAbortedError("stopped").to_payload(),
+    }
+    complete = chat(deferrable=True).execute_complete
+    again = deferral(complete, tries.context(), event=stray, run=run)
+    assert again.trigger.ids == waiting.trigger.ids
+    assert len(control.state().messages) == 1
+
+
+def test_trigger_timeout_stops_the_run_of_a_silent_trigger(
+    control: SandboxControl,
+) -> None:
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries()
+    waiting = deferred(tries)
+    with pytest.raises(Exception, match="Trigger timeout"):
+        chat(deferrable=True).resume_execution(
+            "__fail__",
+            {"error": "Trigger timeout", "run": waiting.kwargs["run"]},
+            tries.context(),
+        )
+    assert statuses(control) == ["aborted"]
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+
+
+def test_retry_asks_again_once_if_its_run_was_stopped_meanwhile(control: SandboxControl) -> None:
+    """The stop of the old try can land after the new one has taken up the run."""
+    control.set_breakpoint("mid_stream", count=2)
+    tries = TaskTries()
+    first = deferred(tries).kwargs["run"]
+    second = deferred(tries).kwargs["run"]
+    assert (second["message_id"], second["reattached"]) == (first["message_id"], True)
+    aborted = {
+        "status": "error",
+        "run": second,
+        "error": ChatAbortedError("stopped").to_payload(),
+    }
+    control.abort_thread(first["chat_id"])
+    anew = chat(deferrable=True)
+    third = deferral(anew.execute_complete, tries.context(), event=aborted, run=second).kwargs[
+        "run"
+    ]
+    assert third["message_id"] != first["message_id"]
+    assert "reattached" not in third
+    with pytest.raises(ChatAbortedError):
+        anew.execute_complete(tries.context(), event={**aborted, "run": third}, run=third)
+    assert len(control.state().messages) == 2
+
+
+@pytest.fixture(params=["state", "aborted", "close"])
+def stopped_thread(request: pytest.FixtureRequest, control: SandboxControl) -> str:
+    """What a service may answer later looks at a thread that was stopped."""
+    control.set(stopped_thread=request.param)
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeated looks come soon."""
+    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
+
+
+def event_of(waiting: Any) -> dict[str, Any]:
+    """What the trigger of a deferred task reports."""
+
+    async def follow() -> Any:
+        return await anext(aiter(waiting.trigger.run()))
+
+    payload: dict[str, Any] = asyncio.run(follow()).payload
+    return payload
+
+
+@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
+@pytest.mark.parametrize("given", [False, True])
+def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: bool) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.set_breakpoint("mid_stream", text="month")
+    tries = TaskTries(max_tries=1)
+    asking = {"prompt": "revenue by month", "chat_id": chat_id}
+    run = deferred(tries, **asking).kwargs["run"]
+    control.abort_thread(run["chat_id"])
+    found = chat(**asking).execute(tries.context())
+    assert found["message_id"] != run["message_id"]
+    assert statuses(control)[-2:] == ["aborted", "finished"]
+    assert tries.store[STORE_KEY]["phase"] == "done"
+
+
+@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
+def test_deferred_retry_asks_again_once_if_its_run_is_dead(control: SandboxControl) -> None:
+    control.set_breakpoint("mid_stream", count=2)
+    tries = TaskTries(max_tries=1)
+    first = deferred(tries).kwargs["run"]
+    second = deferred(tries)
+    assert second.kwargs["run"]["message_id"] == first["message_id"]
+    control.abort_thread(first["chat_id"])
+    anew = chat(deferrable=True)
+    third = deferral(
+        anew.execute_complete, tries.context(), event=event_of(second), run=second.kwargs["run"]
+    )
+    assert third.kwargs["run"]["message_id"] != first["message_id"]
+    control.abort_thread(third.kwargs["run"]["chat_id"])
+    with pytest.raises(ChatError):
+        anew.execute_complete(tries.context(), event=event_of(third), run=third.kwargs["run"])
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    assert statuses(control) == ["aborted", "aborted"]
+
+
+@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
+@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
+def test_retry_asks_again_if_the_run_it_searched_is_dead(
+    control: SandboxControl, replay: Any
+) -> None:
+    """The try was lost before it knew that its prompt was accepted."""
+    control.set(replay=replay)
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries(max_tries=1)
+    run = deferred(tries).kwargs["run"]
+    tries.store[STORE_KEY]["phase"] = "intent"
+    tries.store[STORE_KEY]["ids"]["accepted"] = False
+    control.abort_thread(run["chat_id"])
+    found = chat().execute(tries.context())
+    assert found["message_id"] != run["message_id"]
+    assert statuses(control) == ["aborted", "finished"]
+
+
+@pytest.mark.usefixtures("short_retry_pauses")
+def test_retry_asks_again_if_its_run_ended_without_an_answer(
+    control: SandboxControl,
+) -> None:
+    control.fault("no_final")
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries(max_tries=1)
+    run = deferred(tries).kwargs["run"]
+    control.release()
+    found = chat().execute(tries.context())
+    assert found["message_id"] != run["message_id"]
+    assert statuses(control) == ["finished", "finished"]
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_text_of_the_agent_that_is_not_final_is_not_an_answer(
+    control: SandboxControl, deferrable: bool
+) -> None:
+    """The thread's messages end with what looks like one."""
+    control.fault("answer_only_in_state")
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries()
+    if not deferrable:
+        control.release()
+        with pytest.raises(ChatNoAnswerError, match="last said"):
+            chat().execute(tries.context())
+        return
+    waiting = deferred(tries)
+    control.release()
+    with pytest.raises(ChatNoAnswerError, match="last said"):
+        chat(deferrable=True).execute_complete(
+            tries.context(), event=event_of(waiting), run=waiting.kwargs["run"]
+        )
+
+
+@pytest.mark.usefixtures("short_retry_pauses")
+@pytest.mark.parametrize("failures", [1, 5])
+def test_retry_after_the_deadline_tolerates_a_short_outage(
+    control: SandboxControl, failures: int
+) -> None:
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries()
+    run = deferred(tries).kwargs["run"]
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
+    control.release()
+    control.wait_until(lambda state: state.runs[0].status == "finished")
+    control.fault("status", **LOOK, status=502, count=failures)
+    assert chat(timeout=1800).execute(tries.context())["message_id"] == run["message_id"]
+    assert len(control.state().runs) == 1
+
+
+@pytest.mark.usefixtures("short_retry_pauses")
+def test_retry_after_the_deadline_leaves_the_run_if_the_service_is_unreachable(
+    control: SandboxControl,
+) -> None:
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries(max_tries=3)
+    deferred(tries)
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
+    control.fault("status", **LOOK, status=502, count=6)
+    with pytest.raises(PlatformServerError):
+        chat(timeout=1800).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    assert statuses(control) == ["streaming"]
+    assert control.state().aborts == []
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_retry_after_the_deadline_polls_once(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    if not ended:
+        monkeypatch.setattr("airflow_provider_platform.resources.chat.run.SINGLE_POLL_SECONDS", 1.0)
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries()
+    run = deferred(tries).kwargs["run"]
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
+    if ended:
+        control.release()
+        control.wait_until(lambda state: state.runs[0].status == "finished")
+    found = chat(timeout=1800).execute(tries.context())
+    assert statuses(control) == (["finished"] if ended else ["aborted", "finished"])
+    assert (found["message_id"] == run["message_id"]) is ended
+
+
+def test_lost_connection_leaves_the_run_to_the_next_try(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(max_attempts=1)
+    )
+    control = platform_sandbox.control
+    control.set_breakpoint("mid_stream")
+    control.fault("cut", after=4)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+    tries = TaskTries()
+    with pytest.raises(PlatformServerError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    control.release()
+    chat().execute(tries.context())
+    assert statuses(control) == ["finished"]
+
+
+def test_last_try_stops_its_run_when_it_fails(control: SandboxControl) -> None:
+    control.set_breakpoint("mid_stream")
+    control.fault("cut", after=4)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+    with pytest.raises(PlatformServerError):
+        chat().execute(TaskTries(max_tries=0).context())
+    assert statuses(control) == ["aborted"]
+
+
+def lose_connection(control: SandboxControl) -> None:
+    """The run is accepted, then the service cannot be reached until the try gives up."""
+    control.set_breakpoint("mid_stream")
+    control.fault("cut", after=4)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+
+
+def test_a_failed_try_stops_its_run_if_airflow_has_no_task_state_store(
+    control: SandboxControl,
+) -> None:
+    """No retry could find the run."""
+    lose_connection(control)
+    with pytest.raises(PlatformServerError):
+        chat().execute(TaskTries(store=False).context())
+    assert statuses(control) == ["aborted"]
+
+
+def test_failed_try_stops_its_run_if_the_store_accepted_no_record(
+    control: SandboxControl,
+) -> None:
+    lose_connection(control)
+    tries = TaskTries()
+    tries.store = StoreOfIntents()
+    with pytest.raises(PlatformServerError):
+        chat().execute(tries.context())
+    assert statuses(control) == ["aborted"]
+
+
+class StoreOfIntents(StateStore):
+    """Takes the record before the submission and none that names the thread."""
+
+    def set(self, key: str, value: Any) -> None:
+        if value["ids"].get("chat_id"):
+            raise ConnectionError("Airflow's API server does not answer")
+        super().set(key, value)
+
+
+class Policy:
+    """A retry policy with one answer."""
+
+    def __init__(self, action: str | Exception, max_reschedules: int | None = None) -> None:
+        self.action = action
+        self.max_reschedules = max_reschedules
+        self.asked: list[BaseException] = []
+
+    def evaluate(self, *, exception: BaseException, **_: Any) -> Any:
+        self.asked.append(exception)
+        if isinstance(self.action, Exception):
+            raise self.action
+        return SimpleNamespace(
+            action=SimpleNamespace(value=self.action),
+            max_reschedules=self.max_reschedules,
+            reschedule_timeout=None,
+        )
+
+
+@pytest.mark.parametrize(
+    ("action", "status"),
+    [
+        ("fail", "aborted"),
+        ("retry", "streaming"),
+        ("default", "streaming"),
+        (ValueError("broken policy"), "streaming"),
+    ],
+)
+def test_a_failed_try_stops_its_run_if_the_retry_policy_refuses_a_retry(
+    control: SandboxControl, action: Any, status: str
+) -> None:
+    lose_connection(control)
+    operator = chat()
+    operator.retry_policy = policy = Policy(action)
+    with pytest.raises(PlatformServerError):
+        operator.execute(TaskTries().context())
+    assert statuses(control) == [status]
+    assert [type(error) for error in policy.asked] == [PlatformServerError]
+
+
+@pytest.mark.parametrize("rescheduled", [0, 1])
+def test_rescheduled_try_follows_its_run_though_no_retry_is_left(
+    control: SandboxControl, rescheduled: int
+) -> None:
+    """A policy of Airflow 3.4 reschedules the try once: it goes on with the same number."""
+    lose_connection(control)
+    tries = TaskTries(max_tries=0)
+    context = {**tries.context(), "task_reschedule_count": rescheduled}
+    operator = chat()
+    operator.retry_policy = Policy("reschedule", max_reschedules=1)
+    with pytest.raises(PlatformServerError):
+        operator.execute(context)
+    if rescheduled:  # as often as the policy allows: this was the last try
+        assert statuses(control) == ["aborted"]
+        return
+    assert statuses(control) == ["streaming"]
+    control.release()
+    assert chat().execute(context)["answer"]
+    assert len(statuses(control)) == 1
+
+
+@pytest.mark.parametrize(
+    ("failing", "status"),
+    [("PlatformServerError", "aborted"), ("PlatformDeadlineError", "streaming")],
+)
+def test_airflows_own_retry_policy_decides_by_the_error_whether_the_run_is_stopped(
+    control: SandboxControl, failing: str, status: str
+) -> None:
+    policies = pytest.importorskip("airflow.sdk.definitions.retry_policy")
+    lose_connection(control)
+    operator = chat()
+    refused = f"airflow_provider_platform.client.errors.{failing}"
+    rule = policies.RetryRule(exception=refused, action=policies.RetryAction.FAIL)
+    operator.retry_policy = policies.ExceptionRetryPolicy(rules=[rule])
+    with pytest.raises(PlatformServerError):
+        operator.execute(TaskTries().context())
+    assert statuses(control) == [status]
+
+
+@pytest.mark.parametrize(
+    ("retries", "cleared", "runs"), [(2, True, 2), (2, False, 1), (3, True, 2), (3, False, 1)]
+)
+def test_clear_is_distinguished_from_a_retry_after_retries_was_lowered(
+    control: SandboxControl, retries: int, cleared: bool, runs: int
+) -> None:
+    """Clearing after the first try with two retries sets max_tries to 3, which it was before."""
+    lose_connection(control)
+    tries = TaskTries(max_tries=3)
+    with pytest.raises(PlatformServerError):
+        chat().execute(tries.context())
+    control.release()
+    tries.retries = retries
+    if cleared:
+        tries.clear()
+    chat().execute(tries.context())
+    assert len(statuses(control)) == runs
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_deadline_stops_the_chat_run(control: SandboxControl, given: bool) -> None:
+    thread = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.set_breakpoint("mid_stream", text="month")
+    tries = TaskTries()
+    with pytest.raises(PlatformDeadlineError):
+        chat(prompt="revenue by month", chat_id=thread, timeout=1.5).execute(tries.context())
+    assert statuses(control)[-1] == "aborted"
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+
+
+@pytest.mark.exhaustive
+def test_cancel_on_kill_false_stops_no_chat_run(control: SandboxControl) -> None:
+    control.set_breakpoint("mid_stream")
+    with pytest.raises(PlatformDeadlineError):
+        chat(timeout=3, cancel_on_kill=False).execute(TaskTries().context())
+    assert control.state().aborts == []
+    assert statuses(control) == ["streaming"]
+
+
+@pytest.mark.usefixtures("task_state")
+def test_kill_before_acceptance_logs_that_nothing_is_stopped(
+    control: SandboxControl, capfd: pytest.CaptureFixture[str]
+) -> None:
+    operator = chat()
+
+    def kill(*_: Any) -> None:
+        operator.on_kill()
+        raise InterruptedError
+
+    tries = TaskTries()
+    tries.store.set = kill  # type: ignore[method-assign]
+    with pytest.raises(InterruptedError):
+        operator.execute(tries.context())
+    assert "because the service has not accepted it yet" in capfd.readouterr().out
+    assert control.state().aborts == []
+
+
+def test_refused_credential_in_mid_run_fails_the_task_without_a_retry(
+    control: SandboxControl,
+) -> None:
+    control.fault("cut", after=4)
+    control.fault("jsonrpc", api="chat", has_input=False, count=None)
+    with pytest.raises(AirflowFailException):
+        chat().execute(TaskTries().context())
+    assert len(control.state().messages) == 1
+
+
+def test_each_try_asks_again_without_a_task_state_store(control: SandboxControl) -> None:
+    """Before Airflow 3.3."""
+    control.fault("error", after=4)
+    tries = TaskTries(store=False)
+    with pytest.raises(ChatStreamError):
+        chat().execute(tries.context())
+    chat().execute(tries.context())
+    assert statuses(control) == ["failed", "finished"]
+
+
+def large_event(
+    control: SandboxControl, tries: TaskTries, monkeypatch: pytest.MonkeyPatch
+) -> tuple[TaskDeferred, dict[str, Any]]:
+    """A deferred chat whose result is too large for an event: its deferral and that event."""
+    monkeypatch.setattr("airflow_provider_platform.resources.chat.run.MAX_EVENT_BYTES", 0)
+    waiting = deferral_while_stopped(control, chat(deferrable=True).execute, tries.context())
+
+    async def only_event() -> Any:
+        async for event in waiting.trigger.run():
+            return event.payload
+        return None
+
+    event = asyncio.run(only_event())
+    assert (event["status"], event["result"]) == ("success", None)
+    return waiting, event
+
+
+def resumed(tries: TaskTries, waiting: Any, event: Any) -> Any:
+    """The result of a chat after its trigger's event."""
+    complete = chat(deferrable=True).execute_complete
+    return complete(tries.context(), event=event, run=waiting.kwargs["run"])
+
+
+@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
+def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode(
+    control: SandboxControl,
+    monkeypatch: pytest.MonkeyPatch,
+    capture: Capture,
+    replay: Any,
+) -> None:
+    control.set(replay=replay)
+    expected = chat().execute(TaskTries().context())
+    tries = TaskTries()
+    result = resumed(tries, *large_event(control, tries, monkeypatch))
+    assert expected["queries"]
+    for one in (*expected["queries"], *result["queries"]):
+        one.pop("uuid")
+    assert result["queries"] == expected["queries"]
+    assert result["answer"] == expected["answer"]
+    assert "queries missing" not in "\n".join(capture.lines())
+
+
+def test_warning_counts_the_queries_that_the_thread_no_longer_has(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, capture: Capture
+) -> None:
+    control.set(replay="none")
+    tries = TaskTries()
+    waiting, event = large_event(control, tries, monkeypatch)
+    held = event["queries"]
+    assert held > 0
+
+    def without_calls(messages: Any) -> Any:
+        return read_messages([one for one in messages if "tool_calls" not in one["kwargs"]])
+
+    monkeypatch.setattr(
+        "airflow_provider_platform.resources.chat.turns.read_messages", without_calls
+    )
+    result = resumed(tries, waiting, event)
+    said = "\n".join(capture.lines())
+    assert (bool(result["answer"]), result["queries"]) == (True, [])
+    assert f"queries missing from the result: {held} of {held}." in said
+    assert "run the task with deferrable=False" in said

@@ -1,0 +1,455 @@
+"""dbt syncs: how a later try continues a start that an earlier try made or lost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
+from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    PlatformDeadlineError,
+    PlatformInputError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.resources import dbt_sync as dbt_run
+from airflow_provider_platform.resources.dbt_sync import (
+    DbtSyncRunKind,
+    StartDbtSyncInput,
+    start,
+)
+from airflow_provider_platform.resources.run_kind import RunEnvironment
+from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
+from tests.support.fakes.effects import API, Call, Sleep, api_with
+from tests.support.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.support.captured_log import Capture
+
+
+def sync(**arguments: Any) -> PlatformDbtSyncOperator:
+    return PlatformDbtSyncOperator(
+        task_id="sync",
+        **{"branch_name": "b1", "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+@pytest.mark.parametrize("phase", ["done", "running"])
+@pytest.mark.parametrize("release", ["0.2.1", "0.19.1"])
+def test_sync_without_waiting_returns_the_started_sync(
+    platform_sandbox: Sandbox, phase: str, release: str
+) -> None:
+    platform_sandbox.control.set(release=release, dbt_pace=60.0)
+    waiting = {"wait_for_completion": "if_supported" if release == "0.2.1" else False}
+    tries = TaskTries()
+    first = sync(**waiting).execute(tries.context())
+    tries.store[STORE_KEY]["phase"] = phase
+    assert sync(**waiting).execute(tries.context()) == first
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+def test_last_try_says_why_the_lost_start_was_not_found(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(max_attempts=1)
+    )
+    failing = {"method": "GET", "path": "/dbt-sync", "status": 500, "nth": 2, "count": 50}
+    platform_sandbox.control.fault("status", **failing)
+    platform_sandbox.control.fault("drop", method="POST", path="/dbt-sync$")
+    tries = TaskTries(max_tries=1)
+    with pytest.raises(PlatformTransportError, match=r"could not be read: .* 500"):
+        sync().execute(tries.context())
+    with pytest.raises(PlatformServerError):
+        sync().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+
+
+def test_start_without_an_id_says_what_the_service_sent(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = json.loads(platform_sandbox.connection_json())
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(stored))
+    platform_sandbox.control.set(release="0.2.1")
+    start = {"method": "POST", "path": "/dbt-sync$"}
+    platform_sandbox.control.fault("odd_field", field="syncJobId", value="", **start)
+    long = f"queued by {stored['password']} {'x' * 9000}"
+    platform_sandbox.control.fault("odd_field", field="branchName", value=long, **start)
+    with pytest.raises(AirflowFailException) as failed:
+        sync(wait_for_completion="if_supported").execute(TaskTries().context())
+    said = str(failed.value)
+    assert 'syncJobId is missing, the service sent {"syncJobId": "", ' in said
+    assert '"queued by *** xxx' in said
+    assert "A sync may be running" in said
+    assert stored["password"] not in said
+    assert len(said) < 2000
+
+
+def requests(sandbox: Sandbox, method: str, ending: str = "/dbt-sync") -> int:
+    found = sandbox.control.state().requests
+    return sum(one.method == method and one.path.endswith(ending) for one in found)
+
+
+@pytest.fixture
+def one_attempt(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pauses between repeats."""
+    connection = platform_sandbox.connection_json(max_attempts=1)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+
+
+HISTORY: dict[str, Any] = {"method": "GET", "path": "/dbt-sync$", "count": None}
+IGNORED_REF = {"field": "branchName", "value": "dbt-sync/main-1795494914-5c32adc"}
+"""The branch of a tenant that synced its own ref instead of the one that it was asked for."""
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("answer", ["400", "500"])
+def test_sync_starts_and_is_waited_for_although_the_history_fails(
+    platform_sandbox: Sandbox, answer: str
+) -> None:
+    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
+    result = sync().execute(TaskTries().context())
+    assert (result["status"], result["branch_name"]) == ("COMPLETED", "b1")
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("answer", ["400", "500"])
+def test_sync_without_a_readable_status_is_not_waited_for(
+    platform_sandbox: Sandbox, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
+    refused = {"method": "GET", "path": "/dbt-sync/[0-9a-f]+$", "count": None}
+    platform_sandbox.control.fault("status", status=400, **refused)
+    tries = TaskTries()
+    result = sync().execute(tries.context())
+    assert (result["status"], result["result"]) == (None, None)
+    assert "The task starts the sync and does not wait for it" in capsys.readouterr().out
+    assert sync().execute(tries.context()) == result
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("answer", ["400", "500"])
+def test_failing_history_with_required_wait_starts_nothing(
+    platform_sandbox: Sandbox, answer: str
+) -> None:
+    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
+    with pytest.raises(Exception, match=f"list dbt syncs.*{answer}"):
+        sync(wait_for_completion=True).execute(TaskTries().context())
+    assert platform_sandbox.control.state().syncs == []
+
+
+def test_history_is_not_read_if_nothing_depends_on_it(platform_sandbox: Sandbox) -> None:
+    result = sync(wait_for_completion=False).execute(TaskTries().context())
+    assert result["sync_job_id"]
+    assert requests(platform_sandbox, "GET") == 0
+    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
+    found = sync(wait_for_completion=False, branch_name="b2").execute(TaskTries().context())
+    assert found["branch_name"] == "b2"
+    assert len(platform_sandbox.control.state().syncs) == 2
+
+
+@pytest.mark.parametrize("waits", ["if_supported", False])
+def test_a_ref_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
+    platform_sandbox: Sandbox, waits: Any
+) -> None:
+    platform_sandbox.control.set(dbt_pace=60.0)
+    platform_sandbox.control.fault("odd_field", method="POST", path="/dbt-sync$", **IGNORED_REF)
+    asked = {"ref": "feature/returns", "wait_for_completion": waits}
+    with pytest.raises(AirflowFailException, match="The tenant ignored ref='feature/returns'"):
+        sync(branch_name=None, **asked).execute(TaskTries().context())
+    (entry,) = platform_sandbox.control.state().syncs
+    assert entry.status == "CANCELLED"
+
+
+def test_ref_that_the_tenant_keeps_is_accepted(
+    platform_sandbox: Sandbox,
+) -> None:
+    kept = sync(branch_name=None, ref="feature/returns").execute(TaskTries().context())
+    assert kept["branch_name"].startswith("dbt-sync/feature-returns-")
+    named = sync(branch_name="b1", ref="feature/returns").execute(TaskTries().context())
+    assert named["branch_name"] == "b1"
+
+
+MANIFEST: dict[str, Any] = {"source": "manifest", "manifest": {"nodes": {}}}
+
+
+def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
+    platform_sandbox: Sandbox,
+) -> None:
+    platform_sandbox.control.set(release="0.7.0", dbt_pace=60.0)
+    with pytest.raises(AirflowFailException, match="The tenant ignored source='manifest'"):
+        sync(**MANIFEST).execute(TaskTries().context())
+    (entry,) = platform_sandbox.control.state().syncs
+    assert entry.status == "CANCELLED"
+    platform_sandbox.control.set(release="0.19.1", dbt_pace=0.0)
+    assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
+
+
+@pytest.mark.usefixtures("one_attempt")
+def test_doubt_whether_the_tenant_supports_source_is_logged(
+    platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    platform_sandbox.control.fault("status", status=500, **HISTORY)
+    assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
+    assert "does not show whether this tenant supports source" in capsys.readouterr().out
+
+
+def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbox) -> None:
+    files = {"branch_name": None, "output_mode": "files"}
+    assert sync(**files).execute(TaskTries().context())["status"] == "COMPLETED"
+    platform_sandbox.control.set(release="0.9.0")
+    with pytest.raises(AirflowFailException, match="The tenant ignored output='files'"):
+        sync(**files).execute(TaskTries().context())
+
+
+def test_a_files_sync_that_is_not_waited_for_says_that_the_tenant_may_drop_files(
+    platform_sandbox: Sandbox, capfd: pytest.CaptureFixture[str]
+) -> None:
+    platform_sandbox.control.set(release="0.9.0")
+    files = {"branch_name": None, "output_mode": "files", "wait_for_completion": False}
+    assert sync(**files).execute(TaskTries().context())["status"] is None
+    assert "Releases before v0.10.0 ignore it and write a branch" in capfd.readouterr().out
+
+
+def test_status_of_an_unknown_name_means_running(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(dbt_pace=0.1)
+    poll = {"method": "GET", "path": "/dbt-sync/[0-9a-f]+$"}
+    platform_sandbox.control.fault("odd_field", field="status", value="WARMING_UP", **poll)
+    assert sync().execute(TaskTries().context())["status"] == "COMPLETED"
+    assert [one.hits for one in platform_sandbox.control.faults()] == [1]
+
+
+def test_sync_to_a_read_only_deploy_branch_is_not_retried(platform_sandbox: Sandbox) -> None:
+    read_only = {"status": 400, "message": "the deploy branch main is read-only"}
+    platform_sandbox.control.fault("status", method="POST", path="/dbt-sync$", **read_only)
+    with pytest.raises(AirflowFailException, match="the deploy branch main is read-only"):
+        sync(branch_name="main").execute(TaskTries().context())
+    assert platform_sandbox.control.state().syncs == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        MANIFEST,
+        {"output_mode": "files"},
+        {"ref": "release"},
+        {"ref": "release", "branch_name": "nightly"},
+        {"ref": "release", "branch_name": "nightly", "wait_for_completion": False},
+    ],
+    ids=["source", "output", "ref", "ref into a branch", "ref without a wait"],
+)
+@pytest.mark.parametrize("answer", ["html", "404", "405"])
+def test_nothing_is_started_on_a_tenant_that_is_too_old(
+    platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
+) -> None:
+    platform_sandbox.control.set(release="0.2.1")
+    if answer != "html":
+        platform_sandbox.control.fault(
+            "status", method="GET", path="/dbt-sync$", status=int(answer), count=None
+        )
+    with pytest.raises(AirflowFailException, match="Nothing was started: this tenant runs a"):
+        sync(**asked).execute(TaskTries().context())
+    assert platform_sandbox.control.state().syncs == []
+
+
+@pytest.mark.parametrize("way", ["operator", "sensor"])
+def test_sync_whose_outcome_the_service_has_lost_fails_after_a_few_looks(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(dbt_run, "HISTORY_INTERVAL", 0.1)
+    monkeypatch.setattr(dbt_run, "UNKNOWN_PAUSE", 0.1)
+    platform_sandbox.control.set(dbt_outcome="UNKNOWN")
+    tries = TaskTries()
+    if way == "operator":
+        with pytest.raises(
+            AirflowFailException, match="lost the outcome of the dbt sync"
+        ) as caught:
+            sync(branch_name="nightly", poll_interval=0.05).execute(tries.context())
+        assert "Look at the sync's branch, nightly" in str(caught.value)
+        assert tries.store[STORE_KEY]["phase"] == "lost"
+        return
+    started = sync(wait_for_completion=False).execute(tries.context())
+    sensor = PlatformDbtSyncSensor(task_id="wait", sync_job_id=started["sync_job_id"])
+    with pytest.raises(AirflowFailException, match="lost the outcome of the dbt sync"):
+        sensor.execute(TaskTries().context())
+
+
+@pytest.mark.exhaustive
+def test_retry_does_not_reattach_to_a_later_sync_of_another_client(
+    platform_sandbox: Sandbox,
+) -> None:
+    tries = TaskTries()
+    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
+    failing = {"method": "GET", "path": "/dbt-sync$", "status": 400, "nth": 2}
+    platform_sandbox.control.fault("status", **failing)
+    with pytest.raises(PlatformTransportError, match="history could not be read"):
+        sync().execute(tries.context())
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 1000.0  # the sync that is there is later
+    with pytest.raises(AirflowFailException, match="does not show whether this task"):
+        sync().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+def test_a_lost_start_is_found_in_a_long_history(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_platform.resources.dbt_sync.HISTORY_PAGE", 2)
+    for name in ("b1", "b2", "b3"):
+        sync(branch_name=name).execute(TaskTries().context())
+    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
+    assert sync(branch_name="b4").execute(TaskTries().context())["branch_name"] == "b4"
+    assert len(platform_sandbox.control.state().syncs) == 4
+
+
+def test_start_with_an_unreadable_response_is_not_repeated() -> None:
+    program = start(
+        API, 1, StartDbtSyncInput.build(branch_name="b1"), ids_before=None, submitted_at=0.0
+    )
+    effect = program.send(None)
+    assert isinstance(effect, Call)
+    assert effect.operation.operation_id == "startDbtSync"
+    with pytest.raises(PlatformOutcomeUnknownError):
+        program.throw(PlatformProtocolError("the response does not have the documented shape"))
+
+
+def test_poll_of_a_deleted_sync_ends_without_a_busy_loop() -> None:
+    now, calls = 0.0, 0
+
+    def play() -> None:
+        nonlocal now, calls
+        ids = {"deployment_id": 1, "sync_job_id": "gone", "waits": True}
+        env = RunEnvironment(deadline=15.0, poll_interval=5.0)
+        program = DbtSyncRunKind().poll_once(api_with(lambda: now), env, ids)
+        effect = program.send(None)
+        while True:
+            if isinstance(effect, Call):
+                calls += 1
+                effect = program.throw(PlatformNotFoundError("not found", status=404))
+            else:
+                now += effect.seconds if isinstance(effect, Sleep) else 0.0
+                effect = program.send(None)
+
+    with pytest.raises(PlatformNotFoundError):
+        play()
+    assert calls < 10
+
+
+class TestEqualSync:
+    """What `if_running` does with a sync of the same branch and ref that is going on."""
+
+    @pytest.fixture(autouse=True)
+    def _slow_syncs(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(dbt_pace=300.0)
+
+    @staticmethod
+    def start_elsewhere(**arguments: Any) -> str:
+        result = sync(wait_for_completion=False, **arguments).execute(TaskTries().context())
+        sync_job_id: str = result["sync_job_id"]
+        return sync_job_id
+
+    @staticmethod
+    def syncs(sandbox: Sandbox) -> int:
+        return len(sandbox.control.state().syncs)
+
+    def test_second_sync_is_started_by_default(self, platform_sandbox: Sandbox) -> None:
+        self.start_elsewhere()
+        self.start_elsewhere()
+        assert self.syncs(platform_sandbox) == 2
+
+    @pytest.mark.parametrize("ref", [None, "feature"])
+    def test_an_equal_sync_is_followed(self, platform_sandbox: Sandbox, ref: str | None) -> None:
+        running = self.start_elsewhere(ref=ref)
+        result = sync(if_running="follow", ref=ref, wait_for_completion=False).execute(
+            TaskTries().context()
+        )
+        assert (result["sync_job_id"], result["workflow_id"]) == (running, None)
+        assert result["branch_name"] == "b1"
+        assert self.syncs(platform_sandbox) == 1
+
+    def test_followed_sync_continues_after_the_tasks_deadline(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        running = self.start_elsewhere()
+        tries = TaskTries()
+        for _ in range(2):
+            with pytest.raises(PlatformDeadlineError):
+                sync(if_running="follow", timeout=0.4).execute(tries.context())
+        (entry,) = platform_sandbox.control.state().syncs
+        assert (entry.sync_job_id, entry.cancelled_at) == (running, None)
+
+    def test_own_sync_is_cancelled_after_the_tasks_deadline(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        with pytest.raises(PlatformDeadlineError):
+            sync(if_running="follow", timeout=0.4).execute(TaskTries().context())
+        (entry,) = platform_sandbox.control.state().syncs
+        assert entry.cancelled_at is not None
+
+    @pytest.mark.parametrize(
+        ("if_running", "error"),
+        [("fail", AlreadyRunningError), ("skip", AirflowSkipException)],
+    )
+    def test_an_equal_sync_fails_or_skips_the_task(
+        self, platform_sandbox: Sandbox, if_running: str, error: type[Exception]
+    ) -> None:
+        running = self.start_elsewhere()
+        tries = TaskTries()
+        with pytest.raises(error, match=running):
+            sync(if_running=if_running).execute(tries.context())
+        assert self.syncs(platform_sandbox) == 1
+        assert STORE_KEY not in tries.store or tries.store[STORE_KEY]["phase"] == "failed"
+
+    @pytest.mark.parametrize(
+        "other", [{"branch_name": "b2"}, {"ref": "feature"}, {"branch_name": None}]
+    )
+    def test_a_sync_of_another_branch_or_ref_is_not_followed(
+        self, platform_sandbox: Sandbox, other: dict[str, Any], capture: Capture
+    ) -> None:
+        running = self.start_elsewhere(**other)
+        result = sync(if_running="follow", wait_for_completion=False).execute(TaskTries().context())
+        assert result["sync_job_id"] != running
+        assert self.syncs(platform_sandbox) == 2
+        assert ("starts its own" in "\n".join(capture.lines())) == ("ref" in other)
+
+    def test_a_sync_that_is_over_is_not_followed(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(dbt_pace=0.0)
+        over = sync().execute(TaskTries().context())["sync_job_id"]
+        result = sync(if_running="follow").execute(TaskTries().context())
+        assert result["sync_job_id"] != over
+        assert result["status"] == "COMPLETED"
+
+    @pytest.mark.parametrize("settings", [{"release": "0.2.1"}, {"token_lacks": ["SchemaRead"]}])
+    def test_a_tenant_that_shows_no_history_starts_nothing(
+        self, platform_sandbox: Sandbox, settings: dict[str, Any]
+    ) -> None:
+        platform_sandbox.control.set(**settings)
+        with pytest.raises(AirflowFailException, match="whether a sync from the same ref"):
+            sync(if_running="follow").execute(TaskTries().context())
+        assert self.syncs(platform_sandbox) == 0
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"branch_name": None},
+            {"source": "manifest", "manifest": {"nodes": {}}},
+            {"output_mode": "files"},
+        ],
+    )
+    def test_settings_that_the_history_does_not_show_are_refused_at_parse_time(
+        self, arguments: dict[str, Any]
+    ) -> None:
+        with pytest.raises(PlatformInputError) as caught:
+            sync(if_running="follow", **arguments)
+        assert caught.value.field == "if_running"

@@ -1,0 +1,435 @@
+"""Deliveries that a task runs now: started once, followed to their end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
+from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    PlatformDeadlineError,
+    PlatformInputError,
+    PlatformServerError,
+    PlatformTransportError,
+    ReportDeliveryFailedError,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators.deliveries import (
+    PlatformPauseDeliveryOperator,
+    PlatformResumeDeliveryOperator,
+    PlatformRunDeliveryOperator,
+)
+from airflow_provider_platform.resources import deliveries as delivery_runs
+from airflow_provider_platform.resources.deliveries import (
+    get_report_delivery,
+    run_report_delivery,
+)
+from tests.support.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+RUNS = {"method": "POST", "path": "/runs$"}
+"""The requests that start a run."""
+LISTS = {"method": "GET", "path": "/runs$"}
+LONG = 1000.0
+"""Seconds of a run by the sandbox's clock, which only a test moves that far."""
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses_of_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery_runs, "ATTEMPT_PAUSE", 0.02)
+    monkeypatch.setattr(delivery_runs, "SUCCESS_GRACE", 0.3)
+
+
+def deliver(**arguments: Any) -> PlatformRunDeliveryOperator:
+    return PlatformRunDeliveryOperator(
+        task_id="deliver",
+        **{"delivery_id": 501, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+def slow(control: SandboxControl) -> None:
+    """Runs take long from now on."""
+    control.set(delivery_seconds=LONG)
+
+
+def starts(control: SandboxControl) -> int:
+    return len(control.state().changed("report-delivery-runs"))
+
+
+def start_elsewhere() -> str:
+    """Start a run as somebody else would; its id."""
+    result = deliver(wait_for_completion=False).execute(TaskTries().context())
+    run_id: str = result["run_id"]
+    return run_id
+
+
+def test_a_delivery_that_succeeds_is_returned_with_its_run(control: SandboxControl) -> None:
+    control.set(delivery_seconds=0.2)
+    result = deliver().execute(TaskTries().context())
+    fields = {"delivery_id", "run_id", "started", "status", "run", "last_success_at"}
+    assert set(result) == fields
+    assert (result["delivery_id"], result["started"], result["status"]) == (
+        501,
+        True,
+        "succeeded",
+    )
+    assert result["run"]["runId"] == result["run_id"]
+    assert result["last_success_at"].startswith("20")
+    assert starts(control) == 1
+
+
+@pytest.mark.parametrize("ends", ["states", "finished"])
+def test_delivery_fails_if_it_ends_with_an_error_or_without_a_new_success(
+    ends: str, control: SandboxControl
+) -> None:
+    if ends == "finished":
+        ended = {"method": "GET", "path": "/runs/[0-9a-f]+$", "count": None}
+        control.fault("odd_field", field="status", value="finished", **ended)
+    assert deliver().execute(TaskTries().context())["last_success_at"]
+    control.advance(5)
+    control.set(delivery_outcome="failed")
+    with pytest.raises(ReportDeliveryFailedError, match="overwrite filled cells") as caught:
+        deliver().execute(TaskTries().context())
+    assert "Clear these cells" in str(caught.value)
+
+
+def test_delivery_that_ends_without_error_and_without_success_fails(
+    control: SandboxControl,
+) -> None:
+    deliver().execute(TaskTries().context())
+    control.advance(5)
+    control.set(delivery_outcome="unreported")
+    with pytest.raises(ReportDeliveryFailedError, match="no success since it started"):
+        deliver().execute(TaskTries().context())
+
+
+def test_a_success_that_is_reported_late_is_waited_for(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_runs, "SUCCESS_GRACE", 60)
+    poll = {"method": "GET", "path": "report-deliveries/501$", "count": 4}
+    control.fault("odd_field", field="lastSuccessAt", value=None, **poll)
+    assert deliver().execute(TaskTries().context())["status"] == "succeeded"
+
+
+def test_a_run_that_is_not_waited_for_has_no_status(control: SandboxControl) -> None:
+    slow(control)
+    result = deliver(wait_for_completion=False).execute(TaskTries().context())
+    assert (result["started"], result["status"], result["run"]) == (True, None, None)
+    assert result["run_id"]
+
+
+def test_running_delivery_is_followed(control: SandboxControl) -> None:
+    control.set(delivery_seconds=0.5)
+    run_id = start_elsewhere()
+    result = deliver().execute(TaskTries().context())
+    assert (result["run_id"], result["started"]) == (run_id, False)
+    assert starts(control) == 1
+
+
+def test_if_running_fail_fails_the_try_for_a_running_delivery(control: SandboxControl) -> None:
+    slow(control)
+    run_id = start_elsewhere()
+    tries = TaskTries()
+    with pytest.raises(AlreadyRunningError, match=run_id) as caught:
+        deliver(if_running="fail").execute(tries.context())
+    assert "Nothing was started" in str(caught.value)
+    control.advance(LONG)
+    control.set(delivery_seconds=0)
+    assert deliver(if_running="fail").execute(tries.context())["started"] is True
+    assert starts(control) == 2
+
+
+def test_if_running_skip_skips_the_task_for_a_running_delivery(control: SandboxControl) -> None:
+    slow(control)
+    start_elsewhere()
+    with pytest.raises(AirflowSkipException, match="The task is skipped"):
+        deliver(if_running="skip").execute(TaskTries().context())
+    assert starts(control) == 1
+
+
+@pytest.mark.parametrize("if_running", ["follow", "fail", "skip"])
+def test_run_that_begins_after_the_check_is_treated_like_a_running_one(
+    if_running: str, control: SandboxControl, task: Any
+) -> None:
+    control.set(delivery_seconds=LONG)
+    control.set_breakpoint("before_answer", **LISTS)
+    running = task(deliver(if_running=if_running, timeout=0.5), TaskTries())
+    control.wait_for_breakpoint("before_answer")
+    PlatformHook().run(run_report_delivery(id=501))
+    control.release()
+    error = running.end()
+    if if_running == "follow":
+        assert isinstance(error, PlatformDeadlineError)
+    else:
+        assert isinstance(
+            error, {"fail": AlreadyRunningError, "skip": AirflowSkipException}[if_running]
+        )
+    assert starts(control) == 1
+
+
+def test_run_is_found_and_followed_after_a_lost_response(control: SandboxControl) -> None:
+    control.fault("lost_response", **RUNS)
+    assert deliver().execute(TaskTries().context())["started"] is True
+    assert starts(control) == 1
+
+
+def test_retry_sends_a_start_that_never_arrived(control: SandboxControl) -> None:
+    tries = TaskTries()
+    control.fault("status", **RUNS, status=500)
+    with pytest.raises(PlatformTransportError, match=r"no new run\. A retry starts a run"):
+        deliver().execute(tries.context())
+    assert starts(control) == 0
+    assert deliver().execute(tries.context())["started"] is True
+    assert starts(control) == 1
+
+
+@pytest.mark.exhaustive
+def test_a_retry_finds_the_run_of_a_try_that_was_lost_at_the_start(control: SandboxControl) -> None:
+    tries = TaskTries()
+    control.fault("lost_response", **RUNS)
+    control.fault("status", **LISTS, nth=2, status=502, body="html", count=20)
+    with pytest.raises(PlatformTransportError, match="A retry reads the list of runs again"):
+        deliver().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    control.clear_faults()
+    assert deliver().execute(tries.context())["started"] is True
+    assert starts(control) == 1
+
+
+def test_lost_start_without_a_trace_has_an_unknown_outcome_and_is_not_repeated(
+    control: SandboxControl,
+) -> None:
+    start_elsewhere()
+    for number in range(2):
+        listed = {"method": "GET", "path": "/runs$", "count": None}
+        control.fault("odd_field", field=f"items.{number}.id", value=None, **listed)
+    control.fault("lost_response", **RUNS)
+    tries = TaskTries()
+    with pytest.raises(AirflowFailException, match="the list of its runs has no ids") as caught:
+        deliver().execute(tries.context())
+    assert "mark this task as successful" in str(caught.value)
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+    assert starts(control) == 2
+
+
+def test_a_retry_follows_the_run_that_outlived_the_deadline(control: SandboxControl) -> None:
+    slow(control)
+    tries = TaskTries()
+    with pytest.raises(PlatformDeadlineError, match="a retry follows it"):
+        deliver(timeout=0.3).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    control.advance(LONG)
+    assert deliver(timeout=30).execute(tries.context())["started"] is True
+    assert starts(control) == 1
+
+
+def test_a_retry_starts_a_failed_run_again(control: SandboxControl) -> None:
+    control.set(delivery_outcome="failed")
+    tries = TaskTries()
+    with pytest.raises(ReportDeliveryFailedError):
+        deliver().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    control.set(delivery_outcome="succeeded")
+    assert deliver().execute(tries.context())["started"] is True
+    assert starts(control) == 2
+
+
+def test_cleared_task_delivers_again(control: SandboxControl) -> None:
+    tries = TaskTries()
+    deliver().execute(tries.context())
+    control.advance(5)
+    tries.clear()
+    deliver().execute(tries.context())
+    assert starts(control) == 2
+
+
+def test_short_outages_during_the_wait_are_tolerated(control: SandboxControl) -> None:
+    control.set(delivery_seconds=0.3)
+    tries = TaskTries()
+    control.fault("status", method="GET", nth=3, status=503, count=3)
+    assert deliver().execute(tries.context())["status"]
+
+
+@pytest.mark.exhaustive
+def test_an_outage_during_the_wait_leaves_the_run_to_the_retry(control: SandboxControl) -> None:
+    slow(control)
+    tries = TaskTries()
+    control.fault("status", method="GET", path="/runs(/[^/]*)?$", nth=3, status=502, count=9)
+    with pytest.raises(PlatformServerError):
+        deliver().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    control.clear_faults()
+    control.advance(LONG)
+    assert deliver().execute(tries.context())["status"]
+    assert starts(control) == 1
+
+
+def not_activated(control: SandboxControl) -> None:
+    control.fault("status", path="/report-deliveries", status=404, message="Not Found", count=None)
+
+
+def test_deliveries_that_are_not_activated_are_named(control: SandboxControl) -> None:
+    not_activated(control)
+    for operator in (
+        deliver(),
+        PlatformPauseDeliveryOperator(task_id="pause", delivery_id=501),
+        PlatformResumeDeliveryOperator(task_id="resume", delivery_id=501),
+    ):
+        with pytest.raises(AirflowFailException, match="not activated on this tenant") as caught:
+            operator.execute(TaskTries().context())
+        assert "v0.17.0 or later" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", ["html", "404", "405"])
+def test_older_tenant_is_distinguished_from_a_wrong_id(
+    answer: str, control: SandboxControl
+) -> None:
+    control.set(release="0.14.0")
+    if answer != "html":
+        control.fault("status", path="/report-deliveries", status=int(answer), count=None)
+    with pytest.raises(AirflowFailException, match=r"need release v0\.17\.0 or later"):
+        deliver().execute(TaskTries().context())
+
+
+def test_error_names_a_wrong_delivery_id(control: SandboxControl) -> None:
+    with pytest.raises(AirflowFailException, match="No report delivery has this id"):
+        deliver(delivery_id=999).execute(TaskTries().context())
+    assert starts(control) == 0
+
+
+def test_unknown_deployment_is_reported_with_the_error_of_the_service(
+    control: SandboxControl,
+) -> None:
+    with pytest.raises(AirflowFailException, match="Deployment 9 not found"):
+        deliver(deployment_id=9).execute(TaskTries().context())
+    assert starts(control) == 0
+
+
+def test_delivery_trigger_follows_the_run_and_starts_no_other(control: SandboxControl) -> None:
+    slow(control)
+    deferred = deferral(deliver(deferrable=True).execute, TaskTries().context())
+    _, arguments = deferred.trigger.serialize()
+    assert arguments["run"]["run_id"]
+    assert "ids_before" not in arguments["run"]
+    assert starts(control) == 1
+
+
+def test_queued_delivery_is_waited_for_and_started_once(control: SandboxControl) -> None:
+    control.set(delivery_queue_seconds=1, delivery_seconds=0.5)
+    tries = TaskTries()
+    result = deliver().execute(tries.context())
+    assert (result["started"], result["status"]) == (True, "succeeded")
+    assert starts(control) == 1
+
+
+def test_queued_delivery_counts_as_running(control: SandboxControl) -> None:
+    control.set(delivery_queue_seconds=LONG)
+    start_elsewhere()
+    with pytest.raises(AlreadyRunningError):
+        deliver(if_running="fail").execute(TaskTries().context())
+    assert starts(control) == 1
+
+
+@pytest.mark.parametrize("lacks", ["account", "release"])
+def test_on_not_activated_skip_skips_the_task(control: SandboxControl, lacks: str) -> None:
+    if lacks == "account":
+        not_activated(control)
+    else:
+        control.set(release="0.14.0")
+    with pytest.raises(AirflowSkipException, match="not activated on this tenant"):
+        deliver(on_not_activated="skip").execute(TaskTries().context())
+
+
+def test_on_not_activated_skip_does_not_skip_a_wrong_id(control: SandboxControl) -> None:
+    with pytest.raises(AirflowFailException, match="No report delivery has this id"):
+        deliver(delivery_id=999, on_not_activated="skip").execute(TaskTries().context())
+
+
+def pause() -> PlatformPauseDeliveryOperator:
+    return PlatformPauseDeliveryOperator(task_id="pause", delivery_id=502)
+
+
+def resume(**arguments: Any) -> PlatformResumeDeliveryOperator:
+    return PlatformResumeDeliveryOperator(task_id="resume", delivery_id=502, **arguments)
+
+
+def is_paused() -> bool:
+    return PlatformHook().run(get_report_delivery(id=502)).is_paused
+
+
+def test_a_delivery_is_paused_and_resumed(control: SandboxControl) -> None:
+    paused = pause().execute(TaskTries().context())
+    assert (paused["was_paused"], paused["delivery"]["status"]) == (False, "paused")
+    assert deliver(delivery_id=502).execute(TaskTries().context())["status"] == "succeeded"
+    resumed = resume(was_paused=paused["was_paused"]).execute(TaskTries().context())
+    assert (resumed["resumed"], resumed["delivery"]["status"]) == (True, "active")
+
+
+def test_delivery_that_was_paused_before_stays_paused(control: SandboxControl) -> None:
+    control.change("report-deliveries", 502, paused=True)
+    paused = pause().execute(TaskTries().context())
+    assert paused["was_paused"] is True
+    resumed = resume(was_paused=paused["was_paused"]).execute(TaskTries().context())
+    assert resumed == {"delivery_id": 502, "resumed": False, "delivery": None}
+    assert is_paused()
+
+
+def test_pause_whose_answers_are_all_lost_succeeds(control: SandboxControl) -> None:
+    """A setup that failed here would leave the delivery paused: no teardown would run."""
+    control.fault("lost_response", path="/pause$", count=20)
+    assert pause().execute(TaskTries().context())["was_paused"] is False
+    assert is_paused()
+
+
+def test_retry_knows_that_the_earlier_try_paused_the_delivery(control: SandboxControl) -> None:
+    tries = TaskTries()
+    control.fault("lost_response", path="/pause$", count=20)
+    look = {"method": "GET", "path": "/report-deliveries/502$"}
+    control.fault("status", **look, nth=2, status=502, count=20)
+    with pytest.raises(PlatformServerError):
+        pause().execute(tries.context())
+    control.clear_faults()
+    assert is_paused()
+    assert pause().execute(tries.context())["was_paused"] is False
+
+
+def test_cleared_pause_knows_that_the_task_paused_the_delivery(control: SandboxControl) -> None:
+    tries = TaskTries()
+    pause().execute(tries.context())
+    tries.clear()
+    assert pause().execute(tries.context())["was_paused"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"delivery_id": ""}, "delivery_id"),
+        ({"delivery_id": None}, "delivery_id"),
+        ({"if_running": "wait"}, "if_running"),
+        ({"wait_for_completion": "if_supported"}, "wait_for_completion"),
+        ({"timeout": 0}, "timeout"),
+        ({"on_not_activated": "wait"}, "on_not_activated"),
+    ],
+)
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
+    arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        deliver(**arguments)
+    assert caught.value.field == field
+
+
+def test_slash_in_an_id_does_not_change_the_path(
+    control: SandboxControl, platform_sandbox: Sandbox
+) -> None:
+    with pytest.raises(AirflowFailException):
+        deliver(delivery_id="501/../502").execute(TaskTries().context())
+    assert starts(control) == 0
+    assert platform_sandbox.control.state().requests

@@ -1,0 +1,170 @@
+"""Dashboard exports: retries re-attach to a running export, and never leave half a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import (
+    DashboardExportFailedError,
+    PlatformError,
+    PlatformInputError,
+    PlatformRateLimitError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.files.whole_files import write_whole
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators._files import storage_path
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
+from airflow_provider_platform.resources.exports import start_dashboard_export
+from tests.support.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+
+def export(path: Path, **arguments: Any) -> PlatformExportDashboardOperator:
+    return PlatformExportDashboardOperator(
+        task_id="export",
+        output_path=path,
+        **{"dashboard_id": 501, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+def starts(sandbox: Sandbox) -> int:
+    return sum(request.method == "POST" for request in sandbox.control.state().requests)
+
+
+@pytest.mark.exhaustive
+def test_retry_reattaches_to_the_running_export(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    tries = TaskTries()
+    fault = {"method": "GET", "path": "dashboard-exports", "status": 500, "count": 6}
+    platform_sandbox.control.fault("status", **fault)
+    with pytest.raises(PlatformError):
+        export(tmp_path / "a.pdf").execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    result = export(tmp_path / "a.pdf").execute(tries.context())
+    assert (tmp_path / "a.pdf").stat().st_size == result["size"]
+    assert starts(platform_sandbox) == 1
+
+
+def test_retry_after_the_end_writes_no_file_again(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    tries = TaskTries()
+    first = export(tmp_path / "a.pdf").execute(tries.context())
+    platform_sandbox.control.advance(301)
+    assert export(tmp_path / "a.pdf").execute(tries.context()) == first
+    assert starts(platform_sandbox) == 1
+
+
+def test_unwritable_path_is_reported_before_the_export_starts(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with pytest.raises(AirflowFailException, match="this is a folder, not a file"):
+        export(tmp_path).execute(TaskTries().context())
+    assert starts(platform_sandbox) == 0
+
+
+def test_a_lost_start_is_repeated(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    tries = TaskTries()
+    platform_sandbox.control.fault("lost_response", method="POST")
+    with pytest.raises(PlatformTransportError):
+        export(tmp_path / "a.pdf").execute(tries.context())
+    assert export(tmp_path / "a.pdf").execute(tries.context())["size"]
+
+
+@pytest.mark.parametrize("body", ["json", "empty"])
+def test_download_that_is_not_the_file_replaces_no_file(
+    platform_sandbox: Sandbox, tmp_path: Path, body: str
+) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"yesterday's")
+    platform_sandbox.control.fault("status", path="download", status=200, body=body)
+    tries = TaskTries()
+    with pytest.raises(DashboardExportFailedError, match="is not a PDF file"):
+        export(tmp_path / "a.pdf").execute(tries.context())
+    assert (tmp_path / "a.pdf").read_bytes() == b"yesterday's"
+    export(tmp_path / "a.pdf").execute(tries.context())
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
+
+
+@pytest.mark.exhaustive
+def test_a_download_that_breaks_leaves_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    platform_sandbox.control.fault("lost_response", path="download", count=None)
+    with pytest.raises(PlatformTransportError):
+        export(tmp_path / "a.pdf").execute(TaskTries().context())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_file_is_replaced_atomically(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(b"old and longer")
+    write_whole(storage_path("output_path", path), b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_storage_of_airflow_is_written_to() -> None:
+    from airflow.sdk.io import attach
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    attach(protocol="memory", fs=MemoryFileSystem())
+    path = storage_path("output_path", "memory://reports/a.pdf")
+    write_whole(path, b"pdf")
+    assert path.read_bytes() == b"pdf"
+    assert storage_path("output_path", path) is path
+
+
+def test_unknown_storage_is_refused_before_a_request(
+    platform_sandbox: Sandbox,
+) -> None:
+    operator = PlatformExportDashboardOperator(
+        task_id="export", output_path="floppy://a.pdf", dashboard_id=501
+    )
+    with pytest.raises(AirflowFailException, match="output_path"):
+        operator.execute(TaskTries().context())
+    assert starts(platform_sandbox) == 0
+
+
+def test_retry_starts_the_export_that_was_one_too_many(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    platform_sandbox.control.set(export_pace=100)
+    running = {"format": "pdf", "dashboardId": 501}
+    for _ in range(5):
+        PlatformHook().run(start_dashboard_export(deployment_id=1, body=running))
+    tries = TaskTries()
+    with pytest.raises(PlatformRateLimitError, match="Too many exports are in flight"):
+        export(tmp_path / "a.pdf").execute(tries.context())
+    platform_sandbox.control.advance(201)
+    platform_sandbox.control.set(export_pace=0)
+    export(tmp_path / "a.pdf").execute(tries.context())
+    assert (tmp_path / "a.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"output_path": ""}, "output_path"),
+        ({"output_path": "reports/"}, "output_path"),
+        ({"format": "gif"}, "format"),
+        ({"dashboard_public_id": "p"}, "dashboard_id"),
+        ({"dashboard_id": None}, "dashboard_id"),
+        ({"layout": "print", "format": "png"}, "layout"),
+        ({"time_grains": [{"member": "o.d"}]}, "time_grains.0.grain"),
+        ({"timeout": 0}, "timeout"),
+    ],
+)
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
+    arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        PlatformExportDashboardOperator(
+            task_id="export", **{"output_path": "a.pdf", "dashboard_id": 501, **arguments}
+        )
+    assert caught.value.field == field

@@ -1,0 +1,396 @@
+"""What happens between sending a submission and its confirmation by the service."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client import failed_calls
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    PlatformDeadlineError,
+    PlatformProtocolError,
+    PlatformRateLimitError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators import _retry_or_clear
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.resources.chat.run import ChatRunKind
+from tests.support.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
+from tests.support.task_context import StateStore, TaskTries
+from tests.support.wire.http_server import Exchange, answer, serving
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
+
+pytestmark = pytest.mark.one_case_in(2)
+
+OUTAGES: dict[str, dict[str, Any]] = {
+    "429": {"kind": "status", "status": 429},
+    "503 with Retry-After": {"kind": "status", "status": 503, "retry_after": 0},
+    "500": {"kind": "status", "status": 500},
+    "no answer": {"kind": "drop"},
+}
+REFUSALS: dict[str, dict[str, Any]] = {
+    "400": {"kind": "status", "status": 400},
+    "403": {"kind": "status", "status": 403},
+    "HTML": {"kind": "html"},
+    "JSON-RPC": {"kind": "jsonrpc"},
+}
+"""What no repetition of the same request mends."""
+
+
+@pytest.fixture(autouse=True)
+def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeats come soon: what is tested is what they lead to."""
+    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
+
+
+@pytest.mark.one_case_in(5)
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(
+    "outage", [*OUTAGES.values(), *REFUSALS.values()], ids=[*OUTAGES, *REFUSALS]
+)
+def test_retry_searches_the_question_again_after_a_failed_search(
+    control: SandboxControl, outage: dict[str, Any], given: bool
+) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
+    before = len(control.state().runs)
+    control.fault("cut", after=1)
+    control.fault(**outage, **LOOK, count=None)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
+        chat(chat_id=chat_id).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    control.clear_faults()
+    result = chat(chat_id=chat_id).execute(tries.context())
+    state = control.state()
+    assert len(state.messages) == len(state.runs) == before + 1
+    assert result["message_id"] == state.runs[-1].message_id
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("retries", [0, 1])
+def test_last_try_stops_the_run_after_a_failed_search(
+    control: SandboxControl, retries: int
+) -> None:
+    control.set_breakpoint("after_cutoff")
+    control.fault("cut", after=1)
+    control.fault("drop", **LOOK, count=None)
+    tries = TaskTries(max_tries=retries)
+    for left in range(retries, -1, -1):
+        with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
+            chat().execute(tries.context())
+        assert (control.state().runs[0].status == "aborted") is (left == 0)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_retry_stops_the_run_if_its_search_is_refused(
+    control: SandboxControl, refusal: dict[str, Any]
+) -> None:
+    control.set_breakpoint("after_cutoff")
+    control.fault("cut", after=1)
+    control.fault(**refusal, **LOOK, count=None)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
+        chat().execute(tries.context())
+    with pytest.raises(AirflowFailException):
+        chat().execute(tries.context())
+    assert [run.status for run in control.state().runs] == ["aborted"]
+
+
+def test_next_retry_asks_again_after_a_broken_stream(
+    control: SandboxControl,
+) -> None:
+    tries = lost_prompt(control)
+    control.fault("broken_json", **LOOK)
+    with pytest.raises(PlatformProtocolError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    first = tries.store[STORE_KEY]["ids"]["message_id"]
+    assert chat().execute(tries.context())["message_id"] != first
+
+
+def test_retry_reuses_the_message_id_after_an_invalid_stream_without_a_chat_id(
+    control: SandboxControl,
+) -> None:
+    control.fault("broken_json", has_input=True)
+    tries = TaskTries()
+    with pytest.raises(PlatformProtocolError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    sent = tries.store[STORE_KEY]["ids"]["message_id"]
+    assert chat().execute(tries.context())["message_id"] == sent
+
+
+@pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
+def test_retry_searches_the_sync_again_after_a_failed_search(
+    control: SandboxControl, outage: dict[str, Any]
+) -> None:
+    control.fault("lost_response", method="POST", path="/dbt-sync$")
+    control.fault(**outage, **HISTORY, nth=2, count=50)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError, match="A retry reads the history again"):
+        sync().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    control.clear_faults()
+    result = sync().execute(tries.context())
+    (one,) = control.state().syncs
+    assert result["sync_job_id"] == one.sync_job_id
+
+
+def test_question_is_sent_to_another_thread_if_the_first_does_not_exist(
+    control: SandboxControl,
+) -> None:
+    control.fault("cut", after=1)
+    control.fault("status", **LOOK, status=404)
+    result = chat().execute(TaskTries().context())
+    first, second = control.state().messages
+    assert first.message_id == second.message_id == result["message_id"]
+    assert result["chat_id"] == second.chat_id != first.chat_id
+
+
+class WrittenThreads(StateStore):
+    """Remembers the thread of every write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[str | None] = []
+
+    def set(self, key: str, value: Any) -> None:
+        super().set(key, value)
+        self.threads.append(value["ids"].get("chat_id"))
+
+
+def test_id_of_the_second_thread_is_recorded(
+    control: SandboxControl,
+) -> None:
+    control.fault("cut", after=1, has_input=True, count=2)
+    control.fault("status", **LOOK, status=404)
+    control.fault("drop", **LOOK, nth=2, count=20)
+    tries = TaskTries()
+    tries.store = written = WrittenThreads()
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
+        chat().execute(tries.context())
+    first, second = (message.chat_id for message in control.state().messages)
+    # When they were named, and the second at the end of the try.
+    assert written.threads == [None, first, second, second]
+    control.clear_faults()
+    assert chat().execute(tries.context())["chat_id"] == second
+    assert len(control.state().messages) == 2
+
+
+def test_retry_asks_in_another_thread_if_the_first_does_not_exist(control: SandboxControl) -> None:
+    tries = lost_prompt(control)
+    control.fault("status", **LOOK, status=404)
+    result = chat().execute(tries.context())
+    first, second = control.state().messages
+    assert first.message_id == second.message_id == result["message_id"]
+    assert result["chat_id"] == second.chat_id != first.chat_id
+
+
+class UnreachableAtFirst(StateStore):
+    """Cannot be reached for the second and the third write."""
+
+    writes = 0
+
+    def set(self, key: str, value: Any) -> None:
+        self.writes += 1
+        if self.writes in (2, 3):
+            raise ConnectionError("Airflow's API server does not answer")
+        super().set(key, value)
+
+
+def test_unwritten_record_is_written_at_the_end_of_the_try(control: SandboxControl) -> None:
+    control.set(pace=0.05)
+    control.fault("cut", after=3, has_input=True)
+    control.fault("drop", **LOOK, count=5)
+    tries = TaskTries()
+    tries.store = UnreachableAtFirst()
+    with pytest.raises(PlatformTransportError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    assert chat().execute(tries.context())["answer"]
+    assert len(control.state().messages) == len(control.state().runs) == 1
+
+
+class AwayStore(StateStore):
+    """Cannot be reached after the first write, until `back` is set; `running` is set when the
+    record says that the run is under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back, self.running = threading.Event(), threading.Event()
+
+    def set(self, key: str, value: Any) -> None:
+        if self and not self.back.is_set():
+            raise ConnectionError("Airflow's API server does not answer")
+        super().set(key, value)
+        if value["phase"] == "running":
+            self.running.set()
+
+
+def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
+    control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run sends nothing meanwhile: if the try is killed now, the retry re-attaches."""
+    monkeypatch.setattr(_retry_or_clear, "WRITE_AGAIN_SECONDS", 0.05)
+    control.set_breakpoint("mid_stream")
+    tries = TaskTries()
+    tries.store = store = AwayStore()
+    asking = task(chat(), tries)
+    control.wait_for_breakpoint("mid_stream")
+    assert store[STORE_KEY]["phase"] == "intent"
+    store.back.set()
+    assert store.running.wait(30)
+    assert store[STORE_KEY]["ids"]["message_id"] == control.state().runs[0].message_id
+    control.release()
+    assert asking.end() is None
+    assert store[STORE_KEY]["phase"] == "done"
+
+
+def test_message_without_a_known_thread_is_repeated_under_its_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def response(message_id: str) -> bytes:
+        mark = {"id": "__cutoff__", "role": "assistant", "state": {"isStreaming": True}}
+        own = {"id": message_id, "role": "user", "sort": 1, "content": PROMPT}
+        return b"".join(json.dumps(record).encode() + b"\n" for record in (mark, own))
+
+    def cut(exchange: Exchange) -> None:
+        answer(body=response(json.loads(exchange.request.body)["messageId"]), length=10**6)(
+            exchange
+        )
+
+    with serving(cut, cut) as server:
+        monkeypatch.setenv(
+            "AIRFLOW_CONN_PLATFORM_DEFAULT",
+            json.dumps(
+                {
+                    "conn_type": "platform",
+                    "extra": {
+                        "chat_url": f"{server.url}/chat",
+                        "chat_api_key": "key-key-key",
+                        "session_settings": {"externalId": "tests"},
+                    },
+                }
+            ),
+        )
+        tries = TaskTries()
+        for _ in range(2):
+            with pytest.raises(PlatformTransportError, match="may still be running"):
+                chat().execute(tries.context())
+            assert tries.store[STORE_KEY]["phase"] == "intent"
+        first, second = (json.loads(request.body) for request in server.requests)
+    assert first == second
+
+
+@pytest.mark.exhaustive
+def test_run_with_known_thread_is_stopped_at_the_deadline_before_acceptance(
+    control: SandboxControl,
+) -> None:
+    control.set_breakpoint("after_cutoff")
+    tries = TaskTries()
+    with pytest.raises(PlatformDeadlineError, match="was not accepted"):
+        chat(timeout=3).execute(tries.context())
+    assert [run.status for run in control.state().runs] == ["aborted"]
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+
+
+def test_run_with_known_thread_is_stopped_after_an_invalid_stream(
+    control: SandboxControl,
+) -> None:
+    control.set(pace=0.2)
+    control.fault("broken_json", after=1)
+    with pytest.raises(PlatformProtocolError):
+        chat().execute(TaskTries().context())
+    assert [run.status for run in control.state().runs] == ["aborted"]
+
+
+def test_try_that_finds_its_lost_run_dead_asks_again(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def has_ended(*_: Any) -> tuple[bool, dict[str, Any]]:
+        raise ChatAbortedError("the run was stopped")
+
+    monkeypatch.setattr(ChatRunKind, "find", has_ended)
+    tries = TaskTries()
+    first = chat().execute(tries.context())["message_id"]
+    tries.store[STORE_KEY]["phase"] = "intent"
+    found = PlatformChatOperator(task_id="ask", prompt=PROMPT).execute(tries.context())
+    assert found["message_id"] != first
+    assert len(control.state().runs) == 2
+
+
+@pytest.mark.parametrize("lost_by", ["this try", "an earlier one"])
+def test_question_that_its_thread_never_shows_is_sent_at_most_twice_in_all_tries(
+    control: SandboxControl, lost_by: str
+) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"]
+    control.fault("drop", has_input=True, count=None)
+    if lost_by == "an earlier one":
+        control.fault("drop", **LOOK, count=5)
+    tries = TaskTries(max_tries=5)
+    if lost_by == "an earlier one":
+        with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
+            chat(chat_id=chat_id).execute(tries.context())
+    with pytest.raises(AirflowFailException, match="sent twice"):
+        chat(chat_id=chat_id).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+    sent = [one.message_id for one in control.state().requests if one.has_input][1:]
+    assert len(sent) == 2
+    assert len(set(sent)) == 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("given", [False, True])
+def test_stop_after_the_deadline_reads_a_rotated_key_again(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, task: Any, given: bool
+) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.set_breakpoint("mid_stream")
+    ended = task(chat(timeout=4, chat_id=chat_id), TaskTries())
+    control.wait_for_breakpoint("mid_stream")
+    control.rotate_chat_key()
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
+    ended.end()
+    assert control.state().runs[-1].status == "aborted"
+
+
+def test_a_refused_start_is_not_repeated_beyond_the_timeout(control: SandboxControl) -> None:
+    control.fault("status", method="POST", path="/dbt-sync$", status=429, retry_after=100)
+    with pytest.raises(PlatformRateLimitError):
+        sync(timeout=5).execute(TaskTries().context())
+    assert control.state().syncs == []
+
+
+def test_long_retry_after_of_the_history_ends_the_try(
+    control: SandboxControl,
+) -> None:
+    control.fault("lost_response", method="POST", path="/dbt-sync$")
+    control.fault("status", **HISTORY, nth=2, count=2, status=503, retry_after=60)
+    tries = TaskTries()
+    for error in (PlatformTransportError, PlatformServerError):
+        with pytest.raises(error):
+            sync(timeout=5).execute(tries.context())
+        assert tries.store[STORE_KEY]["phase"] == "intent"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("given", [False, True])
+def test_hook_stops_a_run_with_a_chat_id_that_was_not_accepted(
+    control: SandboxControl, given: bool
+) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.set(pace=1)
+    control.fault("silence", after=1, has_input=True)
+    with pytest.raises(PlatformDeadlineError):
+        PlatformHook().chat(PROMPT, chat_id=chat_id, timeout=3)
+    assert control.state().runs[-1].status == "aborted"

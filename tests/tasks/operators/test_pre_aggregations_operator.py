@@ -1,0 +1,313 @@
+"""Builds of pre-aggregations as a task: started once, followed by retries, failed with reasons."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import (
+    PlatformDeadlineError,
+    PlatformInputError,
+    PlatformServerError,
+    PlatformTransportError,
+    PreAggregationBuildFailedError,
+    PreAggregationJobsLostError,
+    ResultEmptyError,
+)
+from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators.pre_aggregations import (
+    PlatformBuildPreAggregationsOperator,
+)
+from tests.support.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
+
+pytestmark = pytest.mark.one_case_in(2)
+
+SCOPES = ["meta", "data", "graphql", "jobs"]
+ORDERS = "SELECT SUM(amount) FROM orders"
+ORDERS_OF_MARCH = "SELECT SUM(amount) FROM orders WHERE month = '2025-03'"
+
+
+def build(**arguments: Any) -> PlatformBuildPreAggregationsOperator:
+    return PlatformBuildPreAggregationsOperator(
+        task_id="build",
+        **{"poll_interval": 0.05, "deferrable": False, "missing_grace": 0.2, **arguments},
+    )
+
+
+@pytest.fixture(autouse=True)
+def _the_scope_is_on(control: SandboxControl) -> None:
+    control.set(default_api_scopes=SCOPES)
+
+
+def starts(control: SandboxControl) -> int:
+    return len(control.state().changed("pre-aggregation-jobs"))
+
+
+def test_result_of_a_build_names_the_tables(control: SandboxControl) -> None:
+    control.set(jobs_build_seconds=0.2, jobs_gap_seconds=0.1)
+    result = build(cubes="customers", verify_sql=ORDERS).execute(TaskTries().context())
+    assert set(result) == {"status", "table_count", "tables", "tokens", "verified"}
+    assert (result["status"], result["table_count"], result["verified"]) == ("done", 1, True)
+    assert result["tables"][0].startswith("prod_pre_aggregations.customers_by_country")
+    assert [len(token) for token in result["tokens"]] == [32]
+
+
+def test_build_without_waiting_returns_its_tokens(control: SandboxControl) -> None:
+    control.set(jobs_outcome="failure")
+    result = build(wait_for_completion=False).execute(TaskTries().context())
+    assert (result["status"], result["table_count"]) == (None, 15)
+    assert len(result["tokens"]) == 15
+
+
+def test_a_retry_polls_the_tokens_and_starts_nothing(control: SandboxControl) -> None:
+    tries = TaskTries()
+    control.fault("status", path="jobs$", nth=2, status=502, body="html", count=6)
+    with pytest.raises(PlatformServerError, match="502"):
+        build(poll_interval=0.01).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    assert build().execute(tries.context())["table_count"] == 15
+    assert starts(control) == 1
+
+
+def test_retry_continues_with_builds_that_outlived_the_deadline(control: SandboxControl) -> None:
+    control.set(jobs_build_seconds=1000)
+    tries = TaskTries()
+    with pytest.raises(PlatformDeadlineError, match=r"These have not: .*scheduled"):
+        build(timeout=0.3).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    with pytest.raises(PlatformDeadlineError):
+        build(timeout=0.3).execute(tries.context())
+    control.advance(1000)
+    assert build(timeout=30).execute(tries.context())["status"] == "done"
+    assert starts(control) == 1
+
+
+def test_a_retry_starts_a_failed_build_again(control: SandboxControl) -> None:
+    control.set(jobs_outcome="failure", jobs_outcome_of=["customers.by_country"])
+    tries = TaskTries()
+    with pytest.raises(PreAggregationBuildFailedError) as caught:
+        build().execute(tries.context())
+    assert "1 table failed: prod_pre_aggregations.customers_by_country" in str(caught.value)
+    assert "statement timeout" in str(caught.value)
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    control.set(jobs_outcome="done")
+    assert build().execute(tries.context())["status"] == "done"
+    assert starts(control) == 2
+
+
+def test_retry_starts_the_builds_again_if_their_tokens_are_unknown(
+    control: SandboxControl,
+) -> None:
+    control.set(jobs_build_seconds=1000)
+    tries = TaskTries()
+    with pytest.raises(PlatformDeadlineError):
+        build(timeout=0.3).execute(tries.context())
+    control.advance(86400)
+    control.set(jobs_build_seconds=0)
+    assert build(timeout=30).execute(tries.context())["status"] == "done"
+    assert starts(control) == 2
+
+
+@pytest.mark.exhaustive
+def test_first_try_fails_if_its_tokens_are_unknown(control: SandboxControl) -> None:
+    control.set(jobs_outcome="not_found")
+    with pytest.raises(PreAggregationJobsLostError, match="status for 24 hours"):
+        build().execute(TaskTries().context())
+
+
+def test_retry_after_the_end_of_a_build_sends_no_request(control: SandboxControl) -> None:
+    tries = TaskTries()
+    first = build().execute(tries.context())
+    asked = len(control.state().requests)
+    assert build().execute(tries.context()) == first
+    assert len(control.state().requests) == asked
+
+
+def test_cleared_task_builds_again(control: SandboxControl) -> None:
+    tries = TaskTries()
+    build().execute(tries.context())
+    tries.clear()
+    build().execute(tries.context())
+    assert starts(control) == 2
+
+
+def test_tables_that_stay_missing_fail_after_the_grace_time(control: SandboxControl) -> None:
+    control.set(jobs_outcome="missing_partition", jobs_outcome_of=["products.by_category"])
+    with pytest.raises(PreAggregationBuildFailedError) as caught:
+        build().execute(TaskTries().context())
+    assert "products_by_category" in str(caught.value)
+    assert "14 of 15 tables are done" in str(caught.value)
+
+
+def test_tables_that_are_missing_during_the_build_need_a_longer_grace(
+    control: SandboxControl,
+) -> None:
+    control.set(release="0.2.1", jobs_build_seconds=0.6)
+    result = build(cubes=["products"], missing_grace=60).execute(TaskTries().context())
+    assert result["status"] == "done"
+
+
+def test_error_names_a_pre_aggregation_that_the_model_no_longer_has(
+    control: SandboxControl,
+) -> None:
+    control.set(jobs_outcome="pre_agg_not_found")
+    with pytest.raises(PreAggregationBuildFailedError, match="pre_agg_not_found"):
+        build(cubes=["customers"]).execute(TaskTries().context())
+
+
+def test_tables_that_are_done_without_rows_fail_the_verification(control: SandboxControl) -> None:
+    control.set(jobs_outcome="no_rows", jobs_outcome_of=["orders.revenue_by_month 2025-03"])
+    tries = TaskTries()
+    months = ["orders.revenue_by_month"]
+    assert build(pre_aggregations=months).execute(TaskTries().context())["verified"] is None
+    with pytest.raises(ResultEmptyError, match="starts no build"):
+        build(pre_aggregations=months, verify_sql=ORDERS_OF_MARCH).execute(tries.context())
+    with pytest.raises(ResultEmptyError):
+        build(pre_aggregations=months, verify_sql=ORDERS_OF_MARCH).execute(tries.context())
+    assert starts(control) == 2
+
+
+def test_query_of_another_measure_does_not_show_an_empty_table(control: SandboxControl) -> None:
+    """As in the service: it answers such a query from the source tables."""
+    control.set(jobs_outcome="no_rows")
+    months = ["orders.revenue_by_month"]
+    orders = build(pre_aggregations=months, verify_sql="SELECT COUNT(*) FROM orders")
+    assert orders.execute(TaskTries().context())["verified"] is True
+
+
+def test_rows_that_come_after_the_end_are_waited_for(control: SandboxControl) -> None:
+    no_rows = {"field": "data", "value": [], "count": 2}
+    control.fault("odd_field", path="/cubesql$", **no_rows)
+    result = build(cubes=["orders"], verify_sql=ORDERS, missing_grace=60).execute(
+        TaskTries().context()
+    )
+    assert result["verified"] is True
+
+
+def test_a_query_that_fails_names_the_fault_and_builds_nothing_more(
+    control: SandboxControl,
+) -> None:
+    with pytest.raises(AirflowFailException, match="no such table"):
+        build(verify_sql="SELECT * FROM nowhere").execute(TaskTries().context())
+    assert starts(control) == 1
+
+
+def test_lost_start_is_reported_and_not_repeated(control: SandboxControl) -> None:
+    control.fault("lost_response", path="jobs$")
+    tries = TaskTries()
+    with pytest.raises(AirflowFailException, match="may be running") as caught:
+        build().execute(tries.context())
+    assert "if_start_lost='repeat'" in str(caught.value)
+    assert starts(control) == 1
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+
+
+@pytest.mark.exhaustive
+def test_retry_repeats_a_lost_start_only_with_if_start_lost_repeat(
+    control: SandboxControl,
+) -> None:
+    control.fault("lost_response", path="jobs$")
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError, match="A retry starts them again"):
+        build(if_start_lost="repeat").execute(tries.context())
+    assert starts(control) == 1
+    assert build(if_start_lost="repeat").execute(tries.context())["status"] == "done"
+    assert starts(control) == 2
+
+
+def test_retry_reports_that_the_earlier_try_was_lost_at_the_start(control: SandboxControl) -> None:
+    control.fault("lost_response", path="jobs$")
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError):
+        build(if_start_lost="repeat").execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    with pytest.raises(
+        AirflowFailException, match="The previous try ended unexpectedly while it started"
+    ):
+        build().execute(tries.context())
+    assert starts(control) == 1
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+
+
+def test_error_names_the_missing_scope_and_its_setting(control: SandboxControl) -> None:
+    control.set(default_api_scopes=["meta", "data", "graphql"])
+    with pytest.raises(AirflowFailException, match="API scope is missing: jobs") as caught:
+        build().execute(TaskTries().context())
+    assert "CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,jobs" in str(caught.value)
+    assert "contextToApiScopes" in str(caught.value)
+
+
+def test_a_selector_that_matches_nothing_is_an_error(control: SandboxControl) -> None:
+    with pytest.raises(AirflowFailException, match="No pre-aggregation matches"):
+        build(pre_aggregations=["orders.weekly"]).execute(TaskTries().context())
+    assert starts(control) == 0
+
+
+@pytest.mark.exhaustive
+def test_slow_start_is_repeated_until_it_returns_tokens(control: SandboxControl) -> None:
+    control.fault("continue_wait", path="jobs$", count=2)
+    assert build().execute(TaskTries().context())["status"] == "done"
+    assert starts(control) == 1
+
+
+def test_dates_and_contexts_have_the_services_format(control: SandboxControl) -> None:
+    january = [datetime(2025, 1, 1, tzinfo=UTC), "2025-01-31T23:59:59+00:00"]
+    result = build(
+        pre_aggregations=["orders.revenue_by_month"],
+        date_range=january,
+        contexts=[{"tenant": 1}, {"securityContext": {"tenant": 2}}],
+        timezones=["UTC", "Europe/Berlin"],
+    ).execute(TaskTries().context())
+    assert result["table_count"] == 2 * 4  # the month and what it depends on
+
+
+def test_build_trigger_has_no_context_and_the_worker_starts_no_second_build(
+    control: SandboxControl,
+) -> None:
+    tries = TaskTries()
+    task = build(deferrable=True, contexts=[{"tenant": "acme"}], verify_sql=ORDERS)
+    deferred = deferral(task.execute, tries.context())
+    assert "acme" not in str(deferred.trigger.serialize())
+    assert deferred.trigger.serialize()[1]["arguments"]["verify_sql"] == ORDERS
+    assert starts(control) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"contexts": []}, "contexts"),
+        ({"contexts": ["acme"]}, "contexts"),
+        ({"timezones": []}, "timezones"),
+        ({"timezones": ["Mars"]}, "timezones"),
+        ({"cubes": [""]}, "cubes"),
+        ({"pre_aggregations": "revenue"}, "pre_aggregations"),
+        ({"pre_aggregations": ["a.b.c"]}, "pre_aggregations"),
+        ({"date_range": ["2025-01-01"]}, "date_range"),
+        ({"date_range": ["January", "February"]}, "date_range"),
+        ({"date_range": ["2025-02-01", "2025-01-01"]}, "date_range"),
+        ({"if_start_lost": "skip"}, "if_start_lost"),
+        ({"missing_grace": 0}, "missing_grace"),
+        ({"verify_sql": ORDERS, "wait_for_completion": False}, "verify_sql"),
+        ({"timeout": -1}, "timeout"),
+    ],
+)
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
+    arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        build(**arguments)
+    assert caught.value.field == field
+
+
+def test_verify_sql_that_is_not_a_query_is_refused_before_anything_is_built(
+    platform_sandbox: Any,
+) -> None:
+    with pytest.raises(AirflowFailException, match="verify_sql must be one query; it begins with"):
+        build(verify_sql="DROP TABLE orders").execute(TaskTries().context())
+    assert platform_sandbox.control.state().requests == []

@@ -1,0 +1,251 @@
+"""README's DAG and the two pipelines at tenants of each release.
+
+A synced branch answers nobody until it is open, which needs v0.4.0.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.sandbox.demo import dag_runs
+from airflow_provider_platform.sandbox.state.branches import DOES_NOT_COMPILE
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+PROJECT = Path(__file__).parents[3]
+EXAMPLES = PROJECT / "example_dags"
+BEFORE_STAGING = ["0.3.0", "0.2.1"]
+OTHERS = ["dev", "main"]
+"""The branches that the sandbox has at the start."""
+
+PIPELINES = ["README", "nightly_pipeline", "sync_gate_publish"]
+every_pipeline = pytest.mark.parametrize("pipeline", PIPELINES, indirect=True)
+asking_pipelines = pytest.mark.parametrize("pipeline", PIPELINES[:2], indirect=True)
+
+
+@pytest.fixture
+def run_dag(run_dag: RunDag) -> RunDag:
+    """Run a DAG with ids of the sandbox for the parameters that have no default."""
+
+    def run(dag: DAG, conf: dict[str, Any] | None = None) -> FinishedRun:
+        ids = {"report_id": 101, "workbook_id": 301}
+        needed = {name: value for name, value in ids.items() if name in dag.params}
+        return run_dag(dag, conf=needed | (conf or {}))
+
+    return run
+
+
+@pytest.fixture
+def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> DAG:
+    """The DAG as it is printed, without retries."""
+    file, dag_id = EXAMPLES / f"{request.param}.py", request.param
+    if request.param == "README":
+        printed = re.search(
+            r"^```python\n(# dags/nightly\.py\n.*?)^```$",
+            (PROJECT / "README.md").read_text(),
+            re.DOTALL | re.MULTILINE,
+        )
+        assert printed
+        file, dag_id = tmp_path / "nightly.py", "nightly"
+        file.write_text(printed[1])
+    dag = dag_runs.load_dag(file, dag_id)
+    for task in dag.tasks:
+        task.retries = 0  # which would wait here as long as they do in production
+    return dag
+
+
+def synced(run: FinishedRun) -> str:
+    """The branch that the sync wrote."""
+    return str(run.xcom("sync_dbt", "branch_name"))
+
+
+def answers(branch: str) -> bool:
+    """Whether a query on the branch is answered."""
+    try:
+        return bool(list(PlatformHook().run_sql("SELECT id FROM orders", branch_name=branch)))
+    except PlatformError:
+        return False
+
+
+def changes(sandbox: Sandbox, *resources: str) -> list[tuple[str, Any]]:
+    """Actions and ids of what was changed, in order."""
+    seen = sandbox.control.state().changes
+    return [(entry.action, entry.id) for entry in seen if entry.resource in resources]
+
+
+@every_pipeline
+def test_staging_branch_is_opened_asked_closed_and_deleted(
+    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    platform_sandbox.control.set(build_delay=0.1, build_seconds=0.3)
+    run = run_dag(pipeline)
+    assert set(run.states.values()) == {"success"}, run.states
+    branch = synced(run)
+    about_it = changes(platform_sandbox, "staging-environments", "branches")
+    assert [entry for entry in about_it if entry[0] != "merged"] == [
+        ("enabled", branch),
+        ("disabled", branch),
+        ("deleted", branch),
+    ]
+    assert platform_sandbox.control.branches() == OTHERS
+    assert answers("dev")
+
+
+@every_pipeline
+def test_two_runs_of_one_day_write_different_branches(pipeline: DAG) -> None:
+    assert "| ts_nodash" in pipeline.get_task("sync_dbt").branch_name  # type: ignore[attr-defined]
+
+
+@asking_pipelines
+def test_question_is_asked_once_on_the_opened_branch(
+    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    run = run_dag(pipeline)
+    seen = platform_sandbox.control.state()
+    assert [entry.branch for entry in seen.runs] == [synced(run)]
+    assert len(seen.messages) == len(seen.syncs) == 1
+
+
+@every_pipeline
+@pytest.mark.parametrize("release", BEFORE_STAGING)
+def test_tenant_without_staging_is_told_so(
+    pipeline: DAG, release: str, platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    platform_sandbox.control.set(release=release)
+    run = run_dag(pipeline)
+    assert run.state == run.states["open_branch"] == "failed"
+    assert "no staging environments" in str(run.task("open_branch").error)
+    assert platform_sandbox.control.branches() == sorted([*OTHERS, synced(run)])
+
+
+@every_pipeline
+def test_broken_model_shows_when_its_branch_is_built(
+    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    pipeline.get_task("sync_dbt").branch_name = "broken"  # type: ignore[attr-defined]
+    run = run_dag(pipeline)
+    assert run.state == "failed"
+    assert run.states["sync_dbt"] == "success"
+    assert run.states["open_branch"] == "failed"
+    assert DOES_NOT_COMPILE in str(run.task("open_branch").error)
+    assert set(run.states.values()) == {"success", "failed", "upstream_failed"}
+    # Nothing was asked, merged or published, and the branch is closed and kept for a look.
+    assert run.states["close_branch"] == "success"
+    assert not answers("broken")
+    seen = platform_sandbox.control.state()
+    assert (seen.messages, seen.changed("dashboards", "published")) == ([], [])
+    assert changes(platform_sandbox, "branches") == []
+    assert "broken" in platform_sandbox.control.branches()
+
+
+@asking_pipelines
+def test_failed_question_leaves_the_branch_closed_and_kept(
+    pipeline: DAG,
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    platform_sandbox.control.fault("error", api="chat", count=None)
+    run = run_dag(pipeline)
+    assert run.state == run.states["ask_agent"] == "failed"
+    branch = synced(run)
+    assert changes(platform_sandbox, "staging-environments", "branches") == [
+        ("enabled", branch),
+        ("disabled", branch),
+    ]
+    assert f"Closed branch {branch}. The branch is kept" in capsys.readouterr().out
+
+
+class TestMerge:
+    """`sync_gate_publish` after its gate has held."""
+
+    @pytest.fixture
+    def pipeline(self) -> DAG:
+        dag = dag_runs.load_dag(EXAMPLES / "sync_gate_publish.py", "sync_gate_publish")
+        for task in dag.tasks:
+            task.retries = 0
+        return dag
+
+    def test_workbook_is_published_after_production_is_built_from_the_merge(
+        self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+    ) -> None:
+        platform_sandbox.control.set(build_delay=0.5, build_seconds=0.5)
+        run = run_dag(pipeline)
+        assert set(run.states.values()) == {"success"}, run.states
+        built = run.xcom("merge")
+        assert (built["into"], built["merged"], built["status"]) == ("main", True, "built")
+        seen = platform_sandbox.control.state()
+        [merged] = seen.changed("branches", "merged")
+        [published] = seen.changed("dashboards", "published")
+        assert published.at - merged.at >= 1  # the sandbox's time of a build
+
+    def test_flags_of_the_merge_are_sent(
+        self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+    ) -> None:
+        """A tenant that deletes merged branches by default keeps this one until it is published."""
+        run = run_dag(pipeline)
+        [merged] = platform_sandbox.control.state().changed("branches", "merged")
+        assert sorted(merged.fields) == ["branchName", "message", "removeBranchAfterMerge"]
+        assert run.xcom("delete_branch")["deleted"] is True
+
+    @pytest.mark.parametrize(
+        ("setting", "said"),
+        [
+            ({"merge_outcome": "nothing"}, "it merged nothing"),
+            ({"merge_outcome": "conflict"}, "conflicts with main"),
+            (
+                {"deploy_mode": "cli"},
+                "deploy mode cli. In this mode a merge does not build production",
+            ),
+            ({"merge_outcome": "not_allowed"}, "Merging into main is not allowed"),
+        ],
+        ids=["nothing merged", "conflict", "deploy mode cli", "not allowed"],
+    )
+    def test_nothing_is_published_if_nothing_is_merged(
+        self,
+        pipeline: DAG,
+        platform_sandbox: Sandbox,
+        run_dag: RunDag,
+        setting: dict[str, Any],
+        said: str,
+    ) -> None:
+        platform_sandbox.control.set(**setting)
+        run = run_dag(pipeline)
+        assert run.state == run.states["merge"] == "failed"
+        assert said in str(run.task("merge").error)
+        seen = platform_sandbox.control.state()
+        assert seen.changed("branches", "merged") == seen.changed("branches", "deleted") == []
+        assert seen.changed("dashboards", "published") == []
+        assert run.states["close_branch"] == "success"
+        assert not answers(synced(run))
+
+    def test_nothing_is_published_if_production_does_not_build(
+        self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+    ) -> None:
+        control = platform_sandbox.control
+        control.report_build("main", "failed", "the warehouse refused the connection")
+        run = run_dag(pipeline)
+        assert run.states["merge"] == "failed"
+        assert "the warehouse refused" in str(run.task("merge").error)
+        assert control.state().changed("dashboards", "published") == []
+        assert control.state().changed("branches", "deleted") == []
+
+    def test_closed_gate_keeps_the_branch_closed(
+        self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+    ) -> None:
+        run = run_dag(pipeline, conf={"least_orders": 1_000_000})
+        assert run.state == "success"
+        assert run.xcom("close_branch")["closed"] is True
+        assert changes(platform_sandbox, "branches") == []
+        assert synced(run) in platform_sandbox.control.branches()

@@ -1,0 +1,480 @@
+"""Branches of the data model: how they are opened, built, merged and deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.sandbox import SandboxControlError
+from tests.support.raw_client import answer, records, results
+
+if TYPE_CHECKING:
+    import httpx
+
+    from tests.support.raw_client import Platform
+
+COMPILE_ERROR = "orders.yml: the cube orders joins customers"
+
+
+def build(
+    platform: Platform,
+    method: str,
+    path: str,
+    *,
+    deployment: int = 1,
+    token: str | None = None,
+    **options: Any,
+) -> httpx.Response:
+    """Call the API below /build, which is beside the management address."""
+    url = f"{platform.sandbox.url}/build/api/v1/deployments/{deployment}/{path}"
+    headers = platform.bearer if token is None else {"Authorization": f"Bearer {token}"}
+    return platform.http.request(method, url, headers=headers, **options)
+
+
+def names(platform: Platform, deployment: int = 1) -> list[str]:
+    page = build(platform, "GET", "branches", deployment=deployment).json()
+    assert page["data"] == page["items"]
+    return [branch["name"] for branch in page["items"]]
+
+
+def branch_hash(platform: Platform, name: str) -> str:
+    page = build(platform, "GET", "branches").json()
+    return next(str(one["lastHash"]) for one in page["items"] if one["name"] == name)
+
+
+def status(platform: Platform, name: str | None = None, deployment: int = 1) -> dict[str, Any]:
+    query = {} if name is None else {"branchName": name}
+    response = platform.call("GET", f"deployments/{deployment}/build-status", params=query)
+    assert response.status_code == 200
+    return dict(response.json())
+
+
+def staging(platform: Platform, name: str, enabled: bool = True) -> httpx.Response:
+    body = {"branchName": name, "enabled": enabled}
+    return build(platform, "PUT", "branches/staging-environment", json=body)
+
+
+def sync(platform: Platform, branch: str, deployment: int = 1) -> None:
+    """Have a dbt sync write the branch."""
+    path = f"deployments/{deployment}/dbt-sync"
+    assert platform.call("POST", path, json={"branchName": branch}).status_code == 200
+    done = platform.control.wait_until(lambda state: all(one.ended_at for one in state.syncs))
+    assert done.syncs[-1].status == "COMPLETED"
+
+
+def sql(platform: Platform, name: str | None = None, deployment: int = 1) -> httpx.Response:
+    """Run SQL with the deployment's token, on production or on a branch without a slash."""
+    path = f"deployments/{deployment}"
+    url = str(platform.call("GET", path).json()["deploymentUrl"])
+    token = str(platform.call("POST", f"{path}/token").json()["cubeApiToken"])
+    below = "" if name is None else f"/dev-mode/{name}"
+    return platform.http.post(
+        f"{url}{below}/cubejs-api/v1/cubesql",
+        json={"query": "SELECT 1"},
+        headers={"Authorization": token},
+    )
+
+
+def refused(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, str(response.json()["error"])
+
+
+class TestOpening:
+    def test_synced_branch_answers_no_query_until_it_is_opened(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", "Branch is not active")
+        assert (report["buildJobId"], report["lastHash"], report["mode"]) == (
+            None,
+            None,
+            "dev_mode",
+        )
+        assert refused(sql(platform, "nightly")) == (400, "Branch is not active")
+        (result,) = results(platform.ask("revenue by country", activeBranchName="nightly"))
+        assert result == {"error": "Error: BadRequestError: Branch is not active"}
+        session = {"deploymentId": 1, "branchName": "nightly"}
+        assert platform.call("POST", "embed/generate-session", json=session).status_code == 400
+        assert staging(platform, "nightly").json()["data"]["isStagingEnvironmentEnabled"] is True
+        assert status(platform, "nightly")["status"] == "built"
+        assert sql(platform, "nightly").status_code == 200
+        (result,) = results(platform.ask("revenue by country", activeBranchName="nightly"))
+        assert result["totalRows"] == 8
+        assert platform.call("POST", "embed/generate-session", json=session).status_code == 200
+
+    def test_unknown_branch_is_reported_as_bad_branch_everywhere(self, platform: Platform) -> None:
+        report = status(platform, "gone")
+        assert (report["status"], report["errorText"]) == ("building", "Bad branch")
+        assert refused(sql(platform, "gone")) == (400, "Bad branch")
+        stream = platform.ask("revenue by country", activeBranchName="gone")
+        (result,) = results(stream)
+        assert result == {"error": "Error: BadRequestError: Bad branch"}
+        assert "I am sorry" in str(answer(stream))
+        session = {"deploymentId": 1, "branchName": "gone"}
+        assert platform.call("POST", "embed/generate-session", json=session).status_code == 404
+
+    def test_switching_staging_off_closes_the_branch(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        assert sql(platform, "nightly").status_code == 200
+        assert staging(platform, "nightly", enabled=False).status_code == 200
+        assert status(platform, "nightly")["errorText"] == "Branch is not active"
+        assert refused(sql(platform, "nightly")) == (400, "Branch is not active")
+        changed = platform.control.state().changed
+        assert [one.id for one in changed("staging-environments", "disabled")] == ["nightly"]
+
+    def test_production_has_no_staging_environment(self, platform: Platform) -> None:
+        assert staging(platform, "main").status_code == 400
+        assert staging(platform, "gone").status_code == 404
+
+    def test_the_environments_list_has_exactly_the_open_branches(self, platform: Platform) -> None:
+        def listed(kind: str) -> list[tuple[str, str]]:
+            page = platform.call("GET", f"deployments/1/environments?type={kind}").json()
+            return [(one["branch"], one["api_credentials"][0]["url"]) for one in page["items"]]
+
+        base = f"{platform.sandbox.url}/deployments/1"
+        assert listed("staging") == [("dev", f"{base}/dev-mode/dev/cubejs-api")]
+        sync(platform, "dbt-sync/main-1")
+        assert len(listed("staging")) == 1
+        staging(platform, "dbt-sync/main-1")
+        name, url = listed("staging")[1]
+        assert (name, url) == ("dbt-sync/main-1", f"{base}/dev-mode/dbt-sync%2Fmain-1/cubejs-api")
+        token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
+        ask = {"json": {"query": "SELECT 1"}, "headers": {"Authorization": token}}
+        assert platform.http.post(f"{url}/v1/cubesql", **ask).status_code == 200
+        staging(platform, "dbt-sync/main-1", enabled=False)
+        assert len(listed("staging")) == 1
+        assert listed("development") == []
+
+    def test_each_deployment_has_branches_of_its_own(self, platform: Platform) -> None:
+        sync(platform, "nightly", deployment=2)
+        assert names(platform) == ["main", "dev"]
+        assert names(platform, 2) == ["master", "dev", "nightly"]
+        settings = platform.call("GET", "deployments/2/settings").json()
+        assert settings["deployBranchName"] == "master"
+        assert status(platform, deployment=2)["branchName"] == "master"
+        assert sql(platform, deployment=2).status_code == 200
+        assert refused(sql(platform, "dev", deployment=2)) == (400, "Branch is not active")
+
+
+class TestBuilds:
+    def test_branch_serves_queries_after_the_build_time_that_is_set(
+        self, platform: Platform
+    ) -> None:
+        platform.control.set(build_delay=20, build_seconds=30)
+        platform.control.add_branch("nightly")
+        staging(platform, "nightly")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", "Branch is not active")
+        assert refused(sql(platform, "nightly")) == (400, "Branch is not active")
+        platform.control.advance(21)
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", None)
+        waiting = sql(platform, "nightly")
+        assert (waiting.status_code, waiting.headers["content-type"]) == (503, "text/html")
+        (result,) = results(platform.ask("revenue by country", activeBranchName="nightly"))
+        assert result == {"error": "Error: the branch is being built"}
+        platform.control.advance(30)
+        report = status(platform, "nightly")
+        assert (report["status"], report["lastHash"]) == (
+            "built",
+            branch_hash(platform, "nightly"),
+        )
+        assert sql(platform, "nightly").status_code == 200
+
+    def test_a_model_that_does_not_compile_syncs_and_fails_afterwards(
+        self, platform: Platform
+    ) -> None:
+        sync(platform, "broken-model")
+        assert status(platform, "broken-model")["errorText"] == "Branch is not active"
+        staging(platform, "broken-model")
+        report = status(platform, "broken-model")
+        assert report["status"] == "failed"
+        assert COMPILE_ERROR in report["errorText"]
+        code, error = refused(sql(platform, "broken-model"))
+        assert (code, COMPILE_ERROR in error) == (500, True)
+        stream = platform.ask("revenue by country", activeBranchName="broken-model")
+        assert COMPILE_ERROR in results(stream)[0]["error"]
+        query = {"branchName": "broken-model"}
+        verdict = build(platform, "GET", "data-model/validate", params=query)
+        assert (verdict.status_code, verdict.json()["valid"]) == (200, False)
+        assert verdict.json()["errors"][0]["fileName"] == "orders.yml"
+
+    @pytest.mark.parametrize("outcome", ["failed", "cancelled", "stopped", "none"])
+    def test_branch_serves_no_queries_if_its_build_did_not_succeed(
+        self, platform: Platform, outcome: str
+    ) -> None:
+        platform.control.set(build_outcome=outcome)
+        platform.control.add_branch("nightly")
+        staging(platform, "nightly")
+        report = status(platform, "nightly")
+        assert report["status"] == outcome
+        assert (report["errorText"] is not None) == (outcome == "failed")
+        assert sql(platform, "nightly").status_code == 500
+        lines = platform.call("GET", "deployments/1/logs?source=dev").json()["items"]
+        assert len(lines) == 4
+        assert any(str(report["errorText"] or outcome) in one["message"] for one in lines)
+
+    def test_a_new_build_can_report_why_the_one_before_failed(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        platform.control.set(build_outcome="failed")
+        staging(platform, "nightly")
+        failed = status(platform, "nightly")
+        platform.control.set(build_outcome="built", build_seconds=30)
+        sync(platform, "nightly")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", failed["errorText"])
+        assert report["buildJobId"] > failed["buildJobId"]
+        platform.control.advance(31)
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("built", None)
+
+    def test_an_idle_branch_sleeps_and_the_next_query_wakes_it(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        platform.control.advance(599)
+        assert sql(platform, "nightly").status_code == 200
+        platform.control.advance(601)
+        assert status(platform, "nightly")["status"] == "stopped"
+        assert sql(platform, "nightly").status_code == 503
+        assert status(platform, "nightly")["status"] == "built"
+        assert sql(platform, "nightly").status_code == 200
+        platform.control.advance(601)
+        assert sql(platform).status_code == 200
+
+    def test_reported_build_status_lasts_until_it_is_removed(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        platform.control.report_build("nightly", "warmup", "an older failure")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("warmup", "an older failure")
+        platform.control.report_build("nightly", None)
+        assert status(platform, "nightly")["status"] == "built"
+        with pytest.raises(SandboxControlError, match="no branch gone in deployment 1"):
+            platform.control.report_build("gone", "built")
+
+    def test_logs_accept_only_the_documented_containers(self, platform: Platform) -> None:
+        assert platform.call("GET", "deployments/1/logs?container=INIT").json()["items"]
+        assert platform.call("GET", "deployments/1/logs?pod=none").json()["items"] == []
+        assert platform.call("GET", "deployments/1/logs?container=main").status_code == 400
+
+
+class TestValidate:
+    def test_validating_needs_a_running_environment(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        query = {"branchName": "nightly"}
+        closed = build(platform, "GET", "data-model/validate", params=query)
+        assert (closed.status_code, "not active" in closed.text) == (400, True)
+        staging(platform, "nightly")
+        report = build(platform, "GET", "data-model/validate", params=query).json()
+        assert (report["valid"], report["errors"], report["mode"]) == (True, [], "dev_mode")
+
+    def test_validation_without_a_branch_uses_the_deploy_branch(self, platform: Platform) -> None:
+        report = build(platform, "GET", "data-model/validate").json()
+        assert (report["branchName"], report["mode"]) == ("main", "production")
+        assert build(platform, "GET", "data-model/validate?devMode=true").status_code == 400
+
+
+class TestMerging:
+    def merge(self, platform: Platform, name: str, **flags: Any) -> httpx.Response:
+        body = {"branchName": name, "message": "nightly", **flags}
+        return build(platform, "POST", "merge-to-default", json=body)
+
+    def test_production_is_built_again_after_a_merge(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        before = status(platform)
+        platform.control.set(build_delay=10, build_seconds=30)
+        answer = self.merge(platform, "nightly", removeBranchAfterMerge=True).json()
+        assert answer == {"merged": True, "branchDeleted": True}
+        assert "nightly" not in names(platform)
+        assert branch_hash(platform, "main") != before["lastHash"]
+        assert status(platform) == before
+        platform.control.advance(11)
+        during = status(platform)
+        assert (during["status"], during["lastHash"]) == ("building", branch_hash(platform, "main"))
+        assert sql(platform).status_code == 200
+        platform.control.advance(30)
+        assert status(platform)["status"] == "built"
+        state = platform.control.state()
+        assert [entry.id for entry in state.changed("branches", "merged")] == ["nightly"]
+
+    def test_production_keeps_serving_through_a_failed_build(self, platform: Platform) -> None:
+        sync(platform, "broken")
+        self.merge(platform, "broken")
+        assert status(platform)["status"] == "failed"
+        assert sql(platform).status_code == 200
+
+    def test_in_deploy_mode_cli_nothing_builds_production(self, platform: Platform) -> None:
+        platform.control.set(deploy_mode="cli")
+        assert platform.call("GET", "deployments/1/settings").json()["deployMode"] == "cli"
+        before = status(platform)
+        sync(platform, "nightly")
+        assert self.merge(platform, "nightly").json()["merged"] is True
+        sync(platform, "main")
+        assert status(platform) == before
+        assert branch_hash(platform, "main") != before["lastHash"]
+
+    def test_merge_without_changes_reports_that_nothing_was_merged(
+        self, platform: Platform
+    ) -> None:
+        sync(platform, "nightly")
+        keep = {"removeBranchAfterMerge": False}
+        first = self.merge(platform, "nightly", **keep).json()
+        assert first == {"merged": True, "branchDeleted": False}
+        again = self.merge(platform, "nightly", removeBranchAfterMerge=True).json()
+        assert again == {"merged": False, "branchDeleted": False}
+        platform.control.set(merge_outcome="nothing")
+        sync(platform, "nightly")
+        assert self.merge(platform, "nightly").json()["merged"] is False
+        platform.control.set(merge_outcome="conflict")
+        assert self.merge(platform, "nightly").status_code == 409
+
+    def test_merge_without_a_branch_is_refused(self, platform: Platform) -> None:
+        nothing = build(platform, "POST", "merge", json={})
+        assert (nothing.status_code, "deploy branch" in nothing.text) == (400, True)
+
+    def test_branch_can_be_named_by_its_id(self, platform: Platform) -> None:
+        merged = build(platform, "POST", "merge", json={"branchId": 2, "deleteBranch": True})
+        assert merged.json() == {"merged": True, "branchDeleted": True}
+
+    def test_the_deploy_branch_can_be_protected(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        platform.control.set(merge_outcome="not_allowed")
+        settings = platform.call("GET", "deployments/1/settings").json()
+        assert settings["deployBranchMergeAllowed"] is False
+        assert self.merge(platform, "nightly").status_code == 403
+
+    def test_role_for_development_branches_may_not_change_production(
+        self, platform: Platform
+    ) -> None:
+        platform.control.set(token_lacks=["SchemaUpdate"])
+        sync(platform, "nightly")
+        assert staging(platform, "nightly").status_code == 200
+        assert self.merge(platform, "nightly").status_code == 403
+        direct = platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "main"})
+        assert direct.status_code == 403
+        gone = build(platform, "DELETE", "branches", params={"branchName": "nightly"})
+        assert gone.status_code == 200
+
+
+class TestDeleting:
+    def test_deletion_gives_child_branches_the_parent_and_cannot_be_repeated(
+        self, platform: Platform
+    ) -> None:
+        sync(platform, "nightly")
+        platform.control.add_branch("child", parent="nightly")
+        query = {"branchName": "nightly"}
+        gone = build(platform, "DELETE", "branches", params=query)
+        assert gone.json() == {"success": True}
+        page = build(platform, "GET", "branches").json()["items"]
+        (child,) = [one for one in page if one["name"] == "child"]
+        assert child["parentBranch"] == "main"
+        assert build(platform, "DELETE", "branches", params=query).status_code == 404
+        main = build(platform, "DELETE", "branches", params={"branchName": "main"})
+        assert main.status_code == 400
+
+    def test_open_branch_can_be_deleted(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        assert build(platform, "DELETE", "branches", params={"branchName": "nightly"}).is_success
+        assert refused(sql(platform, "nightly")) == (400, "Bad branch")
+
+
+class TestReleases:
+    def test_tenant_of_july_2026_starts_syncs_but_opens_no_branch(self, platform: Platform) -> None:
+        platform.control.set(release="0.2.1")
+        body = {"branchName": "nightly", "ref": "x", "source": "manifest", "output": "files"}
+        assert platform.call("POST", "deployments/1/dbt-sync", json=body).status_code == 200
+        platform.control.wait_until(lambda state: all(sync.ended_at for sync in state.syncs))
+        assert "nightly" in platform.control.branches()
+        for method, path in (
+            ("GET", "deployments/1/build-status"),
+            ("GET", "deployments/1/settings"),
+            ("GET", "deployments/1/logs"),
+            ("GET", "deployments/1/dbt-sync"),
+            ("GET", "spec"),
+        ):
+            response = platform.call(method, path)
+            assert (response.status_code, response.text[:9]) == (200, "<!doctype")
+        assert build(platform, "GET", "branches").text[:9] == "<!doctype"
+        assert staging(platform, "nightly").text[:9] == "<!doctype"
+
+    def test_older_release_has_no_staging(self, platform: Platform) -> None:
+        platform.control.add_branch("nightly")
+        platform.control.set(release="0.3.0")
+        for missing in (
+            staging(platform, "nightly"),
+            build(platform, "GET", "data-model/validate"),
+        ):
+            assert "text/html" in missing.headers["content-type"]
+        platform.control.set(release="0.4.0")
+        assert staging(platform, "nightly").status_code == 200
+        with pytest.raises(SandboxControlError, match="release"):
+            platform.control.set(release="newest")
+
+
+class TestControl:
+    def test_a_branch_can_be_added_opened_and_closed_from_outside(self, platform: Platform) -> None:
+        platform.control.add_branch("a", deployment=2)
+        assert (platform.control.branches(), platform.control.branches(2)) == (
+            ["dev", "main"],
+            ["a", "dev", "master"],
+        )
+        platform.control.set(build_delay=60, build_seconds=60)
+        platform.control.open_branch("b")
+        assert sql(platform, "b").status_code == 200
+        assert staging(platform, "b", enabled=False).status_code == 200
+        assert refused(sql(platform, "b")) == (400, "Branch is not active")
+        platform.control.add_branch("c", compiles=False)
+        platform.control.open_branch("c")
+        assert status(platform, "c")["status"] == "failed"
+        for refused_call in (
+            lambda: platform.control.open_branch("main"),
+            lambda: platform.control.add_branch("a", deployment=3),
+        ):
+            with pytest.raises(SandboxControlError):
+                refused_call()
+
+
+@pytest.mark.parametrize("name", ["main", "dev"])
+def test_writing_an_open_branch_again_builds_other_files(platform: Platform, name: str) -> None:
+    hashes = []
+    for _ in range(3):
+        report = status(platform, name)
+        assert report["status"] == "built"
+        hashes.append((report["lastHash"], report["filesHash"], report["buildJobId"]))
+        assert status(platform, name) == report
+        platform.control.add_branch(name)
+    assert [len(set(column)) for column in zip(*hashes, strict=True)] == [3, 3, 3]
+
+
+def test_a_branch_is_made_from_another(platform: Platform) -> None:
+    body = {"name": "feature/x", "from": "dev"}
+    made = build(platform, "POST", "branches", json=body).json()
+    assert made == {"active": False, "branchName": "feature/x", "parentBranch": "dev"}
+    assert branch_hash(platform, "feature/x") == branch_hash(platform, "dev")
+    assert build(platform, "POST", "branches", json=body).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "words"),
+    [
+        ("DELETE", "branches", None, 400, "branchName is required"),
+        ("DELETE", "branches?branchName=dev&removeOnUpstream=1", None, 400, "must be a boolean"),
+        ("POST", "branches", {"name": "a", "from": "gone"}, 404, "Branch gone"),
+        ("PUT", "branches/staging-environment", {"enabled": True}, 400, "exactly one of"),
+        ("GET", "data-model/validate?branchName=dev&devMode=true", None, 400, "exclude"),
+        ("GET", "data-model/validate?branchName=gone", None, 404, "Branch gone"),
+        ("POST", "merge", {"branchName": "main"}, 400, "has no parent"),
+        ("POST", "merge-to-default", {"branchName": "dev"}, 400, "message is required"),
+        ("POST", "merge-to-default", {"branchName": "main", "message": "m"}, 400, "deploy branch"),
+        ("POST", "merge", {"branchId": 99}, 404, "Branch 99"),
+    ],
+)
+def test_invalid_data_model_requests_are_refused(
+    platform: Platform, method: str, path: str, body: Any, status: int, words: str
+) -> None:
+    response = build(platform, method, path, **({} if body is None else {"json": body}))
+    assert response.status_code == status
+    assert words in str(response.json()["message"])
+
+
+def test_sql_on_a_branch_streams_records_as_on_production(platform: Platform) -> None:
+    """The SQL route below a branch streams records as production's does."""
+    assert records(sql(platform, "dev").content)[1:] == [{"data": [["1"]]}]

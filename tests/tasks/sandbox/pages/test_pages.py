@@ -1,0 +1,125 @@
+"""What the sandbox's pages show, and what they must not do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import httpx
+
+    from tests.support.raw_client import Platform
+
+
+def page(platform: Platform, path: str = "/") -> httpx.Response:
+    return platform.http.get(platform.sandbox.url + path)
+
+
+def thread_of(platform: Platform, question: str) -> httpx.Response:
+    platform.ask(question)
+    run = platform.control.state().runs[-1]
+    return page(platform, f"/app/threads/{run.chat_id}")
+
+
+def test_a_thread_shows_question_answer_table_and_chart(platform: Platform) -> None:
+    shown = thread_of(platform, "chart revenue by country")
+    assert shown.status_code == 200
+    text = shown.text
+    assert "chart revenue by country" in text
+    assert "Spain: 31,800.90 €" in text
+    assert "<th>country</th>" in text
+    assert '<td class="number">31,800.9</td>' in text
+    assert text.count("<rect ") == 8
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', text)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] == pytest.approx(widths[0] * 16686.7 / 31800.9, rel=0.01)
+    assert "vega-lite" in text
+
+
+def test_a_failed_query_says_why(platform: Platform) -> None:
+    text = thread_of(platform, "sql: SELECT missing FROM orders").text
+    assert text.count("no such column: missing") == 2  # the service, and the agent who repeats it
+
+
+def test_page_shows_the_turns_of_a_thread_in_order(platform: Platform) -> None:
+    platform.ask("revenue by country")
+    chat_id = platform.control.state().runs[0].chat_id
+    platform.ask("and by product?", chatId=chat_id)
+    text = page(platform, f"/app/threads/{chat_id}").text
+    assert text.index("revenue by country") < text.index("and by product?")
+
+
+def test_page_of_a_running_thread_reloads_itself(platform: Platform) -> None:
+    platform.control.set_breakpoint("after_echo")
+    with platform.stream(input="revenue by country"):
+        platform.control.wait_for_breakpoint("after_echo")
+        path = f"/app/threads/{platform.control.state().runs[0].chat_id}"
+        assert 'http-equiv="refresh"' in page(platform, path).text
+        platform.control.release("after_echo")
+    platform.control.wait_until(lambda state: state.runs[0].status == "finished")
+    assert 'http-equiv="refresh"' not in page(platform, path).text
+
+
+def test_the_overview_lists_everything(platform: Platform) -> None:
+    platform.ask("top 5 products")
+    post = {"headers": platform.bearer, "timeout": 30}
+    base = f"{platform.sandbox.management_url}/v1/deployments/1"
+    platform.http.post(f"{base}/dbt-sync", json={"branchName": "nightly/one"}, **post)
+    platform.http.put(f"{base}/reports/101", json={"title": "Sales"}, **post)
+
+    text = page(platform).text
+    assert "top 5 products" in text
+    assert "nightly/one" in text
+    assert "<td>updated</td><td>reports</td><td>101</td><td>title</td>" in text
+    assert "PUT /api/v1/deployments/1/reports/101" in text
+    links = set(re.findall(r'href="(/[^"#]*)"', text))
+    assert len(links) == 3
+    for link in links:
+        assert page(platform, link).status_code == 200, link
+
+
+def test_page_of_an_unknown_thread_says_so(platform: Platform) -> None:
+    shown = page(platform, "/app/threads/none")
+    assert shown.status_code == 404
+    assert "does not know the thread" in shown.text
+
+
+def test_texts_of_users_never_become_markup(platform: Platform) -> None:
+    evil = "<script>alert(1)</script><img src=x>\"'"
+    text = thread_of(platform, f"sql: SELECT '{evil.replace(chr(39), '')}' AS \"<b>\"").text
+    for shown in (text, page(platform).text):
+        assert "<script" not in shown
+        assert "<img" not in shown
+        assert "<b>" not in shown
+        assert "&lt;script&gt;" in shown
+
+
+def test_no_credential_is_shown(platform: Platform) -> None:
+    secrets = [platform.sandbox.chat_api_key, platform.sandbox.management_token]
+    text = thread_of(platform, f"my key is {secrets[0]} and {secrets[1]}").text
+    platform.http.get(f"{platform.sandbox.management_url}/v1/{secrets[1]}", headers=platform.bearer)
+    for shown in (text, page(platform).text):
+        assert "***" in shown
+        assert not any(secret[:20] in shown for secret in secrets)
+
+
+def test_page_loads_nothing_from_other_hosts(platform: Platform) -> None:
+    shown = thread_of(platform, "chart revenue by country")
+    policy = shown.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert "unsafe" not in policy
+    assert "style=" not in shown.text
+    assert re.findall(r'(?:src|href)="(?:https?:)?//', shown.text) == []
+
+
+def test_page_views_are_not_recorded_as_requests(platform: Platform) -> None:
+    """Pages are no part of the service: tests that count requests do not count them."""
+    before = platform.control.state().version
+    for path in ("/", "/app", "/app/threads/none", "/app/icon.svg", "/favicon.ico", "/robots.txt"):
+        page(platform, path)
+        platform.http.head(platform.sandbox.url + path)
+    state = platform.control.state()
+    assert (state.version, state.requests) == (before, [])

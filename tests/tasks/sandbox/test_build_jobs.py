@@ -1,0 +1,211 @@
+"""Builds of pre-aggregations in the sandbox: requests, reported statuses, and pitfalls."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.raw_client import Platform
+
+CONTEXT: dict[str, Any] = {"securityContext": {}}
+MONTHS = {"preAggregations": ["orders.revenue_by_month"]}
+
+
+@pytest.fixture
+def post(platform: Platform) -> Any:
+    """Send a body to the jobs of deployment 1, with the scope that it needs."""
+    platform.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
+
+    def send(body: Any, path: str = "pre-aggregations/jobs") -> tuple[int, Any]:
+        token = platform.call("POST", "deployments/1/token", json={"expiresIn": 600}).json()
+        answer = platform.http.post(
+            f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/{path}",
+            headers={"Authorization": token["cubeApiToken"]},
+            **({"content": body} if isinstance(body, bytes) else {"json": body}),
+        )
+        return answer.status_code, answer.json()
+
+    return send
+
+
+@pytest.fixture
+def start(post: Any) -> Any:
+    """Start builds; the tokens."""
+
+    def begin(**selector: Any) -> list[str]:
+        wanted = {"contexts": [CONTEXT], "timezones": ["UTC"], **selector}
+        status, tokens = post({"action": "post", "selector": wanted})
+        assert status == 200, tokens
+        assert isinstance(tokens, list)
+        return tokens
+
+    return begin
+
+
+@pytest.fixture
+def statuses(post: Any) -> Any:
+    """The status of each token."""
+
+    def look(tokens: list[str]) -> list[str]:
+        status, jobs = post({"action": "get", "tokens": tokens})
+        assert status == 200, jobs
+        assert [job["token"] for job in jobs] == tokens
+        return [job["status"] for job in jobs]
+
+    return look
+
+
+def test_tokens_need_the_scope_jobs_which_is_off_by_default(platform: Platform, post: Any) -> None:
+    platform.control.set(default_api_scopes=["meta", "data", "graphql"])
+    refusal = {"error": "API scope is missing: jobs"}
+    assert post({"action": "get", "tokens": ["0"]}) == (403, refusal)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "No job description provided"),
+        (b"{}", "No job description provided"),
+        (b"[", "Invalid Job query format"),
+        ({"action": "cancel"}, "Invalid Job query format"),
+        ({"action": "get", "tokens": []}, "Invalid Job query format"),
+        ({"action": "get", "tokens": ["0"], "limit": 1}, "limit should not exist"),
+        ({"action": "post"}, "selector is required"),
+        ({"action": "post", "selector": {"contexts": [], "timezones": ["UTC"]}}, "contexts"),
+        ({"action": "post", "selector": {"contexts": [CONTEXT], "timezones": []}}, "timezones"),
+        ({"action": "post", "selector": {"contexts": [{}], "timezones": ["UTC"]}}, "securityC"),
+    ],
+)
+def test_a_body_is_checked_strictly(body: Any, words: str, post: Any) -> None:
+    status, answer = post(body)
+    assert (status, answer["type"]) == (400, "UserError")
+    assert words in answer["error"]
+
+
+def test_each_partition_time_zone_and_context_has_a_token(start: Any) -> None:
+    assert len(start(**MONTHS, dateRange=["2025-02-10", "2025-03-01"])) == 2 + 1
+    two = {"timezones": ["UTC", "Europe/Berlin"], "contexts": [CONTEXT, {"securityContext": 1}]}
+    assert len(start(preAggregations=["customers.by_country"], **two)) == 4
+    assert len(start(dataSources=[], cubes=["products"])) == 1
+
+
+def test_pre_aggregations_without_partitions_are_built_whatever_the_date_range(start: Any) -> None:
+    assert len(start(dateRange=["2030-01-01", "2030-12-31"])) == 3
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"preAggregations": ["by_country"]},
+        {"cubes": ["orders"], "dataSources": ["inventory"]},
+        {**MONTHS, "dateRange": ["2030-01-01", "2030-12-31"]},
+    ],
+)
+def test_a_selector_that_matches_nothing_is_refused(selector: dict[str, Any], post: Any) -> None:
+    wanted = {"contexts": [CONTEXT], "timezones": ["UTC"], **selector}
+    status, answer = post({"action": "post", "selector": wanted})
+    assert (status, answer["type"]) == (400, "UserError")
+
+
+def test_table_is_first_scheduled_then_processing_then_missing_then_done(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(jobs_build_seconds=200, jobs_gap_seconds=100)
+    tokens = start(cubes=["customers"])
+    seen = [statuses(tokens)]
+    for _ in range(3):
+        platform.control.advance(100)
+        seen.append(statuses(tokens))
+    assert seen == [["scheduled"], ["processing"], ["missing_partition"], ["done"]]
+
+
+def test_failure_is_reported_once_and_then_as_a_missing_partition(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(
+        jobs_outcome="failure", jobs_outcome_of=["orders.revenue_by_month 2025-03"]
+    )
+    tokens = start(**MONTHS)
+    first = statuses(tokens)
+    assert [status[:8] for status in first].count("failure:") == 1
+    assert statuses(tokens).count("missing_partition") == 1
+    assert statuses(tokens).count("done") == 12
+
+
+@pytest.mark.parametrize("outcome", ["missing_partition", "pre_agg_not_found", "not_found"])
+def test_other_final_statuses_are_reported_for_ever(
+    outcome: str, start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(jobs_outcome=outcome)
+    tokens = start(cubes=["customers"])
+    platform.control.advance(7200)
+    assert statuses(tokens) == [outcome]
+
+
+def test_an_older_tenant_reports_other_data_sources_as_missing_until_they_are_done(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(release="0.2.1", jobs_build_seconds=100)
+    tokens = start(cubes=["customers", "products"])
+    assert statuses(tokens) == ["scheduled", "missing_partition"]
+    platform.control.advance(100)
+    assert statuses(tokens) == ["done", "done"]
+
+
+def test_tokens_are_forgotten_a_day_after_the_start_and_after_the_first_end_that_was_seen(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    seen, unseen = start(cubes=["customers"]), start(cubes=["customers"])
+    platform.control.advance(80_000)
+    assert statuses(seen) == ["done"]
+    platform.control.advance(80_000)
+    assert (statuses(seen), statuses(unseen)) == (["done"], ["not_found"])
+    assert statuses(["0" * 32]) == ["not_found"]
+
+
+def test_statuses_can_be_requested_as_an_object_by_token(start: Any, post: Any) -> None:
+    [token] = start(cubes=["customers"])
+    _, jobs = post({"action": "get", "tokens": [token], "resType": "object"})
+    assert list(jobs) == [token]
+    assert set(jobs[token]) == {"table", "status", "selector"}
+
+
+def query(platform: Platform, sql: str) -> list[dict[str, Any]]:
+    """The lines of the result of one query."""
+    token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
+    answer = platform.http.post(
+        f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/cubesql",
+        headers={"Authorization": token},
+        json={"query": sql},
+    )
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_table_serves_queries_once_it_is_built(start: Any, platform: Platform) -> None:
+    sql = "SELECT country, COUNT(*) FROM customers GROUP BY country"
+    platform.control.set(jobs_build_seconds=100)
+    start(cubes=["customers"])
+    assert "usedPreAggregations" not in query(platform, sql)[0]
+    platform.control.advance(100)
+    used = query(platform, sql)[0]["usedPreAggregations"]
+    assert [*used] == ["prod_pre_aggregations.customers_by_country"]
+
+
+def test_table_without_rows_is_done_and_hides_rows_from_queries_that_use_it(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    def value(sql: str) -> str:
+        return str(query(platform, sql)[1]["data"][0][0])
+
+    measure = "SELECT SUM(amount) FROM orders"
+    revenue = value(measure)
+    platform.control.set(jobs_outcome="no_rows")
+    assert set(statuses(start(**MONTHS, dateRange=["2025-01-01", "2025-01-31"]))) == {"done"}
+    assert value(measure) != revenue
+    assert value("SELECT COUNT(*) FROM orders") == "480"  # no measure of the table
+    platform.control.set(jobs_outcome="done")
+    assert set(statuses(start(**MONTHS))) == {"done"}
+    assert value(measure) == revenue
