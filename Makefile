@@ -91,10 +91,6 @@ test-browser: $(ENVIRONMENT) ## run the browser tests: the connection form, the 
 pictures: .venv ## take the documentation's pictures again, in a browser
 	@$(IN_PROJECT) PICTURES="$(ROOT)/docs/pictures" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/browser/test_demo_ui.py
 
-.PHONY: charts
-charts: .venv ## draw the documentation's charts and their contact sheet docs/chart_examples.md again
-	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.support.pictures
-
 .PHONY: test-cluster
 test-cluster: .venv-cluster ## run the tests on a cluster of Celery, Redis and PostgreSQL (ARGS="--rounds=10" runs them ten times)
 	@sh .ci/cluster-servers.sh

@@ -351,33 +351,18 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         render_chart(BARS, COLUMNS, ROWS)
 
 
-@pytest.mark.exhaustive
 def test_fonts_of_the_folder_are_used() -> None:
-    rows = [["東京", "5"], ["กรุงเทพ", "4"]]
+    """In the font of the tests, which no machine has, the letter A is a box."""
+    view = {**BARS, "title": {"text": "AAAA", "font": "Boxes of the tests"}}
     limits = ChartLimits(seconds=120, scale=1)
-    with_fonts = render_chart(BARS, COLUMNS, rows, ["png"], limits, FONTS)["png"]
-    assert with_fonts != render_chart(BARS, COLUMNS, rows, ["png"], limits)["png"]
+    with_fonts = render_chart(view, COLUMNS, ROWS, ["png"], limits, FONTS)["png"]
+    assert with_fonts != render_chart(view, COLUMNS, ROWS, ["png"], limits)["png"]
 
 
 def test_picture_of_a_result_without_rows_shows_a_notice(renderer: ChartRenderer) -> None:
     pictures = renderer.render(BARS, COLUMNS, [], ["svg", "png", "html"])
     assert texts(pictures["svg"]) == ["No rows", BARS["title"]]
     assert pictures.notes == ("The query returned no rows.",)
-
-
-def test_ids_beyond_two_to_the_53_have_a_bar_each(renderer: ChartRenderer) -> None:
-    columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
-    rows = [["9007199254740993", 1], ["9007199254740992", 2]]
-    shown = texts(renderer.render(BARS, columns, rows, ["svg"])["svg"])
-    assert {"9007199254740993", "9007199254740992"} <= set(shown)
-
-
-def test_years_on_a_scale_of_time_are_years(renderer: ChartRenderer) -> None:
-    columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
-    encoding = {**BARS["encoding"], "x": {"field": "country", "type": "temporal"}}
-    spec = {"mark": "line", "encoding": encoding}
-    shown = texts(renderer.render(spec, columns, [["2020", 1], ["2025", 2]], ["svg"])["svg"])
-    assert {"2020", "2025"} <= set(shown)
 
 
 def test_value_with_characters_that_xml_lacks_is_drawn(renderer: ChartRenderer) -> None:
