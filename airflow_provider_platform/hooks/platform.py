@@ -39,6 +39,7 @@ from airflow_provider_platform.hooks.connection import (
     unknown_settings,
 )
 from airflow_provider_platform.hooks.form import CONNECTION_TYPE, field_behaviour, form_widgets
+from airflow_provider_platform.hooks.lineage import database_info, report_queries, reported_chat
 from airflow_provider_platform.hooks.log_mask import LOG_MASK
 from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
@@ -250,7 +251,9 @@ class PlatformHook(BaseHook):
             raise
         with client.redacted_errors():
             result = call.run.result()
-            check_tools(as_plain(result), options.get("fail_on_tool_error", "all"))
+            queries = client.secrets.redact_data(as_plain(result)["queries"])
+            with reported_chat(PlatformHook(self.platform_conn_id), queries):
+                check_tools(as_plain(result), options.get("fail_on_tool_error", "all"))
         return _redacted(result, client)
 
     def read_thread(
@@ -346,6 +349,7 @@ class PlatformHook(BaseHook):
 
         return run_query(
             self.open_client,
+            lambda sent: report_queries(PlatformHook(self.platform_conn_id), [sent]),
             sql,
             parameters,
             deployment_id=deployment_id,
@@ -541,6 +545,18 @@ class PlatformHook(BaseHook):
         except PlatformError as error:
             return False, error.message
         return ok, "\n".join([message, *notes])
+
+    def get_openlineage_database_info(self, connection: Any) -> Any:
+        """Return the names of the database, for the OpenLineage provider."""
+        return database_info(config_from_connection(connection))
+
+    def get_openlineage_database_dialect(self, _: Any) -> str:
+        """Return the SQL dialect by the name that OpenLineage's parser has for it."""
+        return "postgres"
+
+    def get_openlineage_default_schema(self) -> str:
+        """Return the schema of tables that a query names without one."""
+        return "public"
 
     def _reread(self) -> PlatformConfig:
         """`reread_config`, for a client whose token was refused; the hook then uses the new

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_platform.client.argument_rules import Seconds, in_seconds
-from airflow_provider_platform.client.choices import CacheMode, OnTruncated
+from airflow_provider_platform.client.choices import QUERY_TIMEOUT, CacheMode, OnTruncated
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.client.redaction import log_line
 from airflow_provider_platform.files import frames
@@ -90,20 +90,22 @@ class QueryRows(SqlRows):
 
 def run_query(
     open_client: Callable[[], PlatformClient],
+    report: Callable[[str], None],
     sql: str,
-    parameters: Parameters | None,
+    parameters: Parameters | None = None,
     *,
-    deployment_id: int | str | None,
-    branch_name: str | None,
-    timezone: str | None,
-    cache: CacheMode | None,
-    timeout: Seconds,
-    default_row_limit: int | None,
-    max_row_limit: int | None,
-    page_by: Sequence[str] | None,
-    page_rows: int | None,
+    deployment_id: int | str | None = None,
+    branch_name: str | None = None,
+    timezone: str | None = None,
+    cache: CacheMode | None = None,
+    timeout: Seconds = QUERY_TIMEOUT,
+    default_row_limit: int | None = None,
+    max_row_limit: int | None = None,
+    page_by: Sequence[str] | None = None,
+    page_rows: int | None = None,
 ) -> QueryRows:
-    """Return the rows of `PlatformHook.run_sql`; the query is sent when the first is requested."""
+    """Return the rows of `PlatformHook.run_sql`; the query is sent when the first is requested, and
+    `report` is then called with it, without secrets."""
     sql = bind_parameters(sql, parameters, timezone)
     statements.check_limit("default_row_limit", default_row_limit)
     statements.check_limit("max_row_limit", max_row_limit)
@@ -121,6 +123,7 @@ def run_query(
     def begin() -> Events[Any]:
         client = open_client()
         failed.redact = client.secrets.redact_text
+        report(client.secrets.redact_text(sql))
 
         async def run(api: Api) -> None:
             config, clock = client.config, client.clock

@@ -353,6 +353,44 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
             return_last=return_last,
         )
 
+    def _run_command(self, cur: SqlCursor, sql_statement: str, parameters: Any) -> None:
+        """Run a statement. `run_sql` reports it to Airflow's lineage collector, so that Airflow's
+        method, which would report it again and with secrets, is not used."""
+        if self.log_sql:
+            self.log.info("Running statement: %s, parameters: %s", sql_statement, parameters)
+        cur.execute(sql_statement, parameters)
+        self.log.info("Rows affected: %s", cur.rowcount)
+
+    def get_df(  # type: ignore[override]
+        self,
+        sql: str,
+        parameters: Parameters | None = None,
+        *,
+        df_type: str = "pandas",
+        **named: Any,
+    ) -> pd.DataFrame | pl.DataFrame:
+        """Return the rows as a data frame of `pandas` or `polars`."""
+        polars = choice("df_type", df_type, ("pandas", "polars")) == "polars"
+        return (self._get_polars_df if polars else self._get_pandas_df)(sql, parameters, **named)
+
+    def get_df_by_chunks(  # type: ignore[override]
+        self,
+        sql: str,
+        parameters: Parameters | None = None,
+        *,
+        df_type: str = "pandas",
+        **named: Any,
+    ) -> Generator[pd.DataFrame | pl.DataFrame]:
+        """Yield the rows as data frames of at most `chunksize` rows."""
+        polars = choice("df_type", df_type, ("pandas", "polars")) == "polars"
+        read = self._get_polars_df_by_chunks if polars else self._get_pandas_df_by_chunks
+        yield from read(sql, parameters, **named)
+
+    def get_openlineage_database_info(self, connection: Any) -> None:  # noqa: ARG002
+        """Return None, so that the datasets of Airflow's SQL operators come from the collector. The
+        OpenLineage provider would otherwise ask for an SQLAlchemy engine."""
+        return
+
     def get_db_log_messages(self, conn: SqlConnection) -> None:
         """Log the messages of a connection about its results."""
         for message in conn.messages:

@@ -253,6 +253,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
+        from airflow_provider_platform.hooks.lineage import reported_chat
         from airflow_provider_platform.messages.message import log_lines
         from airflow_provider_platform.resources.chat.result import check_tools, without_details
 
@@ -271,7 +272,8 @@ class PlatformChatOperator(StoppableRunOperator):
             )
         queries = outcome["queries"]
         try:
-            check_tools(outcome, self.fail_on_tool_error)
+            with reported_chat(self.hook(), queries):
+                check_tools(outcome, self.fail_on_tool_error)
         except ChatToolError:
             # The trigger's log may be out of reach: this is the log of the try that failed.
             for query in queries if self.deferrable else ():

@@ -257,12 +257,14 @@ class PlatformQueryOperator(DeploymentOperator):
                 self._wait_in_triggerer(hook, sql, deadline)
             if event["status"] == "error":
                 error = from_payload(event["error"])
+                from airflow_provider_platform.hooks.lineage import report_queries
                 from airflow_provider_platform.resources.sql.query import FailedSqlLog
 
                 # The trigger's log may be out of reach: this is the log of the try that failed.
                 failed = FailedSqlLog(sql)
                 failed.redact = hook.open_client().secrets.redact_text
                 failed(error)
+                report_queries(self.hook(), [failed.redact(sql)])
                 raise error
             until = max(deadline, now + LEAST_SECONDS)
             return self._read(context, hook, sql, self._target(context), until)

@@ -1,0 +1,80 @@
+"""Whoever has the OpenLineage provider sees the queries of a task, in both modes alike."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("airflow.providers.openlineage", reason="the OpenLineage provider")
+
+if TYPE_CHECKING:
+    from tests.support.airflow.airflow_server import RunningAirflow
+    from tests.support.airflow.fixtures import StartTask
+    from tests.support.airflow.sandbox_server import PatientControl
+
+pytestmark = pytest.mark.system
+
+Event = dict[str, Any]
+
+
+def queries(events: list[Event], task_id: str) -> list[tuple[Any, ...]]:
+    """What the events of a task's queries say, without ids and times."""
+    return [
+        (
+            event["eventType"],
+            event["job"]["name"].removeprefix(f"lineage.{task_id}."),
+            event["job"]["facets"]["sql"]["query"],
+            sorted((dataset["namespace"], dataset["name"]) for dataset in event["inputs"]),
+            sorted(event["run"]["facets"]),
+        )
+        for event in events
+        if event["job"]["name"].startswith(f"lineage.{task_id}.query.")
+    ]
+
+
+def test_queries_of_both_modes_are_reported_once_with_their_tables(
+    airflow: RunningAirflow, start_task: StartTask, sandbox: PatientControl
+) -> None:
+    secret = sandbox.info()["management_token"]
+    first = start_task("lineage", "run_sql")
+    first.wait_run("failed")  # the queries that fail
+    lines = (airflow.home / "lineage.jsonl").read_text().splitlines()
+    assert secret not in "".join(lines)
+    events = [json.loads(line) for line in lines]
+
+    namespace = f"platform://{urlsplit(sandbox.connection()['host']).netloc}"
+    orders, customers, products = (
+        (namespace, f"public.{table}") for table in ("orders", "customers", "products")
+    )
+    for task_id, tables in (
+        ("chat", {orders, customers, products}),
+        ("query", {orders, customers}),
+        ("failing", {orders}),
+    ):
+        on_worker, deferred = (
+            queries(events, f"{task_id}_{mode}") for mode in ("worker", "deferred")
+        )
+        end = "FAIL" if task_id == "failing" else "COMPLETE"
+        assert [(event[0], event[1]) for event in on_worker] == [
+            ("START", "query.1"),
+            (end, "query.1"),
+        ]
+        assert on_worker == deferred
+        assert set(on_worker[0][3]) == tables
+    twice = queries(events, "run_sql")
+    assert Counter(event[2] for event in twice if event[0] == "COMPLETE") == {
+        "SELECT count(*) FROM orders": 2,
+        "SELECT id FROM orders WHERE status = '***'": 1,
+    }
+    assert [event[0] for event in queries(events, "sql_hook")] == ["START", "COMPLETE"]
+    for mode in ("worker", "deferred"):
+        [ended] = [
+            event
+            for event in events
+            if event["job"]["name"] == f"lineage.chat_{mode}" and event["eventType"] == "COMPLETE"
+        ]
+        assert [dataset["name"] for dataset in ended["outputs"]] == ["answer.json"]
