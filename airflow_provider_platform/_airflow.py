@@ -87,10 +87,17 @@ __all__ = [
     "task_decorator_factory",
 ]
 
-XCOM_TAKES_NONE = tuple(int(part) for part in _sdk_version.split(".")[:2]) >= (1, 1)
+_SDK = tuple(int(part) for part in _sdk_version.split(".")[:2])
+
+XCOM_TAKES_NONE = _SDK >= (1, 1)
 """Whether an XCom of None can be stored. In Airflow 3.0 (task SDK 1.0) the API server takes the
 `null` for a missing value, answers 422, and the task fails. It is the server that cannot, so that
 a worker has but the version to tell by."""
+
+MOVED_TRIGGER_IS_KILLED = _SDK < (1, 4)
+"""Whether a trigger's `on_kill` is also called if the trigger moves to another triggerer. From
+Airflow 3.4 on it is called only if the task was marked or cleared. A clear drops the task state
+there, unless the user keeps it, so that the next try does not know the run."""
 
 
 def __getattr__(name: str) -> Any:

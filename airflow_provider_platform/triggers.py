@@ -13,7 +13,7 @@ stopped:
 
     who                                 when
     the task's `on_kill` on a worker    the task has ended, or no try will follow (`RunKill`)
-    the trigger's `on_kill`             the deferred task has ended (`stops_run`)
+    the trigger's `on_kill`             the deferred task has ended or was cleared
     the trigger                         at its deadline, or after a response that it cannot read;
                                         not if it stood still: others may have gone on
     the worker that resumes the task    the trigger did not report in time
@@ -27,9 +27,14 @@ import asyncio
 import json
 from contextlib import closing, suppress
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
+from airflow_provider_platform._airflow import (
+    MOVED_TRIGGER_IS_KILLED,
+    BaseTrigger,
+    TriggerEvent,
+    get_task_states_on_loop,
+)
 from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     ChatSuspendedError,
@@ -49,10 +54,10 @@ from airflow_provider_platform.resources.run_kind import (
     kind_class,
     log_changes,
 )
-from airflow_provider_platform.resources.stop_decision import UNKNOWN, stops_run
+from airflow_provider_platform.resources.stop_decision import UNKNOWN, trigger_stops_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
     from airflow_provider_platform.client.choices import CacheMode
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
@@ -68,8 +73,18 @@ STOOD_STILL_SECONDS = 15.0
 """Seconds after the deadline from which a trigger concludes that its triggerer was frozen or down.
 A running trigger notices its deadline at once."""
 
-_STOPS: set[asyncio.Task[None]] = set()
+T = TypeVar("T")
+
+_TASKS: set[asyncio.Task[Any]] = set()
 """The stops that are running: the event loop itself keeps no strong reference to a task."""
+
+
+def _start_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start a task that outlives the trigger."""
+    task = asyncio.create_task(work)
+    _TASKS.add(task)
+    task.add_done_callback(_TASKS.discard)
+    return task
 
 
 class OneEventTrigger(BaseTrigger):
@@ -140,6 +155,8 @@ class PlatformRunTrigger(OneEventTrigger):
     `RunKind.to_event`. The status "suspended" asks the worker to repeat the input of a chat.
     """
 
+    _looked_up = False
+
     def __init__(
         self,
         *,
@@ -162,6 +179,7 @@ class PlatformRunTrigger(OneEventTrigger):
         return kind_class(self.kind)(**self.arguments)
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        self._prepare_state_look_up()
         run_kind = self.run_kind()
         env = RunEnvironment(self.deadline, self.poll_interval, in_triggerer=True)
         with closing(EventLog(self.log, client.secrets)) as event_log:
@@ -181,10 +199,24 @@ class PlatformRunTrigger(OneEventTrigger):
         """
         if not self.cancel_on_kill:
             return
-        stop = asyncio.create_task(self._stop_unless_wanted())
-        _STOPS.add(stop)
-        stop.add_done_callback(_STOPS.discard)
-        await asyncio.shield(stop)
+        await asyncio.shield(_start_task(self._stop_unless_wanted()))
+
+    def _prepare_state_look_up(self) -> None:
+        """Read the state of a task once in each triggerer, without waiting for it. For its first
+        look-up Airflow builds its API in the triggerer, which takes ten seconds of processor time
+        or more: an `on_kill` that had to wait for this would come too late to stop a run."""
+        if (
+            MOVED_TRIGGER_IS_KILLED
+            and self.cancel_on_kill
+            and self.task_instance is not None
+            and not PlatformRunTrigger._looked_up
+        ):
+            PlatformRunTrigger._looked_up = True
+            _start_task(self._look_up_state())
+
+    async def _look_up_state(self) -> None:
+        with suppress(Exception):  # `on_kill` looks again and logs a failure
+            await get_task_states_on_loop(self.task_instance)
 
     async def stop_after_failure(self, client: AsyncPlatformClient) -> bool:
         if not self.cancel_on_kill or self._stood_still(client):
@@ -206,20 +238,22 @@ class PlatformRunTrigger(OneEventTrigger):
         return True
 
     async def _stop_unless_wanted(self) -> None:
-        """Stop the run if the task has ended. A trigger is also killed when it moves to another
-        triggerer: then its task is deferred and needs the run. A cleared task runs again, and its
-        next try stops the old run."""
+        """Stop the run if the task was marked or cleared. Before Airflow 3.4 a trigger is also
+        killed when it moves to another triggerer: then its task is deferred and needs the run."""
         try:
             async with asyncio.timeout(KILL_SECONDS):
-                state = await self._state_of_task()
-                if stops_run(state, killed="trigger"):
+                state = await self._state_of_task() if MOVED_TRIGGER_IS_KILLED else None
+                if trigger_stops_run(state):
                     await self._stop_with_own_client()
                 elif state == "deferred":
                     self.log.info(
                         "Another trigger waits for this task, so the remote run is not stopped."
                     )
                 elif state != UNKNOWN:
-                    self.log.info("The task runs again. Its next try stops the remote run.")
+                    self.log.info(
+                        "Another try of the task has begun or will begin. It stops the remote run "
+                        "or re-attaches to it."
+                    )
         except TimeoutError:
             self.log.warning(
                 "The remote run could not be stopped, because no time was left for it. The run may "

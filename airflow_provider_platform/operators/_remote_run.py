@@ -267,7 +267,7 @@ class RunKill:
             self._state_was_unknown = state == UNKNOWN
         # A trigger that follows is as good as a retry.
         last_try = attempt.is_last_try() and not self.is_deferring
-        return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)
+        return stops_run(state, last_try=last_try, has_record=has_record)
 
     @contextmanager
     def _stop_logged(self, attempt: Attempt) -> Iterator[Callable[[bool], None]]:

@@ -1,16 +1,17 @@
 """Whether the run of a killed task is stopped, by Airflow's state of the task.
 
 A kill alone does not show what the user wants. A worker is also told to end when its machine is
-drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over. A
-trigger is also killed when it moves to another triggerer. The state of the task distinguishes these
-cases. `operators._remote_run` and `triggers` ask here, stop the run and log why.
+drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over.
+Before Airflow 3.4 a trigger is also killed when it moves to another triggerer. The state of the
+task distinguishes these cases. `operators._remote_run` and `triggers` ask here, stop the run and
+log why.
 """
 
 from __future__ import annotations
 
 import contextvars
 import threading
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,28 +30,23 @@ UNKNOWN = "unknown"
 """The state if it could not be read."""
 
 
-def stops_run(
-    state: str | None,
-    *,
-    killed: Literal["worker", "trigger"],
-    last_try: bool = False,
-    has_record: bool = True,
-) -> bool:
-    """Return whether to stop the remote run.
+def stops_run(state: str | None, *, last_try: bool, has_record: bool) -> bool:
+    """Return whether a killed worker stops its remote run.
 
-    `state` is the task's state in Airflow after the kill. For a worker, `last_try` means that no
-    retry follows this try, and `has_record` that a retry can find the run: without a record
-    nobody will find it again. A trigger stops the run only if the task has ended. If the task
-    runs again, its next try stops the run, because a stop by the trigger may come late and meet
-    that try.
+    `state` is the task's state in Airflow after the kill. `last_try` means that no retry follows
+    this try, and `has_record` that a retry can find the run: without a record nobody will find it
+    again.
     """
-    if state in ENDED_STATES or not has_record:
+    if state in ENDED_STATES or state == "restarting" or not has_record:
         return True
-    if state == "deferred" or killed == "trigger":
-        return False
-    if state == "restarting":
-        return True
-    return state not in NEXT_TRY_STATES and last_try
+    return state != "deferred" and state not in NEXT_TRY_STATES and last_try
+
+
+def trigger_stops_run(state: str | None) -> bool:
+    """Return whether a killed trigger stops its remote run, by the task's state after the kill: if
+    the task has ended, or was cleared and waits to begin. In every other state another trigger or
+    a later try may follow the run."""
+    return state in ENDED_STATES or state is None
 
 
 def run_within(seconds: float, function: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ import signal
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
@@ -38,6 +38,17 @@ with DAG("ask_in_time", schedule=None):
         task_id="ask",
         **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=8)},
     )
+
+
+@task
+def before(ti: Any = None) -> None:
+    """Succeeds, and fails after a clear."""
+    if ti.try_number > 1:
+        raise RuntimeError("this task fails after a clear")
+
+
+with DAG("ask_after", schedule=None):
+    before() >> PlatformChatOperator(task_id="ask", **FROM_CONF)
 
 with DAG("ask_mapped", schedule=None):
     shared = {name: value for name, value in FROM_CONF.items() if name != "prompt"}

@@ -119,12 +119,12 @@ def _stop_at_no_signal(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a trigger that is killed always stops its run")
 def _stop_with_every_trigger(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(remote_trigger, "stops_run", lambda *_, **__: True)
+    patch.setattr(remote_trigger, "trigger_stops_run", lambda *_, **__: True)
 
 
 @breaks("a trigger that is killed never stops its run")
 def _stop_with_no_trigger(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(remote_trigger, "stops_run", lambda *_, **__: False)
+    patch.setattr(remote_trigger, "trigger_stops_run", lambda *_, **__: False)
 
 
 @breaks("builds that are too late are started again", (BuildJobsMachine,))

@@ -36,10 +36,10 @@ class BuildJobsMachine(TaskMachine):
 
     answered_at = "after request with post"
 
-    @initialize(habits=HABITS, deferrable=st.booleans())
-    def begin(self, habits: JobsHabits, deferrable: bool) -> None:
+    @initialize(drops_state=st.booleans(), habits=HABITS, deferrable=st.booleans())
+    def begin(self, drops_state: bool, habits: JobsHabits, deferrable: bool) -> None:
         self.platform = SimulatedJobs(habits)
-        self.begin_with(self.platform)
+        self.begin_with(self.platform, drops_state=drops_state)
 
         def make() -> Any:
             return PlatformBuildPreAggregationsOperator(

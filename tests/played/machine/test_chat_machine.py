@@ -42,13 +42,15 @@ HABITS = st.builds(
 class ChatMachine(TaskMachine):
     """A task that asks, perhaps in a thread in which others ask too."""
 
-    @initialize(habits=HABITS, deferrable=st.booleans(), given=st.booleans())
-    def begin(self, habits: Habits, deferrable: bool, given: bool) -> None:
+    @initialize(
+        drops_state=st.booleans(), habits=HABITS, deferrable=st.booleans(), given=st.booleans()
+    )
+    def begin(self, drops_state: bool, habits: Habits, deferrable: bool, given: bool) -> None:
         if given and habits.replay == "none":
             # Whose question a given thread answers would show nowhere.
             habits = replace(habits, replay="before")
         self.platform = SimulatedPlatform(habits)
-        self.begin_with(self.platform)
+        self.begin_with(self.platform, drops_state=drops_state)
         self.thread: Thread | None = None
         if given:
             self.thread = self.platform.new_thread()

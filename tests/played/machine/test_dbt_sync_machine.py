@@ -37,12 +37,14 @@ BRANCH = "airflow"
 class DbtSyncMachine(TaskMachine):
     """A task that starts a sync in a deployment in which others start some too."""
 
-    @initialize(habits=HABITS, deferrable=st.booleans(), named=st.booleans())
-    def begin(self, habits: TenantHabits, deferrable: bool, named: bool) -> None:
+    @initialize(
+        drops_state=st.booleans(), habits=HABITS, deferrable=st.booleans(), named=st.booleans()
+    )
+    def begin(self, drops_state: bool, habits: TenantHabits, deferrable: bool, named: bool) -> None:
         if self.past.startswith(("running", "killed while")):
             habits = replace(habits, history=True)  # else nobody waits while it runs
         self.platform = SimulatedTenant(habits)
-        self.begin_with(self.platform)
+        self.begin_with(self.platform, drops_state=drops_state)
 
         def make() -> Any:
             return PlatformDbtSyncOperator(

@@ -41,11 +41,17 @@ class MergeMachine(TaskMachine):
     answered_at = "after mergeToDefaultBranch"
 
     @initialize(
-        habits=HABITS, deferrable=st.booleans(), checked=st.booleans(), delete=st.booleans()
+        drops_state=st.booleans(),
+        habits=HABITS,
+        deferrable=st.booleans(),
+        checked=st.booleans(),
+        delete=st.booleans(),
     )
-    def begin(self, habits: BranchHabits, deferrable: bool, checked: bool, delete: bool) -> None:
+    def begin(
+        self, drops_state: bool, habits: BranchHabits, deferrable: bool, checked: bool, delete: bool
+    ) -> None:
         self.platform = SimulatedBranches(habits)
-        self.begin_with(self.platform)
+        self.begin_with(self.platform, drops_state=drops_state)
         commit = self.platform.branch if checked else None
 
         def make() -> Any:

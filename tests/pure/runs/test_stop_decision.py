@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform._airflow import get_task_states
-from airflow_provider_platform.resources.stop_decision import UNKNOWN, run_within, stops_run
+from airflow_provider_platform.resources.stop_decision import (
+    UNKNOWN,
+    run_within,
+    stops_run,
+    trigger_stops_run,
+)
 
 ENDED = ["success", "failed", "skipped", "upstream_failed", "removed"]
 NEXT_TRY = ["scheduled", "queued", "up_for_retry", "up_for_reschedule", "awaiting_input", None]
@@ -18,12 +23,8 @@ GOES_ON = ["running", UNKNOWN, "a state of a later Airflow"]
 EVERY_STATE = [*ENDED, *NEXT_TRY, *GOES_ON, "deferred", "restarting"]
 
 
-def of_worker(state: str | None, **known: Any) -> bool:
-    return stops_run(state, killed="worker", **known)
-
-
-def of_trigger(state: str | None, **known: Any) -> bool:
-    return stops_run(state, killed="trigger", **known)
+def of_worker(state: str | None, *, last_try: bool, has_record: bool = True) -> bool:
+    return stops_run(state, last_try=last_try, has_record=has_record)
 
 
 @pytest.mark.parametrize("last_try", [False, True])
@@ -55,8 +56,10 @@ def test_run_of_a_worker_without_a_record_is_stopped(state: str | None, last_try
 
 
 @pytest.mark.parametrize("state", EVERY_STATE)
-def test_a_killed_trigger_stops_the_run_only_if_the_task_has_ended(state: str | None) -> None:
-    assert of_trigger(state) is (state in ENDED)
+def test_a_killed_trigger_stops_the_run_if_the_task_has_ended_or_waits_after_a_clear(
+    state: str | None,
+) -> None:
+    assert trigger_stops_run(state) is (state in ENDED or state is None)
 
 
 class Ti:

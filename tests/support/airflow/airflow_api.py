@@ -73,9 +73,11 @@ class AirflowApi:
         map_index: int,
         *,
         with_downstream: bool = False,
+        with_upstream: bool = False,
     ) -> None:
         """Clear one task instance, whatever its state, once: a second clear is another try. With
-        `with_downstream` the tasks after it too, as the UI does."""
+        `with_downstream` the tasks after it too, as the UI does, with `with_upstream` those before
+        it."""
         base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         path = base if map_index < 0 else f"{base}/{map_index}"
         before = self.task(path)["id"]
@@ -93,6 +95,7 @@ class AirflowApi:
             "only_failed": False,
             "reset_dag_runs": True,
             "include_downstream": with_downstream,
+            "include_upstream": with_upstream,
         }
         self._ask("POST", f"dags/{dag_id}/clearTaskInstances", body, unless=is_cleared)
 

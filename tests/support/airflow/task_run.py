@@ -165,7 +165,7 @@ class TaskRun:
         """Mark the instance `failed` or `success`, as the button does."""
         self.api.set_task_state(self._path, state)
 
-    def clear(self, *, with_downstream: bool = False) -> None:
+    def clear(self, *, with_downstream: bool = False, with_upstream: bool = False) -> None:
         """Clear the instance; one that has ended, after its DAG run has (Airflow forgets a task
         that is cleared while the scheduler ends its run)."""
         if self.state in _ENDED:
@@ -176,6 +176,7 @@ class TaskRun:
             self.task_id,
             self.map_index,
             with_downstream=with_downstream,
+            with_upstream=with_upstream,
         )
 
     def clear_mapped(self, count: int) -> None:

@@ -33,6 +33,7 @@ class Asked(Enum):
     LATE_SEND = "a try that was given up sent what it had announced"
     TOO_LATE = "the time of the run before it was over"
     STORE_LOST = "the record was lost"
+    DROPPED = "a clear dropped the record before the try, which it ends, could read it"
     NOT_STOPPED = "the run before it was given up, and its stop failed, as a warning says of it"
     SUSPENDED = "the run before it stays suspended, as an error says of it"
     OUTCOME_UNKNOWN = "whether the one before it was processed nobody can tell, as an error says"
@@ -76,6 +77,7 @@ class Beside(Enum):
     LATE = "a try that was given up began it"
     NOT_WAITED = "the tenant tells nothing of it, so that the task did not wait"
     CANNOT_STOP = "the service has no operation that stops it"
+    NOBODY_THERE = "the clear dropped its record, and no process was there to stop it"
 
 
 class Ledger:
@@ -269,6 +271,8 @@ class Ledger:
                 return Asked.ONE_WINDOW
         if any(run.is_named_by(ids) for ids in self._task.forgotten):
             return Asked.STORE_LOST
+        if any(run.is_named_by(ids) for ids in self._task.dropped):
+            return Asked.DROPPED
         # What an old try started late is in no record.
         if started.late or run.late:
             return Asked.LATE_SEND
@@ -301,6 +305,8 @@ class Ledger:
             return Beside.LATE
         if any(run.is_named_by(ids) for ids in self._task.forgotten):
             return Beside.STORE_LOST
+        if run.number in self._task.unseen:
+            return Beside.NOBODY_THERE
         if self._is_not_waited_for(run):
             return Beside.NOT_WAITED
         called = [one for one in self._task.records if run.is_known_to(one["ids"])]

@@ -103,7 +103,7 @@ class MergeLedger(Ledger):
         self, run: MergeRequest, started: MergeRequest, look: Look, actor: Actor
     ) -> Again | None:
         """Why a commit is merged again that the task has merged."""
-        if any(run.is_named_by(ids) for ids in self._task.forgotten):
+        if any(run.is_named_by(ids) for ids in self._task.forgotten + self._task.dropped):
             return Again.STORE_LOST
         if started.late or run.late:
             return Again.LATE

@@ -1,8 +1,8 @@
 """One task of a played Airflow: its state, its tries, its record, its triggers.
 
-As Airflow 3.3 does it: a try whose task instance was replaced (by a retry or a clear) is not heard
-any more, its writes to the state store are refused; a task that is cleared while it runs is
-"restarting" until its process is gone.
+As Airflow 3.3 does it, or 3.4 (`Simulation.drops_state`): a try whose task instance was replaced
+(by a retry or a clear) is not heard any more, its writes to the state store are refused; a task
+that is cleared while it runs is "restarting" until its process is gone.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ class PlayedTask:
         self.records: list[dict[str, Any]] = []
         self.forgotten: list[dict[str, Any]] = []
         """The ids of records that were lost."""
+        self.dropped: list[dict[str, Any]] = []
+        """The ids of records that a clear has dropped."""
         self.waiting: Deferral | None = None
         self.event: dict[str, Any] | None = None
         self.events: list[dict[str, Any]] = []
@@ -242,6 +244,8 @@ class PlayedTask:
         if worker is not None:
             worker.reported = True
         if self.state == "restarting":
+            if self.simulation.drops_state:
+                self._leave_unseen(None)  # a worker that stands still hears too late of the clear
             self._next_try()
             return
         self.fail()
@@ -281,10 +285,12 @@ class PlayedTask:
         self.state, self.event = "scheduled", event
         self.remember_states()
 
-    def stop_trigger(self, actor: Actor) -> None:
+    def stop_trigger(self, actor: Actor, *, moved: bool = False) -> None:
         """A triggerer is told that the trigger is not its own any more."""
         self.simulation.kill(actor)
         actor.reported = True
+        if moved and self.simulation.drops_state:
+            return
         trigger = actor.known.trigger
         stop = Actor("stop", f"stop by the {actor.name}", ti=actor.known.ti)
         stop.known.task, stop.known.ids = self, trigger.ids
@@ -296,13 +302,15 @@ class PlayedTask:
 
     # What a user does.
 
-    def clear(self, *, lose_max_tries: bool) -> None:
+    def clear(self, *, lose_max_tries: bool, keep_state: bool = False) -> None:
         """Clear it; `max_tries` can get lost where several running tasks are cleared at once."""
         self.epoch += 1
+        if self.simulation.drops_state and not keep_state:
+            self._drop_record()
         self.lost_max_tries = lose_max_tries
         if not lose_max_tries:
             self.max_tries = self.ti.try_number + self.retries
-        if self.state == "running":
+        if self.state == "running" or (self.state == "restarting" and self.simulation.drops_state):
             self._become("restarting")
             return
         triggers = self.triggers if self.state == "deferred" else []
@@ -354,6 +362,17 @@ class PlayedTask:
         if self.record is not None:
             self.forgotten.append(self.record["ids"])
         self.record = None
+
+    def _drop_record(self) -> None:
+        """A clear drops the record. The process that follows the run hears of it and stops the run;
+        where there is none, the next try does not know of the run."""
+        if self.record is not None:
+            self.dropped.append(self.record["ids"])
+        self.record = None
+        worker = self.current_worker
+        is_heard = worker is not None and worker.alive if self.is_running else bool(self.triggers)
+        if not is_heard:
+            self._leave_unseen(None)
 
     def _next_try(self) -> None:
         self.ti = Ti(self, self.ti.try_number + 1, self.max_tries)

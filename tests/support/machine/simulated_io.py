@@ -304,6 +304,8 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         patch.object(PlatformHook, "get_connection", simulation.connection),
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
         patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),
+        patch.object(remote_trigger, "MOVED_TRIGGER_IS_KILLED", not simulation.drops_state),
+        patch.object(remote_trigger.PlatformRunTrigger, "_looked_up", True),
         patch.object(RecordKeeper, "_write_later", write_later),
         patch.object(_remote_run, "run_within", lambda _, function: function()),
         patch.object(RuntimeTaskInstance, "get_task_states", states),

@@ -34,8 +34,11 @@ AnyRun = Run | Sync | MergeRequest | Builds
 class Simulation:
     """One service and one Airflow, as the processes see them."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, *, drops_state: bool = False) -> None:
         self.platform = platform
+        self.drops_state = drops_state
+        """Whether this is Airflow 3.4: a clear drops the record, unless the user keeps it, and a
+        trigger that moves gets no `on_kill`."""
         self.time = self.platform.time
         self.processes: list[Actor] = []
         self.acting: Actor | None = None

@@ -79,9 +79,9 @@ class TaskMachine(RuleBasedStateMachine):
         super().__init__()
         self._simulated_io: Any = None
 
-    def begin_with(self, platform: Platform) -> None:
-        """Start the simulation."""
-        self.simulation = Simulation(platform)
+    def begin_with(self, platform: Platform, *, drops_state: bool) -> None:
+        """Start the simulation, of Airflow 3.3 or, with `drops_state`, of Airflow 3.4."""
+        self.simulation = Simulation(platform, drops_state=drops_state)
         self._simulated_io = simulated_io(self.simulation)
         self._simulated_io.__enter__()
 
@@ -222,7 +222,7 @@ class TaskMachine(RuleBasedStateMachine):
         """Another triggerer takes a trigger over."""
         actor = self._pick(self.task.triggers, who)
         self.task.start_trigger()
-        self.task.stop_trigger(actor)
+        self.task.stop_trigger(actor, moved=True)
         self._run_steps(then)
 
     @precondition(lambda self: self.task.state == "deferred" and self.task.events)
@@ -240,11 +240,19 @@ class TaskMachine(RuleBasedStateMachine):
 
     # Users.
 
-    @rule(lose_max_tries=st.booleans(), amid=st.booleans(), told=st.booleans(), then=THEN)
-    def clear(self, lose_max_tries: bool, amid: bool, told: bool, then: int) -> None:
+    @rule(
+        lose_max_tries=st.booleans(),
+        keep_state=st.booleans(),
+        amid=st.booleans(),
+        told=st.booleans(),
+        then=THEN,
+    )
+    def clear(
+        self, lose_max_tries: bool, keep_state: bool, amid: bool, told: bool, then: int
+    ) -> None:
         """The task is cleared; with many others at once, what Airflow counts may get lost."""
         self._bring_amid(amid, *self.task.workers)
-        self.task.clear(lose_max_tries=lose_max_tries)
+        self.task.clear(lose_max_tries=lose_max_tries, keep_state=keep_state)
         self._tell_workers(told)
         self._run_steps(then)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.one_case_in(3)
 
-ENDED = ["success", "failed", "skipped"]
-RUNS_AGAIN = [None, "scheduled", "queued", "running", "restarting", "up_for_retry"]
+ENDED = ["success", "failed", "skipped", None]
+"""None: the task was cleared and waits, perhaps for tasks before it that were cleared too."""
+RUNS_AGAIN = ["scheduled", "queued", "running", "restarting", "up_for_retry"]
 
 
 def triggered(operator: Any) -> PlatformRunTrigger:
@@ -45,6 +47,12 @@ def a_thread() -> str:
     return chat_id
 
 
+@pytest.fixture(autouse=True)
+def _airflow_3_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trigger that moves to another triggerer is killed too."""
+    monkeypatch.setattr(triggers, "MOVED_TRIGGER_IS_KILLED", True)
+
+
 def kill(trigger: PlatformRunTrigger, monkeypatch: pytest.MonkeyPatch, state: str | None) -> None:
     """Kill the trigger of a task that is in this state by now, as Airflow does: it cancels
     `on_kill` again while it runs."""
@@ -58,7 +66,7 @@ def kill(trigger: PlatformRunTrigger, monkeypatch: pytest.MonkeyPatch, state: st
         await asyncio.sleep(0)
         killing.cancel()
         await asyncio.gather(killing, return_exceptions=True)
-        await asyncio.gather(*triggers._STOPS)
+        await asyncio.gather(*triggers._TASKS)
 
     monkeypatch.setattr(triggers, "get_task_states_on_loop", look_up)
     asyncio.run(cancel_twice())
@@ -94,6 +102,44 @@ def test_next_try_of_a_cleared_task_stops_the_run_instead_of_the_trigger(
     control = platform_sandbox.control
     kill(asking(control, a_thread() if given else None), monkeypatch, state)
     assert control.state().aborts == []
+
+
+@pytest.mark.parametrize("state", ["failed", *RUNS_AGAIN, "deferred"])
+def test_killed_trigger_stops_the_run_at_once_if_a_clear_drops_the_record(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """On Airflow 3.4 the next try of a cleared task knows no run, and `on_kill` is called only if
+    the task was marked or cleared. So the state, which takes seconds, is not looked up."""
+    control = platform_sandbox.control
+    trigger = asking(control)
+
+    async def look_up(_: Any) -> str | None:
+        raise AssertionError("the state of the task was looked up")
+
+    monkeypatch.setattr(triggers, "MOVED_TRIGGER_IS_KILLED", False)
+    monkeypatch.setattr(triggers, "get_task_states_on_loop", look_up)
+    asyncio.run(trigger.on_kill())
+    assert [run.status for run in control.state().runs] == ["aborted"]
+
+
+def test_first_trigger_of_a_triggerer_has_airflow_read_a_state_before_any_kill(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look-up builds Airflow's API for ten seconds: too late for the first stop."""
+    looked_up: list[Any] = []
+
+    async def look_up(task_instance: Any) -> str | None:
+        looked_up.append(task_instance)
+        raise RuntimeError("this failure must not end the trigger")
+
+    monkeypatch.setattr(triggers, "get_task_states_on_loop", look_up)
+    monkeypatch.setattr(triggers.PlatformRunTrigger, "_looked_up", False)
+    first, second = (asking(platform_sandbox.control) for _ in range(2))
+    platform_sandbox.control.release()
+    for trigger in (first, second):
+        trigger.task_instance = SimpleNamespace(task_id="ask")  # type: ignore[assignment]
+        assert event_of(trigger)["status"] == "success"
+    assert looked_up == [first.task_instance]
 
 
 @pytest.mark.parametrize(("state", "stopped"), [("failed", True), ("queued", False)])
