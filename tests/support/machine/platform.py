@@ -157,6 +157,8 @@ class Run(PlayedService):
             "chat_id": self.chat_id,
             "message_id": self.message_id,
             "queries": [query],
+            "prompt": self.turn.prompt,
+            "user": USER,
         }
 
     @property
