@@ -204,7 +204,7 @@ def try_fixture(python: Path) -> None:
     for name in ("dags", "tests"):
         (folder / name).mkdir(parents=True)
     shutil.copy(PROJECT / "example_dags" / f"{recipe}.py", folder / "dags")
-    shutil.copy(PROJECT / "tests" / "recipes" / f"test_{recipe}.py", folder / "tests")
+    shutil.copy(PROJECT / "tests" / "tasks" / "recipes" / f"test_{recipe}.py", folder / "tests")
     run(
         [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=folder,
