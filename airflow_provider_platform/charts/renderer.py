@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREFS = ("href", "{http://www.w3.org/1999/xlink}href")
+_LOADS = re.compile(r"\\|url\((?!#)|image\(|image-set\(|src\(", re.IGNORECASE)
+"""What CSS loads with in an attribute; a backslash writes the same in another way."""
+_STYLE_OF_VEGA = re.compile(r"((mix-blend-mode|image-rendering): [a-z-]+; ?)*", re.IGNORECASE)
 _SHAPE = re.compile(r"M[^A-Za-z]*[A-Ya-y]")
 """A path that goes on after its first point: a line of one point does not."""
 
@@ -61,7 +64,7 @@ def check_svg(svg: str, *, undefined_is_data: bool = False) -> tuple[float, floa
     :param undefined_is_data: whether the rows contain the text `undefined`, which is otherwise the
         label of a field that the rows lack
     :raises EmptyPictureError: the picture shows nothing of the rows
-    :raises ChartError: it would load an image
+    :raises ChartError: it would load something
     """
     try:
         root = ET.fromstring(svg)  # noqa: S314 - Vega writes no declarations, so no entities
@@ -70,6 +73,15 @@ def check_svg(svg: str, *, undefined_is_data: bool = False) -> tuple[float, floa
     for image in root.iter(f"{_SVG}image"):
         if not _source(image).startswith(("data:", "#")) and _source(image):
             raise ChartError("The picture would load an image.")
+    for element in root.iter():
+        for name, value in element.items():
+            # Words for a screen reader may have any text.
+            if not name.startswith("aria-") and _reaches_out(name, value):
+                raise ChartError(
+                    f"The chart's attribute `{name}` holds a style that could send its rows to a "
+                    f"server when the picture is opened: '{quote_service(value)}'. Ask for the "
+                    "chart again, with plain colors and fonts."
+                )
     marks = [
         mark
         for group in root.iter(f"{_SVG}g")
@@ -81,6 +93,14 @@ def check_svg(svg: str, *, undefined_is_data: bool = False) -> tuple[float, floa
     if not undefined_is_data and any(text.text == "undefined" for text in root.iter(f"{_SVG}text")):
         raise EmptyPictureError("a label is undefined")
     return float(root.get("width", 0)), float(root.get("height", 0))
+
+
+def _reaches_out(name: str, value: str) -> bool:
+    """Whether a browser might load something for an attribute. An expression of the specification
+    can write the rows into the address."""
+    if name == "style":
+        return _STYLE_OF_VEGA.fullmatch(value) is None
+    return _LOADS.search(value) is not None
 
 
 def _source(image: ET.Element) -> str:

@@ -120,6 +120,7 @@ def prepared() -> Iterator[tuple[Sandbox, bool]]:
     """
     from airflow_provider_platform.sandbox.server import Sandbox
 
+    os.umask(0o077)  # Airflow's keys, database and logs are for this user only
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         try:

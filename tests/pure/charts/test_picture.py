@@ -60,6 +60,28 @@ def test_picture_that_would_load_an_image_is_refused(name: str, href: str) -> No
         check_svg(picture(BAR, other=f"<g><image aria-label='a>b' {name}='{href}'/></g>"))
 
 
+@pytest.mark.parametrize(
+    "attribute",
+    ["fill='url(http://x/?rows=1#a)'", "fill='URL(//x)'", "stroke='u\\72l(http://x)'",
+     "stop-color='image-set(\"http://x\" 1x)'", "fill='image(\"x\")'", "filter='src(\"x\")'",
+     "clip-path='url(#a) url(http://x)'", "style='background: red;'",
+     "style='mix-blend-mode: multiply; background: red;'", "style='font-family: x;'"],
+)  # fmt: skip
+def test_picture_with_a_style_that_could_load_something_is_refused(attribute: str) -> None:
+    with pytest.raises(ChartError, match="could send its rows to a server"):
+        check_svg(picture(BAR, other=f"<rect {attribute}/>"))
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    ["fill='url(#gradient_0)'", "clip-path='url(#clip1)'", "style='mix-blend-mode: multiply;'",
+     "style='image-rendering: optimizeSpeed; image-rendering: pixelated;'",
+     "aria-label='url(http://x) a\\b'", "fill='#ff0000'", "font-family='sans-serif'"],
+)  # fmt: skip
+def test_styles_that_vega_writes_are_drawn(attribute: str) -> None:
+    assert check_svg(picture(BAR, other=f"<rect {attribute}/>"))
+
+
 def test_picture_that_is_not_well_formed_is_refused() -> None:
     with pytest.raises(ChartError, match="not well-formed"):
         check_svg("<svg><unclosed></svg>")

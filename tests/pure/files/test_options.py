@@ -224,8 +224,11 @@ def test_parquet_option_sets_the_compression(compression: str | None, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1;2", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "-"]
-)
+    "text",
+    ["=1+1", "+1;2", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "-",
+     "\ufeff=1", "\u200b=1", "\u200e @A", "\x01=1", "\u00ad+A", "\u3164=1", "\ufe0f=1",
+     "\u2800=1"],
+)  # fmt: skip
 def test_csv_safe_puts_an_apostrophe_before_a_formula(text: str, tmp_path: Path) -> None:
     rows = [["-1", "true", text]]
     [_, row] = csv.reader(

@@ -24,8 +24,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The demo's folder and home for this test, with the test's environment kept."""
     monkeypatch.setattr(home, "FOLDER", tmp_path)
     monkeypatch.setattr(home, "HOME", tmp_path / "airflow")
-    before = dict(os.environ)
+    before, umask = dict(os.environ), os.umask(0o022)
     yield tmp_path
+    os.umask(umask)
     os.environ.clear()
     os.environ.update(before)
 
@@ -152,3 +153,10 @@ def test_only_the_api_server_has_a_short_database_timeout(
             [sys.executable, "-c", BUSY_TIMEOUT, part], capture_output=True, text=True, check=True
         )
     assert f"waits {milliseconds} ms" in printed.stdout
+
+
+def test_only_this_user_can_read_the_files_of_the_demo(folder: Path) -> None:
+    with home.prepared():
+        (folder / "airflow" / "airflow.cfg").write_text("secret")
+        found = {path.stat().st_mode & 0o077 for path in folder.rglob("*")}
+    assert found == {0}

