@@ -39,9 +39,10 @@ MAX_PARTITIONS = 1024
 """More partitions than that are a slip: a column with too many values."""
 
 _DATA_FILE = re.compile(r"part-(?P<writer>[0-9a-f]{8})-\d{5,}\.[a-z.]+")
-_FORMULA = r"^([\s\p{Z}\p{C}\p{M}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|[\t\r\n])"
-"""How a text begins that a spreadsheet may run: also after white space and characters that nobody
-sees, and in wide characters."""
+_UNSEEN = r"[\s\p{Z}\p{C}\p{M}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}]"
+_FORMULA = rf"^({_UNSEEN}*[=+\-@\x{{ff1d}}\x{{ff0b}}\x{{ff0d}}\x{{ff20}}]|[\t\r\n])"
+"""How a text begins that a spreadsheet may run: also after characters that nobody sees, and in wide
+characters."""
 _PLAIN_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
 
