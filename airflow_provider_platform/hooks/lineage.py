@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DEFAULT_SCHEMA = "public"
+"""The schema of tables that a query names without one."""
+
 _numbers = count(1)
 _contexts: dict[str, HookOfConnection] = {}
 

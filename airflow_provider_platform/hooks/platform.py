@@ -39,7 +39,12 @@ from airflow_provider_platform.hooks.connection import (
     unknown_settings,
 )
 from airflow_provider_platform.hooks.form import CONNECTION_TYPE, field_behaviour, form_widgets
-from airflow_provider_platform.hooks.lineage import database_info, report_queries, reported_chat
+from airflow_provider_platform.hooks.lineage import (
+    DEFAULT_SCHEMA,
+    database_info,
+    report_queries,
+    reported_chat,
+)
 from airflow_provider_platform.hooks.log_mask import LOG_MASK
 from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
@@ -53,6 +58,14 @@ from airflow_provider_platform.resources.chat.thread import ChatThread, abort, r
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+
+    from airflow.providers.common.ai.managed_agents.base import (
+        BoundManagedAgent,
+        ManagedAgentCapabilities,
+        ManagedAgentRef,
+        ManagedAgentRequest,
+        ManagedAgentResponse,
+    )
 
     from airflow_provider_platform.client.api import Api, Work
     from airflow_provider_platform.client.config import PlatformConfig
@@ -546,6 +559,32 @@ class PlatformHook(BaseHook):
             return False, error.message
         return ok, "\n".join([message, *notes])
 
+    def agent(self, agent: str = "") -> BoundManagedAgent:
+        """Return an agent of the platform, by its name or id, as a client for `ManagedAgentToolset`
+        of Airflow's common-ai provider; by default the agent of the connection. Experimental, as
+        that provider marks its contract for managed agents."""
+        from airflow_provider_platform.hooks import managed_agent
+
+        return managed_agent.bind(self, agent)
+
+    def resolve_agent(self, agent: str) -> ManagedAgentRef:
+        """Return how logs and metrics name the agent. Part of the contract of `agent`."""
+        from airflow_provider_platform.hooks import managed_agent
+
+        return managed_agent.resolve(agent)
+
+    def get_agent_capabilities(self, agent: str) -> ManagedAgentCapabilities:  # noqa: ARG002
+        """Return what the agent can do. Part of the contract of `agent`."""
+        from airflow_provider_platform.hooks import managed_agent
+
+        return managed_agent.capabilities()
+
+    def invoke_agent(self, agent: str, request: ManagedAgentRequest) -> ManagedAgentResponse:
+        """Ask the agent, as `chat` does. Part of the contract of `agent`."""
+        from airflow_provider_platform.hooks import managed_agent
+
+        return managed_agent.invoke(self.chat, agent, request)
+
     def get_openlineage_database_info(self, connection: Any) -> Any:
         """Return the names of the database, for the OpenLineage provider."""
         return database_info(config_from_connection(connection))
@@ -556,7 +595,7 @@ class PlatformHook(BaseHook):
 
     def get_openlineage_default_schema(self) -> str:
         """Return the schema of tables that a query names without one."""
-        return "public"
+        return DEFAULT_SCHEMA
 
     def _reread(self) -> PlatformConfig:
         """`reread_config`, for a client whose token was refused; the hook then uses the new

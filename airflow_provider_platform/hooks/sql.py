@@ -17,6 +17,7 @@ anything is sent.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cached_property
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, get_args, overload
 
@@ -34,6 +35,7 @@ from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.redaction import log_line, quote_service
 from airflow_provider_platform.files.types import ColumnTypes, TypedRows
 from airflow_provider_platform.hooks.connection import read_extras
+from airflow_provider_platform.hooks.lineage import DEFAULT_SCHEMA
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
@@ -221,6 +223,40 @@ class SqlCursor:
 
     def _forget(self) -> None:
         self._rows, self.description, self.rowcount = None, None, -1
+
+
+class ModelInspector:
+    """The tables and columns of the data model, by the names that SQLAlchemy's inspector has for
+    them: `SQLToolset` of Airflow's common-ai provider asks for them."""
+
+    def __init__(self, read: Callable[[str, Parameters], Iterable[Row]]) -> None:
+        self._read = read
+
+    def get_table_names(self, schema: str | None = None) -> list[str]:
+        """Return the names of the cubes and views."""
+        tables = self._read(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s "
+            "ORDER BY table_name",
+            [schema or DEFAULT_SCHEMA],
+        )
+        return [name for (name,) in tables]
+
+    def get_columns(self, table_name: str, schema: str | None = None) -> list[dict[str, str]]:
+        """Return the name and the type of each column. Raises PlatformInputError for an unknown
+        table."""
+        columns = self._read(
+            "SELECT column_name, data_type FROM information_schema.columns "
+            "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+            [schema or DEFAULT_SCHEMA, table_name],
+        )
+        found = [{"name": name, "type": kind} for name, kind in columns]
+        if not found:
+            raise PlatformInputError(
+                f"The data model has no table {quote_service(table_name)!r}. Its tables are in "
+                "information_schema.tables.",
+                field="table_name",
+            )
+        return found
 
 
 def _described(column: Column) -> tuple[Any, ...]:
@@ -412,6 +448,11 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     def sqlalchemy_url(self) -> NoReturn:
         """Raise PlatformInputError: this is not supported."""
         raise _refused("SQLAlchemy", _NO_SQLALCHEMY)
+
+    @cached_property
+    def inspector(self) -> ModelInspector:  # type: ignore[override]
+        """Return what lists the tables of the data model, and their columns."""
+        return ModelInspector(self.get_records)
 
     def get_sqlalchemy_engine(self, *_: Any, **__: Any) -> NoReturn:
         """Raise PlatformInputError: this is not supported."""

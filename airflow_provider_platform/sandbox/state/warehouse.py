@@ -89,6 +89,28 @@ KINDS = {
 }
 """The types of columns for which SQLite has no type, by the column's name in the data model."""
 
+_INFORMATION_SCHEMA = """
+ATTACH ':memory:' AS information_schema;
+CREATE TABLE information_schema.tables AS
+  SELECT 'db' AS table_catalog, 'public' AS table_schema, name AS table_name,
+    'BASE TABLE' AS table_type
+  FROM main.sqlite_master WHERE type IN ('table', 'view');
+CREATE TABLE information_schema.columns (
+  table_catalog TEXT, table_schema TEXT, table_name TEXT, column_name TEXT,
+  ordinal_position INTEGER, data_type TEXT);
+"""
+_DATA_TYPES = {
+    "INTEGER": "bigint",
+    "REAL": "double precision",
+    "TEXT": "text",
+    "": "text",
+    "Date": "date",
+    "Timestamp": "timestamp",
+    "Decimal": "numeric",
+    "Boolean": "boolean",
+}
+"""PostgreSQL's names of the column types."""
+
 _MEASURES = {
     "count": "COUNT(*)",
     "revenue": "SUM(amount)",
@@ -141,6 +163,15 @@ class Warehouse:
             where = "TRUE" if "" in months else f"month IN ({', '.join('?' * len(months))})"
             values = [] if "" in months else [*months]
             self._db.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our names
+        self._db.executescript(_INFORMATION_SCHEMA)
+        self._db.executemany(
+            "INSERT INTO information_schema.columns VALUES ('db', 'public', ?, ?, ?, ?)",
+            [
+                (table, name, at, _DATA_TYPES[KINDS.get(name, kind)])
+                for (table,) in self._db.execute("SELECT table_name FROM information_schema.tables")
+                for at, name, kind, *_ in self._db.execute(f"PRAGMA main.table_info({table})")
+            ],
+        )
         self._db.commit()
         self._db.set_authorizer(_authorize)
 

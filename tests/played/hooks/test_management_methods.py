@@ -26,7 +26,9 @@ def methods() -> list[str]:
     verbs += ("delete", "generate", "create")
     of_airflow = {"get_conn", "get_connection_form_widgets", "get_ui_field_behaviour"}
     own = {name for name in vars(PlatformHook) if name.startswith(verbs)}
-    return sorted(name for name in own - of_airflow if "openlineage" not in name)
+    return sorted(
+        name for name in own - of_airflow if not {"openlineage", "agent"} & set(name.split("_"))
+    )
 
 
 CALLS: list[Row] = [

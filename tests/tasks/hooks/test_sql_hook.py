@@ -140,6 +140,20 @@ def test_unsupported_sql_hook_methods_say_so(hook: PlatformSqlHook) -> None:
     assert hook.schema is None
 
 
+def test_inspector_shows_the_data_model(hook: PlatformSqlHook) -> None:
+    assert hook.inspector.get_table_names() == [
+        *("customers", "events", "orders", "payments", "products")
+    ]
+    assert hook.inspector.get_table_names("sales") == []
+    assert hook.get_table_schema("payments")[:3] == [
+        {"name": "id", "type": "bigint"},
+        {"name": "order_id", "type": "bigint"},
+        {"name": "paid_on", "type": "date"},
+    ]
+    with pytest.raises(PlatformInputError, match="no table 'ordres'"):
+        hook.get_table_schema("ordres")
+
+
 def test_sql_hook_raises_the_services_error(hook: PlatformSqlHook) -> None:
     with pytest.raises(DataQueryError, match="no such column: nonsense"):
         hook.get_records("SELECT nonsense FROM orders")
