@@ -24,7 +24,10 @@ DECORATORS = {
     "platform_sql": f"{PACKAGE}.decorators.query.platform_sql_task",
 }
 
-
+HOW_TO = (
+    *("chat", "query", "dbt_sync", "reports", "workbooks", "notifications", "exports"),
+    *("deliveries", "pre_aggregations", "any_operation"),
+)
 LINKS = (
     "Platform",
     "Agent",
@@ -52,6 +55,9 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [
             {
                 "integration-name": HOOK_NAME,
+                "external-doc-url": "https://cube.dev/docs",
+                "how-to-guide": [f"/docs/howto/{page}.md" for page in HOW_TO],
+                "logo": "/integration-logos/platform.svg",
                 "tags": ["service", "ai", "dbt"],
             }
         ],

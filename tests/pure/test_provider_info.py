@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,8 +83,22 @@ def test_metadata_has_only_keys_that_airflow_reads() -> None:
     # The schema lets pass what it does not know, a mistyped name too.
     known = airflow_schema("provider_info.schema.json")["properties"]
     assert set(INFO) - {"versions"} <= set(known)
+
+
+def test_integration_is_described_as_airflow_asks_for() -> None:
+    schema = airflow_schema("provider.yaml.schema.json")["properties"]["integrations"]
+    errors = Draft7Validator(schema).iter_errors(INFO["integrations"])
+    assert [error.message for error in errors] == []
     [integration] = INFO["integrations"]
-    assert set(integration) <= set(known["integrations"]["items"]["properties"])
+    assert set(integration) == set(schema["items"]["properties"])
+
+
+def test_guides_and_logo_of_the_integration_exist() -> None:
+    root = PACKAGE.parent
+    [integration] = INFO["integrations"]
+    guides = {root / guide.removeprefix("/") for guide in integration["how-to-guide"]}
+    assert guides == set((root / "docs" / "howto").glob("*.md")) - {root / "docs/howto/index.md"}
+    assert (root / "docs" / integration["logo"].removeprefix("/")).is_file()
 
 
 @pytest.mark.parametrize("folder", ["decorators", "notifications"])
@@ -109,13 +122,6 @@ def test_metadata_lists_every_operator_link() -> None:
         for link in PlatformOperator.operator_extra_links
     }
     assert links <= set(INFO["extra-links"])
-
-
-def test_documentation_url_equals_the_projects() -> None:
-    # Airflow's page of providers links to the address of the installed metadata.
-    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
-    [integration] = INFO["integrations"]
-    assert integration.get("external-doc-url") == project.get("urls", {}).get("Documentation")
 
 
 def test_connection_type_equals_the_hooks() -> None:
