@@ -49,11 +49,10 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.resources.run_kind import (
     MAX_EVENT_BYTES,
     NOT_STOPPED,
-    EventLog,
     RunEnvironment,
     kind_class,
-    log_changes,
 )
+from airflow_provider_platform.resources.run_log import EventLog, log_changes
 from airflow_provider_platform.resources.stop_decision import UNKNOWN, trigger_stops_run
 
 if TYPE_CHECKING:
@@ -61,7 +60,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.choices import CacheMode
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
-    from airflow_provider_platform.resources.run_kind import Ids, RunKind
+    from airflow_provider_platform.resources.run_kind import (
+        Ids,
+        RunKind,
+    )
 
 KILL_SECONDS = 25.0
 """Seconds that `on_kill` may take in all; Airflow intends to allow 30."""
@@ -147,7 +149,7 @@ class OneEventTrigger(BaseTrigger):
 
 
 class PlatformRunTrigger(OneEventTrigger):
-    """Follow a run. `kind` is a name in `runs.run_kind.KINDS`, `arguments` are those that the kind
+    """Follow a run. `kind` is where the kind is in `resources`, `arguments` are those that the kind
     needs to follow the run (`RunKind.followed_with`), `run` holds its ids.
 
     `poll_interval` is in seconds; `cancel_on_kill` says whether the run is stopped if its task is

@@ -42,6 +42,14 @@ class PlatformError(Exception):
     """
 
     retryable: ClassVar[bool] = False
+    ends_run: ClassVar[bool] = False
+    """Whether the service reports with this error that the run is over."""
+    is_dead_run: ClassVar[bool] = False
+    """Whether a run that a try re-attached to and that fails so has no result, so that the try
+    submits it again: it was stopped, ended without an answer, or has no reported end. Polling a run
+    that was stopped can show each of these."""
+    abandons_run: ClassVar[bool] = False
+    """Whether the run may continue although no try will follow it further: it is stopped."""
 
     def __init__(self, reason: str, *, where: object = None, **details: Any) -> None:
         # Ids and branch names of the service are in both: they must not forge log lines.
@@ -107,6 +115,7 @@ class PlatformProtocolError(PlatformError):
     repeats."""
 
     retryable = True
+    abandons_run = True
 
 
 class PlatformApiError(PlatformError):
@@ -208,6 +217,7 @@ class PlatformDeadlineError(PlatformError):
     """The remote run did not end before its deadline."""
 
     retryable = True
+    abandons_run = True
 
 
 class PlatformInterruptedError(PlatformError):
@@ -231,6 +241,7 @@ class ChatError(PlatformError):
     service did not report them."""
 
     retryable = True
+    ends_run = True
 
     def __init__(self, reason: str, *, usage: dict[str, Any] | None = None, **details: Any) -> None:
         super().__init__(reason, usage=usage, **details)
@@ -247,6 +258,7 @@ class ChatRpcError(ChatError):
     """A JSON-RPC error object under HTTP 200: the credential or its permissions were refused."""
 
     retryable = False
+    ends_run = False  # a refused credential says nothing about the run
 
 
 class ChatUserLimitError(ChatError):
@@ -272,6 +284,8 @@ class ChatBusyError(ChatError):
 class ChatAbortedError(ChatError):
     """The run was stopped, for example by a user or by another task."""
 
+    is_dead_run = True
+
 
 class ChatSuspendedError(ChatError):
     """The run stays suspended, although its message was sent again to resume it."""
@@ -280,9 +294,13 @@ class ChatSuspendedError(ChatError):
 class ChatNoAnswerError(ChatError):
     """The run ended without a final answer."""
 
+    is_dead_run = True
+
 
 class ChatEndUnknownError(ChatError):
     """The run does not continue, and the service does not report how it ended."""
+
+    is_dead_run = True
 
 
 class ChatToolError(ChatError):
@@ -293,12 +311,15 @@ class DbtSyncFailedError(PlatformError):
     """The dbt sync failed."""
 
     retryable = True
+    ends_run = True
 
 
 class DbtSyncCancelledError(PlatformError):
     """The dbt sync was cancelled, for example by a user or by another task."""
 
     retryable = True
+    ends_run = True
+    is_dead_run = True
 
 
 class DbtSyncInputDroppedError(PlatformError):
@@ -322,6 +343,7 @@ class ReportDeliveryFailedError(PlatformError):
     """A run of a report delivery ended without a success."""
 
     retryable = True
+    ends_run = True
 
 
 class BranchNotFoundError(PlatformError):
@@ -361,6 +383,7 @@ class BuildFailedError(PlatformError):
     """The build of a branch failed or was cancelled."""
 
     retryable = True
+    ends_run = True
 
 
 class MergedBuildFailedError(PlatformError):
@@ -393,12 +416,15 @@ class PreAggregationBuildFailedError(PlatformError):
     """A build of pre-aggregations failed, or left tables missing."""
 
     retryable = True
+    ends_run = True
 
 
 class PreAggregationJobsLostError(PlatformError):
     """The service no longer knows builds of pre-aggregations, so their outcome is unknown."""
 
     retryable = True
+    ends_run = True
+    is_dead_run = True
 
 
 class ResultValueError(PlatformError):
@@ -454,6 +480,8 @@ class EvaluationBudgetError(PlatformError):
 class EvaluationFailedError(PlatformError):
     """An evaluation is red: answers became worse, or too few are right."""
 
+    ends_run = True
+
 
 class EvaluationNotMeasuredError(PlatformError):
     """Too few questions of an evaluation were measured. A retry asks the others again."""
@@ -465,12 +493,14 @@ class EvaluationRunFailedError(PlatformError):
     """The service's own evaluation ended without results, or measured too little."""
 
     retryable = True
+    ends_run = True
 
 
 class DashboardExportFailedError(PlatformError):
     """The dashboard export ended as failed, or its file is gone."""
 
     retryable = True
+    ends_run = True
 
 
 def _tree(root: type[PlatformError]) -> dict[str, type[PlatformError]]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.files.options import Output
     from airflow_provider_platform.files.save import SavedRows
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.resources.run_kind import Log
+    from airflow_provider_platform.resources.run_log import Log
     from airflow_provider_platform.resources.sql.response import SqlRows
 
 

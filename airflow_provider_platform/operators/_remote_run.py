@@ -52,22 +52,21 @@ from airflow_provider_platform.operators._retry_or_clear import (
     Step,
     disposition_of,
     read_record,
-    run_is_dead,
 )
 from airflow_provider_platform.resources.run_kind import (
     NOT_STOPPED,
     SINGLE_POLL_SECONDS,
-    EventLog,
     Identified,
     Ids,
     Intended,
-    LogLine,
     RunAccepted,
     RunEnvironment,
     RunKind,
     Traced,
     kind_class,
+    path_of,
 )
+from airflow_provider_platform.resources.run_log import EventLog, LogLine
 from airflow_provider_platform.resources.stop_decision import UNKNOWN, run_within, stops_run
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.resources.run_kind import Log
+    from airflow_provider_platform.resources.run_log import Log
 
 
 def _nothing() -> None:
@@ -364,8 +363,8 @@ class RemoteRunOperator(PlatformOperator):
 
     @property
     @abstractmethod
-    def kind_name(self) -> str:
-        """The kind of the run, a name in `runs.run_kind.KINDS`."""
+    def kind_path(self) -> str:
+        """Where the kind of the run is in `resources`, as `chat.run.ChatRunKind`."""
 
     def derived_arguments(self) -> dict[str, Any]:
         """Return the arguments of the run that differ from the task's arguments of these names."""
@@ -374,7 +373,7 @@ class RemoteRunOperator(PlatformOperator):
     def run_kind(self) -> RunKind[Any]:
         """Return the kind of the run. Its fields, and those of its request's body, are the task's
         rendered arguments of the same names. Raises PlatformInputError."""
-        kind = kind_class(self.kind_name)
+        kind = kind_class(self.kind_path)
         values = self.derived_arguments()
         if (body := kind.body_class) is not None:
             with self.named_errors():
@@ -605,7 +604,7 @@ class RemoteRunOperator(PlatformOperator):
             known = ids
             processed, ids = self._run(attempt, lambda api: attempt.kind.find(api, env, known))
         except PlatformError as error:
-            if run_is_dead(error) and not self._kill.happened:
+            if error.is_dead_run and not self._kill.happened:
                 self.run_failed(attempt, ids, error)
                 self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
                 return self._submit(attempt, None)
@@ -690,7 +689,7 @@ class RemoteRunOperator(PlatformOperator):
         self.defer(
             trigger=PlatformRunTrigger(
                 platform_conn_id=self.platform_conn_id,
-                kind=followed.name,
+                kind=path_of(followed),
                 arguments={name: getattr(followed, name) for name in followed.followed_with},
                 run=ids,
                 deadline=deadline,
@@ -707,7 +706,7 @@ class RemoteRunOperator(PlatformOperator):
     ) -> Any:
         """Submit a re-attached run again, once, if it will have no result: the stop by the old try
         can land before or after this try began. Every other failure ends the try."""
-        if attempt.reattached and run_is_dead(error) and not self._kill.happened:
+        if attempt.reattached and error.is_dead_run and not self._kill.happened:
             self.run_failed(attempt, ids, error)
             self.log.info("The re-attached run is over (%s). Submitting again.", error)
             return self._submit(attempt, None)

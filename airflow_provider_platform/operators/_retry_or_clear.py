@@ -38,24 +38,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
-    BuildFailedError,
-    ChatAbortedError,
-    ChatEndUnknownError,
-    ChatError,
-    ChatNoAnswerError,
-    ChatRpcError,
-    DashboardExportFailedError,
-    DbtSyncCancelledError,
-    DbtSyncFailedError,
-    EvaluationFailedError,
-    EvaluationRunFailedError,
-    PlatformDeadlineError,
     PlatformError,
     PlatformOutcomeUnknownError,
-    PlatformProtocolError,
-    PreAggregationBuildFailedError,
-    PreAggregationJobsLostError,
-    ReportDeliveryFailedError,
 )
 
 if TYPE_CHECKING:
@@ -315,47 +299,15 @@ def disposition_of(
     """
     if isinstance(error, PlatformOutcomeUnknownError):
         return FailureDisposition("lost", stop=False)
-    if isinstance(error, PlatformDeadlineError | PlatformProtocolError):
+    if error.abandons_run:
         return (
             FailureDisposition("failed", stop=True)
             if named and can_stop
             else FailureDisposition(None, stop=False)
         )
-    if _run_has_ended(error) or (not submitted and _was_not_taken(error)):
+    if error.ends_run or (not submitted and _was_not_taken(error)):
         return FailureDisposition("failed", stop=False)
     return FailureDisposition(None, stop=can_stop and (last_try or not error.retryable))
-
-
-def run_is_dead(error: PlatformError) -> bool:
-    """Return whether an error of a re-attached run means that the run will have no result: it was
-    stopped, or ended without an answer, or does not continue and has no reported end. (Polling a
-    run that was stopped can show each of these.)"""
-    return isinstance(
-        error,
-        ChatAbortedError
-        | ChatNoAnswerError
-        | ChatEndUnknownError
-        | DbtSyncCancelledError
-        | PreAggregationJobsLostError,
-    )
-
-
-def _run_has_ended(error: PlatformError) -> bool:
-    """Return whether the service reports with this error that the run is over. A refused credential
-    (JSON-RPC) says nothing about the run."""
-    ends = (
-        BuildFailedError
-        | DbtSyncFailedError
-        | DbtSyncCancelledError
-        | DashboardExportFailedError
-        | EvaluationFailedError
-        | EvaluationRunFailedError
-        | PreAggregationBuildFailedError
-        | PreAggregationJobsLostError
-        | ReportDeliveryFailedError
-        | ChatError
-    )
-    return isinstance(error, ends) and not isinstance(error, ChatRpcError)
 
 
 def _was_not_taken(error: PlatformError) -> bool:

@@ -79,7 +79,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
         works
     """
 
-    kind_name = "branch"
+    kind_path = "branch_opening.BranchRunKind"
     operator_extra_links = all_links(BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
@@ -206,7 +206,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
     """
 
-    kind_name = "merge"
+    kind_path = "merges.MergeRunKind"
     operator_extra_links = all_links(BranchLink)
     cancel_on_kill = False  # a merge cannot be undone
 

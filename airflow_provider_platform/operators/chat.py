@@ -125,7 +125,7 @@ class PlatformChatOperator(StoppableRunOperator):
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
-    kind_name = "chat"
+    kind_path = "chat.run.ChatRunKind"
     operator_extra_links = all_links(ThreadLink, AgentLink, BranchLink, FileLink)
     asked: ClassVar[dict[str, str]] = {
         "active_branch_name": "production",

@@ -107,7 +107,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         works
     """
 
-    kind_name = "dbt_sync"
+    kind_path = "dbt_sync.DbtSyncRunKind"
     operator_extra_links = all_links(BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 

@@ -75,7 +75,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         works
     """
 
-    kind_name = "delivery"
+    kind_path = "deliveries.DeliveryRunKind"
     checks: ClassVar[Checks] = {
         "delivery_id": _resource_id,
         "if_running": partial(arguments.choice, choices=get_args(IfRunning)),

@@ -218,9 +218,11 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         self.validate_known_arguments()
 
     @property
-    def kind_name(self) -> str:
+    def kind_path(self) -> str:
         """By whom the questions are asked."""
-        return "service_evaluation" if self.questions is None else "evaluation"
+        if self.questions is None:
+            return "evaluations.service.ServiceEvaluationRunKind"
+        return "evaluations.run.EvaluationRunKind"
 
     def derived_arguments(self) -> dict[str, Any]:
         if self.questions is None:

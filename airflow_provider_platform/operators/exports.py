@@ -62,7 +62,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         service drops the export then
     """
 
-    kind_name = "export"
+    kind_path = "exports.ExportRunKind"
     operator_extra_links = all_links(ExportLink, FileLink, DashboardLink)
     linked_result: ClassVar[dict[str, str]] = {"path": "path", "job_id": "job_id"}
 

@@ -138,7 +138,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param multiple_outputs: push the result key by key too
     """
 
-    kind_name = "pre_aggregations"
+    kind_path = "pre_aggregations.PreAggregationsRunKind"
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "contexts": "json",
         "verify_sql": "sql",

@@ -35,9 +35,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    say,
-    warn,
 )
+from airflow_provider_platform.resources.run_log import say, warn
 from airflow_provider_platform.resources.sql.query import poll_awake
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ class BranchRunKind(RunKind[Build]):
     open before. A trigger waits for the build only, so `branch_name` is then empty.
     """
 
-    name = "branch"
     id_field = "branch_name"
     outcome_class = Build
     may_be_late = False

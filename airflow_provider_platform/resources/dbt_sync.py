@@ -77,10 +77,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Stage,
-    say,
-    warn,
 )
+from airflow_provider_platform.resources.run_log import Stage, say, warn
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -793,7 +791,6 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     A trigger follows the sync without its input: `body` is then None.
     """
 
-    name = "dbt_sync"
     id_field = "sync_job_id"
     noun = "dbt sync"
     outcome_class = DbtSyncOutcome

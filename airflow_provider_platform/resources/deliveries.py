@@ -68,9 +68,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Stage,
-    say,
 )
+from airflow_provider_platform.resources.run_log import Stage, say
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -530,7 +529,6 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
     follows the run without these arguments: the ids are enough.
     """
 
-    name = "delivery"
     id_field = "run_id"
     noun = "run of the report delivery"
     outcome_class = DeliveryOutcome

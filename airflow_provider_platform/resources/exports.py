@@ -36,9 +36,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Stage,
-    say,
 )
+from airflow_provider_platform.resources.run_log import Stage, say
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -164,7 +163,6 @@ class ExportRunKind(RunKind[ExportOutcome]):
     trigger follows the export without its input: `body` is then None.
     """
 
-    name = "export"
     id_field = "job_id"
     noun = "dashboard export"
     outcome_class = ExportOutcome

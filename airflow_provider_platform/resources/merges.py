@@ -99,9 +99,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunEnvironment,
     RunKind,
     Traced,
-    say,
-    warn,
 )
+from airflow_provider_platform.resources.run_log import say, warn
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -550,7 +549,6 @@ class MergeRunKind(RunKind[Build]):
     arguments.
     """
 
-    name = "merge"
     id_field = "branch_name"
     outcome_class = Build
     may_be_late = False

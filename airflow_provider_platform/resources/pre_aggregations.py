@@ -82,9 +82,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    say,
-    warn,
 )
+from airflow_provider_platform.resources.run_log import say, warn
 from airflow_provider_platform.resources.sql.query import (
     SqlQuery,
     address_below,
@@ -643,7 +642,6 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
     A trigger follows them without their input: `body` is then None.
     """
 
-    name = "pre_aggregations"
     followed_with = ("missing_grace", "verify_sql")
     id_field = "build_id"
     outcome_class = BuildOutcome

@@ -25,7 +25,7 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     default_deferrable,
 )
-from airflow_provider_platform.resources.run_kind import log_changes
+from airflow_provider_platform.resources.run_log import log_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -58,6 +58,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "decorators",
         "_airflow",
         "resources.run_kind",
+        "resources.run_log",
         "resources.stop_decision",
         "links",
         *light,

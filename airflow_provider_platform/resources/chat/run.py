@@ -31,9 +31,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunEnvironment,
     RunKind,
     Traced,
-    say,
-    warn,
 )
+from airflow_provider_platform.resources.run_log import say, warn
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -53,7 +52,6 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     `prompt` is then None.
     """
 
-    name = "chat"
     followed_with = ("session_settings", "max_rows", "details")
     id_field = "message_id"
 

@@ -76,9 +76,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunEnvironment,
     RunKind,
     Traced,
-    say,
-    warn,
 )
+from airflow_provider_platform.resources.run_log import say, warn
 from airflow_provider_platform.resources.sql.query import SqlQuery
 
 if TYPE_CHECKING:
@@ -111,7 +110,6 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     and its event has the answers of the group.
     """
 
-    name = "evaluation"
     followed_with = ("session_settings",)
     id_field = "evaluation_id"
     limits_each_try = True

@@ -30,9 +30,8 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Stage,
-    say,
 )
+from airflow_provider_platform.resources.run_log import Stage, say
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -64,7 +63,6 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
     them.
     """
 
-    name = "service_evaluation"
     id_field = "evaluation_id"
     noun = "evaluation"
     outcome_class = EvaluationEnd
@@ -77,7 +75,9 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         deployment_id = config.resolve_deployment_id(self.deployment_id)
-        return fingerprint(self.name, config.management_url, deployment_id, self.model_dump())
+        return fingerprint(
+            "service_evaluation", config.management_url, deployment_id, self.model_dump()
+        )
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform import triggers as remote_trigger
+from airflow_provider_platform.client.errors import ChatError, PlatformError
 from airflow_provider_platform.operators import _remote_run
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators._retry_or_clear import RecordKeeper, Step
@@ -75,7 +76,8 @@ def _take_any_event(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a dead run is not asked anew", STARTED_ONCE)
 def _stay_with_the_dead(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_remote_run, "run_is_dead", lambda _: False)
+    for error in PlatformError.__subclasses__() + ChatError.__subclasses__():
+        patch.setattr(error, "is_dead_run", False)
 
 
 @breaks("a retry looks nothing up", STARTED_ONCE)

@@ -39,7 +39,10 @@ from airflow_provider_platform.resources.dbt_sync import (
     read_history,
     start,
 )
-from airflow_provider_platform.resources.run_kind import SINGLE_POLL_SECONDS, RunEnvironment
+from airflow_provider_platform.resources.run_kind import (
+    SINGLE_POLL_SECONDS,
+    RunEnvironment,
+)
 from tests.support.fakes.effects import API, api_with
 from tests.support.fakes.played_tenant import (
     NO_ANSWER,

@@ -39,7 +39,8 @@ from airflow_provider_platform.resources.merges import (
     plan_merge,
     send_merge,
 )
-from airflow_provider_platform.resources.run_kind import LogLine, RunEnvironment
+from airflow_provider_platform.resources.run_kind import RunEnvironment
+from airflow_provider_platform.resources.run_log import LogLine
 from tests.support.fakes.effects import API, api_with
 from tests.support.fakes.played_branches import MISSING, PlayedBranches
 from tests.support.fakes.played_tenant import NO_ANSWER, NOON

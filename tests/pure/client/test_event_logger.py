@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.resources.chat.turns import Accepted, StageChanged, Thought
-from airflow_provider_platform.resources.run_kind import SHOWN_STEPS, EventLog, LogLine, log_changes
+from airflow_provider_platform.resources.run_log import SHOWN_STEPS, EventLog, LogLine, log_changes
 
 
 class Lines:

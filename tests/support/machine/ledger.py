@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.operators._retry_or_clear import run_is_dead
 from tests.support.machine.build_jobs import Builds
 from tests.support.machine.platform import Run
 from tests.support.machine.tenant import SimulatedTenant
@@ -196,7 +195,7 @@ class Ledger:
     def failed(self, actor: Actor, error: BaseException) -> None:
         """A try has failed: not by a run that was dead when it took it up, but by its own."""
         own = [one for one in self._owners.values() if one.known.ti is actor.known.ti]
-        dead = isinstance(error, PlatformError) and run_is_dead(error)
+        dead = isinstance(error, PlatformError) and error.is_dead_run
         if dead and not own and not actor.told_to_stop:
             self._violate(f"{actor} took a dead run up and asks nothing: {error}")
 
