@@ -16,9 +16,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from copy import copy
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from queue import SimpleQueue
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -40,15 +41,16 @@ from airflow_provider_platform.client.failed_calls import (
     CHAT_ABORT,
     CHAT_STREAM,
     DATA_QUERY,
+    may_have_been_processed,
     tenacity_policy,
 )
 from airflow_provider_platform.client.http import (
     Connections,
-    OpenResponse,
+    Progress,
     Stream,
     json_body,
+    sending,
     system_proxy_passwords,
-    translated,
     with_query,
 )
 from airflow_provider_platform.client.operation import Operation
@@ -60,6 +62,7 @@ from airflow_provider_platform.client.redaction import (
 from airflow_provider_platform.client.responses import (
     MAX_ERROR_BYTES,
     MAX_LIST_BYTES,
+    OpenResponse,
     check_data_start,
     check_stream_start,
     max_bytes,
@@ -69,6 +72,8 @@ from airflow_provider_platform.client.responses import (
 )
 
 T = TypeVar("T")
+P = ParamSpec("P")
+A = TypeVar("A", bound="Api")
 
 
 Clock = Callable[[], float]
@@ -91,341 +96,32 @@ it."""
 LEAST_SECONDS = 1.0
 LARGE_BYTES = 256 * 1024
 """A larger response is parsed in another thread."""
-
-
-class Transport:
-    """Sends requests for one configuration; create and use it on one event loop."""
-
-    def __init__(
-        self,
-        config: PlatformConfig,
-        *,
-        reload: Reload | None = None,
-        clock: Clock | None = None,
-        mask: Mask | None = None,
-    ) -> None:
-        self.config = config
-        # The error page of a proxy of the system may quote its password.
-        self.secrets = KnownSecrets(config.secrets, learned=system_proxy_passwords())
-        self.clock = clock or steady_clock()
-        self.connections = Connections()
-        self._reload = reload
-        self._mask = mask
-        self._reloading = asyncio.Lock()
-
-    def anew(self) -> Transport:
-        """Return a transport with the same configuration and secrets, and its own connections."""
-        other = copy(self)
-        other.connections = Connections()
-        other._reloading = asyncio.Lock()  # noqa: SLF001 - of the same class
-        return other
-
-    async def aclose(self) -> None:
-        """Close every connection."""
-        await self.connections.aclose()
-
-    async def call(self, operation: Operation[T], *, once: bool, deadline: float | None) -> T:
-        """Run a management operation. Raises PlatformError (see `client.errors`)."""
-        operation = operation.in_deployment(self.config.resolve_deployment_id)
-        await self._learn(operation.secrets)
-        try:
-            # Nearly all calls succeed at once, so tenacity, which takes time, gets only failures.
-            return await self._attempt(operation, deadline)
-        except PlatformError as error:
-            if once:
-                raise
-            failed: PlatformError | None = error
-        policy = tenacity_policy(
-            repeatable=operation.repeatable,
-            max_attempts=self.config.max_attempts,
-            deadline=deadline,
-            clock=self.clock,
-        )
-        async for attempt in AsyncRetrying(**policy):
-            with attempt:
-                if failed is not None:  # the call above was the first attempt
-                    try:
-                        raise failed
-                    finally:
-                        failed = None
-                number = attempt.retry_state.attempt_number
-                return await self._attempt(operation, deadline, number)
-        raise AssertionError("tenacity re-raises the last error")
-
-    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int = 1) -> T:
-        used = self.config
-        try:
-            return await self._perform(operation, deadline)
-        except PlatformAuthenticationError:
-            if not await self.reload_credentials(used):
-                raise
-            return await self._perform(operation, deadline)
-        except PlatformNotFoundError:
-            if operation.method == "DELETE" and number > 1:
-                return operation.done_before()
-            raise
-
-    async def reload_credentials(self, refused: PlatformConfig) -> bool:
-        """Read the credentials again. Return True if they differ from the refused ones. If the
-        connection now has another address, its credentials are not used."""
-        if self._reload is None:
-            return False
-        async with self._reloading:
-            if self.config.secrets != refused.secrets:
-                return True  # another call has read them in the meantime
-            fresh = await self._reload()
-            if fresh.secrets == self.config.secrets or not fresh.same_endpoints(self.config):
-                return False
-            self.config = fresh
-            self.secrets.learn(fresh.secrets)
-            return True
-
-    async def send_chat(
-        self,
-        path: str,
-        body: dict[str, Any],
-        *,
-        timeout: float | None,
-        agent_id: int | str | None,
-    ) -> None:
-        """Send an abort request, and return if the service confirms it. Raises PlatformError."""
-        await self._learn(list(secrets_in(body)))
-        url = f"{self.config.require_chat_url(agent_id)}{path}"
-        headers = {**self._chat_headers(), "Accept": "application/json"}
-        answered = await self._request(
-            "POST",
-            url,
-            headers=headers,
-            body=body,
-            limit=MAX_ERROR_BYTES,
-            name=CHAT_ABORT,
-            seconds=timeout,
-        )
-        read_abort(answered.status, answered.headers, answered.body, now=self.clock())
-
-    async def open_stream(
-        self,
-        body: dict[str, Any],
-        *,
-        timeout: float,
-        repeatable: bool,
-        agent_id: int | str | None = None,
-    ) -> Stream:
-        """Send a chat request and check the head of its response. The caller reads the body."""
-        await self._learn(list(secrets_in(body)))
-        return await self._open(
-            CHAT_STREAM,
-            f"{self.config.require_chat_url(agent_id)}/stream-chat-state",
-            headers=self._chat_headers(),
-            body=body,
-            seconds=timeout,
-            check=check_stream_start,
-            repeatable=repeatable,
-        )
-
-    async def open_data_stream(
-        self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
-    ) -> Stream:
-        """Send a query to the data API. The header has only the token, without a scheme."""
-        await self._learn([token.get_secret_value()])
-        return await self._open(
-            DATA_QUERY,
-            url,
-            headers={"Authorization": token.get_secret_value()},
-            body=body,
-            seconds=timeout,
-            check=check_data_start,
-        )
-
-    async def call_data(
-        self,
-        name: RequestName,
-        url: str,
-        token: SecretStr,
-        body: dict[str, Any],
-        *,
-        timeout: float,
-        repeatable: bool,
-    ) -> Any:
-        """Send a request to the data API and return the document of its response."""
-        await self._learn([token.get_secret_value()])
-        answered = await self._request(
-            "POST",
-            url,
-            headers={
-                "Authorization": token.get_secret_value(),
-                "Accept": "application/json",
-            },
-            body=body,
-            limit=MAX_LIST_BYTES,
-            name=name,
-            seconds=timeout,
-            repeatable=repeatable,
-        )
-        return read_data_document(
-            name, answered.status, answered.headers, answered.body, now=self.clock()
-        )
-
-    async def _open(
-        self,
-        name: RequestName,
-        url: str,
-        *,
-        headers: dict[str, str],
-        body: dict[str, Any],
-        seconds: float,
-        check: Callable[..., None],
-        repeatable: bool = False,
-    ) -> Stream:
-        async with translated(name, url, seconds):
-            response = await self._send(
-                name,
-                "POST",
-                url,
-                headers={**headers, "Accept": "application/json"},
-                body=body,
-                seconds=seconds,
-                repeatable=repeatable,
-            )
-            try:
-                failed = response.status >= 300
-                said = await response.read(name, MAX_ERROR_BYTES) if failed else b""
-                check(name, response.status, response.headers, said, now=self.clock())
-            except BaseException:
-                await response.aclose()
-                raise
-        return Stream(name, response)
-
-    async def _perform(self, operation: Operation[T], deadline: float | None) -> T:
-        base, token = self.config.require_management_url(), self.config.management_token
-        bearer = token.get_secret_value() if token else ""
-        accepted = "*/*" if operation.binary else "application/json"
-        answered = await self._request(
-            operation.method,
-            operation.url(base),
-            name=operation.request_name,
-            headers={
-                "accept": accepted,
-                **operation.headers,
-                "Authorization": f"Bearer {bearer}",
-            },
-            query=operation.query,
-            body=operation.body,
-            limit=max_bytes(operation),
-            seconds=self._seconds_until(deadline),
-            repeatable=operation.repeatable,
-        )
-        if operation.method == "DELETE" and answered.status == 404 and answered.sent_twice:
-            return operation.done_before()
-        # What the service quotes of our own credentials goes no further: answers become XComs. In
-        # what no model describes it is left for the caller to find.
-        secrets = self.secrets if operation.described else None
-        read = partial(_read, operation, answered, now=self.clock(), secrets=secrets)
-        large = len(answered.body) > LARGE_BYTES and not operation.binary
-        answer, received = await asyncio.to_thread(read) if large else read()
-        await self._learn(received)
-        return answer
-
-    async def _learn(self, secrets: Sequence[str]) -> None:
-        """Hide these secrets from now on in errors, and in logs if the caller masks them."""
-        new = self.secrets.learn(secrets) if secrets else []
-        if new and self._mask is not None:
-            await self._mask(new)
-
-    async def _request(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: dict[str, str],
-        body: Any,
-        limit: int,
-        name: RequestName,
-        query: Mapping[str, Any] | None = None,
-        seconds: float | None = None,
-        repeatable: bool = False,
-    ) -> OpenResponse:
-        seconds = seconds or self.config.request_timeout
-        async with translated(name, url, seconds):
-            response = await self._send(
-                name,
-                method,
-                with_query(url, query) if query else url,
-                headers=headers,
-                body=body,
-                seconds=seconds,
-                repeatable=repeatable,
-            )
-            try:
-                response.body = await response.read(name, limit)
-            finally:
-                await response.aclose()
-        return response
-
-    async def _send(
-        self,
-        name: RequestName,
-        method: str,
-        url: str,
-        *,
-        headers: dict[str, str],
-        body: Any,
-        seconds: float,
-        repeatable: bool,
-    ) -> OpenResponse:
-        content = None if method == "GET" and body is None else json_body(name, body)
-        if body is not None:
-            headers = {**headers, "Content-Type": "application/json"}
-        elif content is not None:  # some front ends answer 411 if it is missing
-            headers = {**headers, "Content-Length": "0"}
-        return await self.connections.send(
-            self.config,
-            method,
-            url,
-            headers=headers,
-            content=content,
-            seconds=seconds,
-            repeatable=repeatable,
-        )
-
-    def _seconds_until(self, deadline: float | None) -> float:
-        """Return the seconds that one request may take. The last request before a deadline has at
-        least a second."""
-        if deadline is None:
-            return self.config.request_timeout
-        return min(self.config.request_timeout, max(LEAST_SECONDS, deadline - self.clock()))
-
-    def _chat_headers(self) -> dict[str, str]:
-        config = self.config
-        if config.chat_api_key is not None:
-            return {"Authorization": f"Api-Key {config.chat_api_key.get_secret_value()}"}
-        token = config.chat_service_token
-        return {config.chat_service_header: token.get_secret_value()} if token else {}
-
-
-def _read(
-    operation: Operation[T], answered: OpenResponse, *, now: float, secrets: KnownSecrets | None
-) -> tuple[T, list[str]]:
-    """Return the answer and the secrets in it."""
-    answer = read_response(
-        operation,
-        answered.status,
-        answered.headers,
-        answered.body,
-        now=now,
-        secrets=secrets,
-        open_ended=answered.is_open_ended,
-    )
-    searched = not operation.binary and may_hold_secrets(answered.body)
-    return answer, list(secrets_in(answer)) if searched else []
-
-
-# What a function that calls the service gets.
-
-
-P = ParamSpec("P")
-A = TypeVar("A", bound="Api")
 INTERRUPTED = "The task was stopped, so it sends no further request."
+
+
+@dataclass
+class ClientState:
+    """What all work of one client shares. Create and use it on one event loop."""
+
+    config: PlatformConfig
+    """The configuration in use (credentials may have been read again)."""
+    reload: Reload | None = None
+    clock: Clock = field(default_factory=steady_clock)
+    mask: Mask | None = None
+    secrets: KnownSecrets = field(init=False)
+    """All secrets that were sent or received."""
+    connections: Connections = field(default_factory=Connections, init=False)
+    reloading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        # The error page of a proxy of the system may quote its password.
+        self.secrets = KnownSecrets(self.config.secrets, learned=system_proxy_passwords())
+
+    def anew(self) -> ClientState:
+        """Return a state with the same configuration and secrets, and its own connections."""
+        other = ClientState(self.config, self.reload, self.clock, self.mask)
+        other.secrets = self.secrets
+        return other
 
 
 async def _ignore(event: object) -> None:
@@ -462,38 +158,39 @@ def _api_step(
 class Api:
     """The calls, the stream, the clock and the listener of one run of work.
 
-    It owns the stream that the work has open: at most one. Secrets are removed from the errors that
-    its methods raise. What a method asks of the service is a task of its own. `interrupt` ends this
-    task: the method raises PlatformInterruptedError, and the work decides what follows. If
-    `interrupted` returns True, every later request raises it too.
+    It follows no redirect, and sends each credential to its own address only. It owns the stream
+    that the work has open: at most one. Secrets are removed from the errors that its methods raise.
+    What a method asks of the service is a task of its own. `interrupt` ends this task: the method
+    raises PlatformInterruptedError, and the work decides what follows. If `interrupted` returns
+    True, every later request raises it too.
     """
 
     def __init__(
         self,
-        transport: Transport,
+        state: ClientState,
         hear: Callable[[object], Awaitable[None]] = _ignore,
         report: Callable[[object], None] = ignore_event,
         interrupted: Callable[[], bool] = not_interrupted,
     ) -> None:
-        self._transport = transport
+        self._state = state
         self._hear = hear
         self.report = report
         """Report an event for the log. The work continues at once. The caller handles all events in
         order."""
         self.interrupted = interrupted
         """Whether the task was stopped."""
-        self.clock = transport.clock
+        self.clock = state.clock
         """Unix time in seconds."""
-        self.secrets = transport.secrets
+        self.secrets = state.secrets
         """All secrets that were sent or received."""
         self._streams: list[Stream] = []
         self._tasks: set[asyncio.Future[Any]] = set()
-        self._config_used = transport.config
+        self._config_used = state.config
 
     @property
     def config(self) -> PlatformConfig:
         """The configuration in use (credentials may have been read again)."""
-        return self._transport.config
+        return self._state.config
 
     def hearing(self, hear: Callable[[object], Awaitable[None]]) -> Self:
         """Return this api. `hear` handles the events of its `notify`."""
@@ -513,26 +210,6 @@ class Api:
         for task in self._tasks:
             task.cancel()
 
-    async def _interruptible(self, request: Awaitable[T]) -> T:
-        """Return the result of the request. It is a task of its own if somebody can interrupt it.
-        In a triggerer nobody can, and each poll is cheaper without."""
-        if self.interrupted is not_interrupted:
-            return await request
-        task = asyncio.ensure_future(request)
-        self._tasks.add(task)
-        task.add_done_callback(self._forget)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if not (task.cancelled() and self.interrupted()):
-                raise
-            raise PlatformInterruptedError(INTERRUPTED) from None
-
-    def _forget(self, task: asyncio.Future[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # if the work was ended, nobody waits for it
-
     async def notify(self, event: object) -> None:
         """Report an event to the caller, and wait until the caller has handled it. Each function
         says which events it sends."""
@@ -547,7 +224,27 @@ class Api:
         With `once`, the call is attempted once, and the caller decides about repeats. Otherwise the
         retry policy applies. It never waits beyond `deadline` (Unix time).
         """
-        return await self._transport.call(operation, once=once, deadline=deadline)
+        operation = operation.in_deployment(self.config.resolve_deployment_id)
+        await self._learn(operation.secrets)
+        policy = tenacity_policy(
+            repeatable=operation.repeatable,
+            max_attempts=1 if once else self.config.max_attempts,
+            deadline=deadline,
+            clock=self.clock,
+        )
+        may_be_done = False
+        async for attempt in AsyncRetrying(**policy):
+            with attempt:
+                try:
+                    return await self._attempt(operation, deadline)
+                except PlatformNotFoundError:
+                    if operation.method == "DELETE" and may_be_done:
+                        return operation.done_before()
+                    raise
+                except PlatformError as error:
+                    may_be_done = may_be_done or may_have_been_processed(error)
+                    raise
+        raise AssertionError("tenacity re-raises the last error")
 
     @_api_step
     async def open_stream(
@@ -565,22 +262,35 @@ class Api:
         error status, HTML, a redirect or a broken connection.
         """
         await self.aclose()
-        self._config_used = self._transport.config
-        opened = await self._transport.open_stream(
-            body, timeout=timeout, repeatable=repeatable, agent_id=agent_id
+        self._config_used = self.config
+        await self._learn(list(secrets_in(body)))
+        await self._open(
+            CHAT_STREAM,
+            f"{self.config.require_chat_url(agent_id)}/stream-chat-state",
+            headers=self._chat_headers(),
+            body=body,
+            seconds=timeout,
+            check=check_stream_start,
+            repeatable=repeatable,
         )
-        self._streams.append(opened)
 
     @_api_step
     async def open_data_stream(
         self, url: str, token: SecretStr, body: dict[str, Any], *, timeout: float
     ) -> bool:
-        """Send a query to the data API at `url` and open its response, as `open_stream` does.
-        Returns whether the response is open-ended: only the end of the connection marks its end, so
-        a response that was cut looks complete."""
+        """Send a query to the data API at `url` and open its response, as `open_stream` does. The
+        header has only the token, without a scheme. Returns whether the response is open-ended:
+        only the end of the connection marks its end, so a response that was cut looks complete."""
         await self.aclose()
-        opened = await self._transport.open_data_stream(url, token, body, timeout=timeout)
-        self._streams.append(opened)
+        await self._learn([token.get_secret_value()])
+        opened = await self._open(
+            DATA_QUERY,
+            url,
+            headers={"Authorization": token.get_secret_value()},
+            body=body,
+            seconds=timeout,
+            check=check_data_start,
+        )
         return opened.is_open_ended
 
     @_api_step
@@ -623,8 +333,19 @@ class Api:
         reach the service twice. It is attempted once. Raises PlatformError for HTML, a redirect, a
         refused token, a broken connection, or an error of a server in front of the deployment.
         """
-        return await self._transport.call_data(
-            name, url, token, body, timeout=timeout, repeatable=repeatable
+        await self._learn([token.get_secret_value()])
+        answered = await self._request(
+            name,
+            "POST",
+            url,
+            headers={"Authorization": token.get_secret_value(), "Accept": "application/json"},
+            body=body,
+            limit=MAX_LIST_BYTES,
+            seconds=timeout,
+            repeatable=repeatable,
+        )
+        return read_data_document(
+            name, answered.status, answered.headers, answered.body, now=self.clock()
         )
 
     @_api_step
@@ -636,10 +357,20 @@ class Api:
         timeout: float | None = None,
         agent_id: int | str | None = None,
     ) -> None:
-        """Send a chat request whose response is not a stream (abort). `timeout` is in seconds; None
-        means the configuration's. `agent_id` names another agent than the connection's. Raises
-        PlatformError."""
-        await self._transport.send_chat(path, body, timeout=timeout, agent_id=agent_id)
+        """Send a chat request whose response is not a stream (abort), and return if the service
+        confirms it. `timeout` is in seconds; None means the configuration's. `agent_id` names
+        another agent than the connection's. Raises PlatformError."""
+        await self._learn(list(secrets_in(body)))
+        answered = await self._request(
+            CHAT_ABORT,
+            "POST",
+            f"{self.config.require_chat_url(agent_id)}{path}",
+            headers={**self._chat_headers(), "Accept": "application/json"},
+            body=body,
+            limit=MAX_ERROR_BYTES,
+            seconds=timeout or self.config.request_timeout,
+        )
+        read_abort(answered.status, answered.headers, answered.body, now=self.clock())
 
     @_api_step
     async def sleep(self, seconds: float, *, spread: float = 0.0) -> None:
@@ -651,12 +382,197 @@ class Api:
     @_api_step
     async def reload_credentials(self) -> bool:
         """Read the credentials again from their source, and return whether they changed."""
-        return await self._transport.reload_credentials(self._config_used)
+        return await self._replace(self._config_used)
 
     async def aclose(self) -> None:
         """Close the open stream, if any."""
         while self._streams:
             await self._streams.pop().aclose()
+
+    async def _interruptible(self, request: Awaitable[T]) -> T:
+        """Return the result of the request. It is a task of its own if somebody can interrupt it.
+        In a triggerer nobody can, and each poll is cheaper without."""
+        if self.interrupted is not_interrupted:
+            return await request
+        task = asyncio.ensure_future(request)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not (task.cancelled() and self.interrupted()):
+                raise
+            raise PlatformInterruptedError(INTERRUPTED) from None
+
+    def _forget(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # if the work was ended, nobody waits for it
+
+    async def _attempt(self, operation: Operation[T], deadline: float | None) -> T:
+        """Send a management call once, and once more if a new credential replaces a refused one."""
+        used = self.config
+        try:
+            return await self._perform(operation, deadline)
+        except PlatformAuthenticationError:
+            if not await self._replace(used):
+                raise
+            return await self._perform(operation, deadline)
+
+    async def _replace(self, refused: PlatformConfig) -> bool:
+        """Read the credentials again. Return True if they differ from the refused ones. If the
+        connection now has another address, its credentials are not used."""
+        state = self._state
+        if state.reload is None:
+            return False
+        async with state.reloading:
+            if state.config.secrets != refused.secrets:
+                return True  # another call has read them in the meantime
+            fresh = await state.reload()
+            if fresh.secrets == state.config.secrets or not fresh.same_endpoints(state.config):
+                return False
+            state.config = fresh
+            state.secrets.learn(fresh.secrets)
+            return True
+
+    async def _perform(self, operation: Operation[T], deadline: float | None) -> T:
+        base, token = self.config.require_management_url(), self.config.management_token
+        url = operation.url(base)
+        answered = await self._request(
+            operation.request_name,
+            operation.method,
+            with_query(url, operation.query) if operation.query else url,
+            headers={
+                "accept": "*/*" if operation.binary else "application/json",
+                **operation.headers,
+                "Authorization": f"Bearer {token.get_secret_value() if token else ''}",
+            },
+            body=operation.body,
+            limit=max_bytes(operation),
+            seconds=self._seconds_until(deadline),
+            repeatable=operation.repeatable,
+        )
+        # What the service quotes of our own credentials goes no further: answers become XComs. In
+        # what no model describes it is left for the caller to find.
+        secrets = self.secrets if operation.described else None
+        read = partial(_read, operation, answered, now=self.clock(), secrets=secrets)
+        large = len(answered.body) > LARGE_BYTES and not operation.binary
+        answer, received = await asyncio.to_thread(read) if large else read()
+        await self._learn(received)
+        return answer
+
+    async def _learn(self, secrets: Sequence[str]) -> None:
+        """Hide these secrets from now on in errors, and in logs if the caller masks them."""
+        new = self.secrets.learn(secrets) if secrets else []
+        if new and self._state.mask is not None:
+            await self._state.mask(new)
+
+    async def _request(
+        self,
+        name: RequestName,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Any,
+        limit: int,
+        seconds: float,
+        repeatable: bool = False,
+    ) -> OpenResponse:
+        """Send a request and return its response with the whole body."""
+        async with sending(name, url, seconds) as progress:
+            response = await self._send(
+                name, method, url, progress, headers=headers, body=body, repeatable=repeatable
+            )
+            try:
+                response.body = await response.read(name, limit)
+            finally:
+                await response.aclose()
+        return response
+
+    async def _open(
+        self,
+        name: RequestName,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: dict[str, Any],
+        seconds: float,
+        check: Callable[..., None],
+        repeatable: bool = False,
+    ) -> Stream:
+        """Send a request, check the head of its response, and keep its body open."""
+        headers = {**headers, "Accept": "application/json"}
+        async with sending(name, url, seconds) as progress:
+            response = await self._send(
+                name, "POST", url, progress, headers=headers, body=body, repeatable=repeatable
+            )
+            try:
+                failed = response.status >= 300
+                said = await response.read(name, MAX_ERROR_BYTES) if failed else b""
+                check(name, response.status, response.headers, said, now=self.clock())
+            except BaseException:
+                await response.aclose()
+                raise
+        self._streams.append(Stream(name, response, self._state.connections))
+        return self._streams[-1]
+
+    async def _send(
+        self,
+        name: RequestName,
+        method: str,
+        url: str,
+        progress: Progress,
+        *,
+        headers: dict[str, str],
+        body: Any,
+        repeatable: bool,
+    ) -> OpenResponse:
+        content = None if method == "GET" and body is None else json_body(name, body)
+        if body is not None:
+            headers = {**headers, "Content-Type": "application/json"}
+        elif content is not None:  # some front ends answer 411 if it is missing
+            headers = {**headers, "Content-Length": "0"}
+        return await self._state.connections.send(
+            self.config,
+            method,
+            url,
+            progress,
+            headers=headers,
+            content=content,
+            repeatable=repeatable,
+        )
+
+    def _seconds_until(self, deadline: float | None) -> float:
+        """Return the seconds that one request may take. The last request before a deadline has at
+        least a second."""
+        if deadline is None:
+            return self.config.request_timeout
+        return min(self.config.request_timeout, max(LEAST_SECONDS, deadline - self.clock()))
+
+    def _chat_headers(self) -> dict[str, str]:
+        config = self.config
+        if config.chat_api_key is not None:
+            return {"Authorization": f"Api-Key {config.chat_api_key.get_secret_value()}"}
+        token = config.chat_service_token
+        return {config.chat_service_header: token.get_secret_value()} if token else {}
+
+
+def _read(
+    operation: Operation[T], answered: OpenResponse, *, now: float, secrets: KnownSecrets | None
+) -> tuple[T, list[str]]:
+    """Return the answer and the secrets in it."""
+    answer = read_response(
+        operation,
+        answered.status,
+        answered.headers,
+        answered.body,
+        now=now,
+        secrets=secrets,
+        open_ended=answered.is_open_ended,
+    )
+    searched = not operation.binary and may_hold_secrets(answered.body)
+    return answer, list(secrets_in(answer)) if searched else []
 
 
 # Work that calls the service, as it runs on an event loop.
@@ -710,7 +626,7 @@ class Steps(Generic[T]):
     def __init__(
         self,
         work: Operation[T] | Work[T],
-        transport: Transport,
+        state: ClientState,
         interrupted: Callable[[], bool],
         running: set[Steps[Any]],
     ) -> None:
@@ -718,7 +634,7 @@ class Steps(Generic[T]):
         self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
         self.ended: SimpleQueue[None] = SimpleQueue()
         self.is_over = False
-        self._api = Api(transport, self._offer, self._report, interrupted)
+        self._api = Api(state, self._offer, self._report, interrupted)
         self._work: Operation[T] | Work[T] | None = work
         self._running = running
         self._is_ending = False

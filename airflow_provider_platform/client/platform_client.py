@@ -44,13 +44,14 @@ from airflow_provider_platform.client import pages as paging
 from airflow_provider_platform.client.api import (
     CLOSED,
     Api,
+    ClientState,
     Clock,
     OnEvent,
     Steps,
-    Transport,
     Work,
     ignore_event,
     run_here,
+    steady_clock,
 )
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
@@ -256,17 +257,17 @@ async def run_sync(function: Callable[..., T], *args: Any) -> T:
 class _Client:
     """What both clients have."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.clock = transport.clock
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
+        self.clock = state.clock
         """The clock that this client uses."""
-        self.secrets = transport.secrets
+        self.secrets = state.secrets
         """All secrets that this client has sent or received."""
 
     @property
     def config(self) -> PlatformConfig:
         """The configuration in use (credentials may have been read again)."""
-        return self._transport.config
+        return self._state.config
 
     @contextmanager
     def redacted_errors(self) -> Iterator[None]:
@@ -301,7 +302,7 @@ class AsyncPlatformClient(_Client):
         clock: Clock | None = None,
         mask: Callable[[list[str]], Awaitable[None]] | None = None,
     ) -> None:
-        super().__init__(Transport(config, reload=reload, clock=clock, mask=mask))
+        super().__init__(ClientState(config, reload, clock or steady_clock(), mask))
 
     async def run(self, work: Operation[T] | Work[T], on_event: OnEvent = ignore_event) -> T:
         """Run an operation or other work to its end; `on_event` hears what it notifies of."""
@@ -316,7 +317,7 @@ class AsyncPlatformClient(_Client):
             report(event)
 
         try:
-            return await run_here(work, Api(self._transport, hear, report))
+            return await run_here(work, Api(self._state, hear, report))
         except _ListenerFailed as failed:
             raise failed.error from None
 
@@ -346,11 +347,11 @@ class AsyncPlatformClient(_Client):
     @property
     def closed(self) -> bool:
         """Whether `aclose` was called."""
-        return self._transport.connections.closed
+        return self._state.connections.closed
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._transport.aclose()
+        await self._state.connections.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -378,11 +379,11 @@ class PlatformClient(_Client):
         mask: Callable[[list[str]], None] | None = None,
     ) -> None:
         super().__init__(
-            Transport(
+            ClientState(
                 config,
-                reload=partial(run_sync, reload) if reload else None,
-                clock=clock,
-                mask=partial(run_sync, mask) if mask else None,
+                partial(run_sync, reload) if reload else None,
+                clock or steady_clock(),
+                partial(run_sync, mask) if mask else None,
             )
         )
         self._thread: LoopThread | None = None
@@ -431,7 +432,7 @@ class PlatformClient(_Client):
         def begin() -> tuple[LoopThread, Steps[T]]:
             thread = self._loop_thread()
             interrupted = partial(bool, self._interrupted)
-            return thread, Steps(work, self._transport, interrupted, thread.running)
+            return thread, Steps(work, self._state, interrupted, thread.running)
 
         return Events(begin)
 
@@ -458,9 +459,9 @@ class PlatformClient(_Client):
             if self._thread is not None and not self._thread.is_running:
                 # It is the thread of the parent process.
                 self._thread = None
-                self._transport = self._transport.anew()
+                self._state = self._state.anew()
             if self._thread is None:
-                self._thread = LoopThread(self._transport.connections.aclose)
+                self._thread = LoopThread(self._state.connections.aclose)
                 weakref.finalize(self, self._thread.request_stop).atexit = False
             return self._thread
 

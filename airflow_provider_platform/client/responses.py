@@ -1,18 +1,27 @@
-"""What a response means: its typed value, or an error that says what failed.
+"""What a response means: where its body ends, its typed value, or an error that says what failed.
 
-These are pure functions over status, headers and body. The platform's web host answers unknown
-paths with 200 and an HTML page, so a successful status alone proves nothing.
+`OpenResponse` reads the raw body and decodes it. A body is complete only if the protocol says so.
+Every other end, a TLS alert included, is a broken connection. httpx would return a compressed body
+that ends too early as if it were complete.
+
+The functions below are pure functions over status, headers and body. The platform's web host
+answers unknown paths with 200 and an HTML page, so a successful status alone proves nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
+import httpx
+
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
+    PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
     RequestName,
@@ -35,6 +44,132 @@ from airflow_provider_platform.client.pages import Page
 from airflow_provider_platform.client.redaction import KnownSecrets, quote_service
 
 T = TypeVar("T")
+
+MAX_DECODED_BYTES = 1024 * 1024
+"""The most bytes that are decompressed at once: a few bytes can hold gigabytes."""
+_GZIP_WINDOW = 31
+"""zlib's number for gzip with the largest window."""
+BROKEN = (httpx.HTTPError, httpx.StreamError, OSError, zlib.error)
+"""The errors of a connection. httpx passes on those of TLS as they are: they are OSErrors."""
+
+
+class RefusedCodingError(Exception):
+    """The body has a coding that the request did not accept, or several codings."""
+
+
+class OpenResponse:
+    """A response whose head has arrived. `body` is empty until it has been read."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        """The case of the names makes no difference."""
+        self.body = b""
+        self._response = response
+
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether only the end of the connection marks the end of the body, so that it may have
+        been cut (RFC 9112, section 6.3)."""
+        if self.status in (204, 304):
+            return False
+        return "transfer-encoding" not in self.headers and "content-length" not in self.headers
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """Yield the content piece by piece as it arrives, and no empty piece. It ends where the
+        protocol says so; an open-ended body ends with the connection. Raises the errors of
+        `BROKEN`, RefusedCodingError."""
+        named = self.headers.get("content-encoding", "").lower().split(",")
+        codings = [coding for name in named if (coding := name.strip()) not in ("", "identity")]
+        if codings not in ([], ["gzip"], ["x-gzip"]):
+            raise RefusedCodingError(", ".join(codings))
+        unpack = _Gunzip() if codings else None
+        async with aclosing(cast("AsyncGenerator[bytes]", self._response.aiter_raw())) as arriving:
+            async for piece in arriving:
+                for content in unpack.decode(piece) if unpack else (piece,):
+                    if content:
+                        yield content
+        if unpack is not None and unpack.is_cut:
+            raise zlib.error("the body ends inside its compressed data")
+
+    async def read(self, name: RequestName, limit: int) -> bytes:
+        """Return the body. Of an error, return as much as arrives: any part is good enough. Raises
+        PlatformProtocolError if another body has more than `limit` bytes after decoding."""
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            async with aclosing(self.pieces()) as arriving:
+                async for piece in arriving:
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size > limit:
+                        break
+        except (*BROKEN, RefusedCodingError):
+            if self.status < 300:
+                raise
+        if size > limit and self.status < 300:
+            raise PlatformProtocolError(
+                f"{name.action}: the response is larger than {limit} bytes, so reading stopped.",
+                where=name.where,
+            )
+        return b"".join(pieces)
+
+    async def aclose(self) -> None:
+        """Give the connection back if the body was read to its end, otherwise close it."""
+        with suppress(Exception):  # the answer is there: how the connection ends says nothing
+            await self._response.aclose()
+
+
+class _Gunzip:
+    """Decodes gzip of one or several members."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+        self._begun = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether what was decoded so far ends inside a member."""
+        return self._begun and not self._member.eof
+
+    def decode(self, packed: bytes) -> Iterator[bytes]:
+        """Yield the content of the next bytes, in pieces of at most `MAX_DECODED_BYTES`. Raises
+        zlib.error."""
+        more = bool(packed)
+        self._begun = self._begun or more
+        while more:
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP_WINDOW)
+            content = self._member.decompress(packed, MAX_DECODED_BYTES)
+            yield content
+            if self._member.eof:
+                packed = self._member.unused_data
+                more = bool(packed)
+            else:
+                packed = self._member.unconsumed_tail
+                more = bool(packed) or len(content) == MAX_DECODED_BYTES
+
+
+def broken_response(name: RequestName, error: Exception) -> PlatformError:
+    """Return the error of a response that broke off."""
+    if isinstance(error, RefusedCodingError):
+        return PlatformProtocolError(
+            f"{name.action}: the response was not read, because its content encoding is "
+            f"{quote_service(str(error))!r}. The provider reads only responses that are not "
+            "compressed, or compressed once with gzip. Check the proxies between Airflow and the "
+            "service.",
+            where=name.where,
+        )
+    return PlatformTransportError(
+        f"{name.action}: the connection broke before the response was complete "
+        f"({reason_of(error)}).",
+        where=name.where,
+    )
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error of a library as one line."""
+    return quote_service(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 @dataclass(frozen=True)
@@ -222,7 +357,8 @@ def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) 
     location = headers.get("location", "")
     try:
         parts = urlsplit(location)
-        target = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
+        address = parts.netloc.rpartition("@")[2]
+        target = f"{parts.scheme}://{address}{parts.path}" if address else parts.path
     except ValueError:
         target = location
     raise PlatformAddressError(

@@ -11,12 +11,14 @@ import trustme
 
 from airflow_provider_platform.client import http
 from airflow_provider_platform.client.errors import PlatformTransportError
-from tests.support.wire.calls import GET, POST, Run, config_for, reading
+from tests.support.wire.calls import GET, POST, Run, config_for, reading, run_sync
 from tests.support.wire.http_server import answer, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from airflow_provider_platform.client.api import Api
 
 LAST_YEAR = dt.datetime.now(dt.UTC) - dt.timedelta(days=365)
 
@@ -57,14 +59,6 @@ def test_the_connections_own_authority_is_trusted(
         assert b"".join(piece or b"" for piece in run(config, reading({}))) == b"{}\n"
 
 
-def test_the_systems_authorities_are_trusted(
-    run: Run, authority: trustme.CA, bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-    with serving(answer(body=b"[1]"), tls=certified(authority)) as server:
-        assert run(config_for(server), GET) == [1]
-
-
 def test_replaced_certificate_authority_is_read_again(
     run: Run, authority: trustme.CA, bundle: Path
 ) -> None:
@@ -75,6 +69,15 @@ def test_replaced_certificate_authority_is_read_again(
             run(config, GET)
         following.cert_pem.write_to_path(str(bundle))
         assert run(config, GET) == [1]
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+def test_authorities_that_the_environment_names_are_trusted(
+    run: Run, authority: trustme.CA, bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, str(bundle))
+    with serving(answer(body=b"[1]"), tls=certified(authority)) as server:
+        assert run(config_for(server), GET) == [1]
 
 
 @pytest.mark.parametrize(
@@ -105,18 +108,16 @@ def test_any_other_certificate_is_refused_before_a_secret_is_sent(
         assert run(config_for(server, verify_tls=False), GET) == {}
 
 
-def test_a_client_of_a_plain_address_makes_no_context(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+def test_missing_check_of_certificates_is_one_warning(
+    caplog: pytest.LogCaptureFixture, authority: trustme.CA
 ) -> None:
-    """To make one is a good part of what a client costs."""
-    made: list[str] = []
-    make = ssl.SSLContext.__new__
+    with serving(*[answer(body=b"[1]")] * 3, tls=certified(authority)) as server:
+        config = config_for(server, verify_tls=False)
 
-    def counted(kind: type[ssl.SSLContext], *args: Any, **options: Any) -> ssl.SSLContext:
-        made.append("a context")
-        return make(kind, *args, **options)
+        async def calls(api: Api) -> None:
+            for operation in (GET, POST, GET):
+                await api.call(operation)
 
-    monkeypatch.setattr(ssl.SSLContext, "__new__", counted)
-    with serving(answer(body=b"[1]")) as server:
-        assert run(config_for(server), GET) == [1]
-    assert made == []
+        run_sync(config, calls)
+    [warning] = [one for one in caplog.records if "verify_tls" in one.getMessage()]
+    assert warning.levelname == "WARNING"

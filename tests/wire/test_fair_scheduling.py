@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.api import Api, Transport
+from airflow_provider_platform.client.api import Api, ClientState
 from airflow_provider_platform.client.platform_client import yield_turn
 from airflow_provider_platform.client.polling import first_pause, poll_pause
 from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
@@ -47,7 +47,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def perform(effect: Sleep, times: int = MANY) -> None:
     async def run() -> None:
-        api = Api(Transport(config_for("http://127.0.0.1:9")))
+        api = Api(ClientState(config_for("http://127.0.0.1:9")))
         for _ in range(times):
             await api.sleep(effect.seconds, spread=effect.spread)
 

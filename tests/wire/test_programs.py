@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client import platform_client
-from airflow_provider_platform.client.api import Steps, Transport
+from airflow_provider_platform.client.api import ClientState, Steps
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
@@ -292,8 +292,8 @@ def test_work_that_is_ended_before_its_first_step_has_an_outcome() -> None:
         raise AssertionError("the work began")
 
     async def end_at_once() -> None:
-        transport = Transport(config_for("http://127.0.0.1:9"))
-        steps = Steps(work, transport, lambda: False, running=set())
+        state = ClientState(config_for("http://127.0.0.1:9"))
+        steps = Steps(work, state, lambda: False, running=set())
         steps.proceed()
         steps.end()
         await asyncio.to_thread(steps.ended.get, timeout=20)
@@ -425,8 +425,8 @@ def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> No
 
     async def play() -> None:
         work, reference = work_and_reference()
-        transport = Transport(config_for("http://127.0.0.1:9"))
-        steps = Steps(work, transport, lambda: False, running=set())
+        state = ClientState(config_for("http://127.0.0.1:9"))
+        steps = Steps(work, state, lambda: False, running=set())
         del work
         steps.proceed()
         await asyncio.to_thread(steps.ended.get, timeout=20)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import threading
 import zlib
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client import http
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformNotFoundError,
@@ -19,8 +17,6 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.failed_calls import CHAT_STREAM
-from airflow_provider_platform.client.http import GATHER_BYTES, Stream
 from airflow_provider_platform.resources.chat.thread import abort
 from tests.support.wire.calls import KEY, Run, config_for, reading
 from tests.support.wire.http_server import (
@@ -34,10 +30,7 @@ from tests.support.wire.http_server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from airflow_provider_platform.client.api import Api
-    from airflow_provider_platform.client.http import OpenResponse
 
 pytestmark = pytest.mark.one_case_in(2)
 
@@ -152,49 +145,3 @@ def test_abort_has_its_own_timeout(run: Run) -> None:
 
     with serving(respond) as server, pytest.raises(PlatformTransportError, match="1 seconds"):
         run(config_for(server), lambda api: abort(api, "c1", None, timeout=1.0))
-
-
-class Arriving:
-    """A response whose pieces arrive one by one. Then it ends or stays silent."""
-
-    def __init__(self, *pieces: bytes, ends: bool = False) -> None:
-        self.sent, self.ends = pieces, ends
-
-    async def pieces(self) -> AsyncGenerator[bytes]:
-        for piece in self.sent:
-            await asyncio.sleep(0)
-            yield piece
-        if not self.ends:
-            await asyncio.Event().wait()
-
-    async def aclose(self) -> None: ...
-
-
-def first_read(response: Arriving, *, seconds: float = 10) -> bytes | None:
-    async def read() -> bytes | None:
-        stream = Stream(CHAT_STREAM, cast("OpenResponse", response))
-        try:
-            async with asyncio.timeout(20):
-                return await stream.read(seconds)
-        finally:
-            await stream.aclose()
-
-    return asyncio.run(read())
-
-
-@pytest.mark.parametrize("response", [Arriving(b"a" * GATHER_BYTES), Arriving(b"a", ends=True)])
-def test_a_read_waits_for_no_more_after_many_bytes_or_the_end(
-    response: Arriving, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http, "GATHER_SECONDS", 600.0)
-    assert first_read(response) == b"".join(response.sent)
-
-
-def test_a_read_returns_all_words_that_come_within_a_moment() -> None:
-    words = [b"word "] * 100
-    assert first_read(Arriving(*words)) == b"".join(words)
-
-
-def test_a_read_whose_time_ends_returns_what_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "GATHER_SECONDS", 0.2)
-    assert first_read(Arriving(b"a"), seconds=0.05) == b"a"

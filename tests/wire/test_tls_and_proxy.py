@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import socket
 import ssl
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client import http
 from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformPermissionError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 from airflow_provider_platform.resources.deployments import get_deployment
 from tests.support.wire.calls import GET, POST, Run, config_for, run_sync
 from tests.support.wire.http_server import WAIT, answer, closed_port, serving
 from tests.wire.test_certificates import authority, bundle, certified
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import trustme
@@ -161,6 +164,110 @@ def test_refusal_by_a_proxy_is_a_transport_error(run: Run) -> None:
         with pytest.raises(PlatformTransportError, match="407") as caught:
             run(config, POST)
     assert caught.value.processed is False
+
+
+def hang_up(client: socket.socket) -> None:
+    """End the connection after the first bytes of the client."""
+    client.recv(65536)
+
+
+def stay_silent(client: socket.socket) -> None:
+    """Answer nothing until the client leaves."""
+    while client.recv(65536):
+        pass
+
+
+def talk_nonsense(client: socket.socket) -> None:
+    """Answer what is no protocol."""
+    client.recv(65536)
+    client.sendall(b"\x00\x00nonsense\r\n\r\n")
+    stay_silent(client)
+
+
+@contextmanager
+def accepting(behave: Callable[[socket.socket], None]) -> Iterator[tuple[int, list[int]]]:
+    """A server that does this with each connection: its port, and the connections so far."""
+    came: list[int] = []
+
+    def serve(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.settimeout(WAIT)
+            behave(client)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                client, address = listener.accept()
+                came.append(address[1])
+                threading.Thread(target=serve, args=(client,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepts = threading.Thread(target=accept, daemon=True)
+        accepts.start()
+        yield listener.getsockname()[1], came
+        listener.shutdown(socket.SHUT_RDWR)
+        accepts.join(WAIT)
+
+
+@pytest.mark.parametrize("behave", [hang_up, stay_silent, talk_nonsense])
+@pytest.mark.parametrize("proxy", ["http", "socks5", ""])
+def test_request_that_never_left_is_tried_again_and_its_error_names_the_proxy(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: pytest.MonkeyPatch,
+    proxy: str,
+    behave: Callable[[socket.socket], None],
+) -> None:
+    """Also one that must not be sent twice. Without a proxy, the TLS handshake fails."""
+    del environment
+    if proxy == "socks5":
+        pytest.importorskip("socksio")
+    monkeypatch.setattr(http, "CONNECT_TIMEOUT", 0.5)
+    with accepting(behave) as (port, connections):
+        fields: dict[str, Any] = {"max_attempts": 2}
+        address = f"https://127.0.0.1:{port}"
+        if proxy:
+            address = "https://platform.test"
+            fields["proxy"] = f"{proxy}://me:canary@127.0.0.1:{port}"
+        with pytest.raises(PlatformTransportError) as caught:
+            run(config_for(address, **fields), POST)
+    through = f" through the proxy 127.0.0.1:{port}" if proxy else ""
+    assert f"no connection could be made to {address}{through} (" in caught.value.message
+    assert caught.value.processed is False
+    assert len(connections) == 2
+    if behave is stay_silent:
+        waited_for = "the answer of the proxy" if proxy else "the TLS handshake"
+        assert f"(no end of {waited_for} within 0.5 seconds)" in caught.value.message
+
+
+def test_system_proxy_that_drops_the_request_is_named(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    with accepting(hang_up) as (port, connections):
+        environment.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(PlatformTransportError, match=f"the proxy 127.0.0.1:{port}") as caught:
+            run(config_for("https://platform.test", max_attempts=3), POST)
+    assert caught.value.processed is False
+    assert len(connections) == 3
+
+
+def test_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A triggerer that cannot reach the service for hours must not keep a socket for each try."""
+    monkeypatch.setattr(http, "CONNECT_TIMEOUT", 0.5)
+    ended = threading.Event()
+
+    def note_end(client: socket.socket) -> None:
+        stay_silent(client)
+        ended.set()
+
+    async def on_a_loop(port: int) -> None:
+        async with AsyncPlatformClient(config_for(f"https://127.0.0.1:{port}")) as client:
+            with suppress(PlatformTransportError):
+                await client.run(lambda api: api.call(GET, once=True))
+            assert await asyncio.to_thread(ended.wait, WAIT)
+
+    with accepting(note_end) as (port, _):
+        asyncio.run(on_a_loop(port))
 
 
 def test_unusable_system_proxy_names_the_field_proxy(

@@ -183,6 +183,24 @@ def test_repeated_delete_that_finds_nothing_succeeds(run: Run) -> None:
         run(config_for(server), GET)
 
 
+def test_delete_is_not_done_if_no_earlier_attempt_can_have_been_carried_out(run: Run) -> None:
+    """A wrong id in a storm of requests."""
+    busy = answer(429, b"", {"Retry-After": "0"})
+    with serving(busy, answer(404)) as server, pytest.raises(PlatformNotFoundError):
+        run(config_for(server), DELETE)
+    with serving(answer(502), busy, answer(404)) as server:
+        assert run(config_for(server), DELETE) is None
+
+
+def test_redirect_error_keeps_the_port_and_no_credential(run: Run) -> None:
+    moved = answer(301, b"", {"Location": "https://me:canary@platform.test:8443/x?token=canary"})
+    with (
+        serving(moved) as server,
+        pytest.raises(PlatformAddressError, match=r"redirect to https://platform\.test:8443/x\."),
+    ):
+        run(config_for(server), GET)
+
+
 def test_too_long_response_is_a_protocol_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "MAX_LIST_BYTES", 1000)
     too_long = pytest.raises(

@@ -128,10 +128,8 @@ Program = Coroutine[Effect, Any, T]
 class PlayedApi(Api):
     """Turns each method into an effect, which `perform` carries out."""
 
-    def __init__(self, transport: Any = None, *options: Any) -> None:
-        super().__init__(
-            transport or SimpleNamespace(config=None, clock=None, secrets=None), *options
-        )
+    def __init__(self, state: Any = None, *options: Any) -> None:
+        super().__init__(state or SimpleNamespace(config=None, clock=None, secrets=None), *options)
         self._reported: list[object] = []
         if not options:
             self.report = self._reported.append
@@ -228,5 +226,5 @@ def api_with(clock: Any, config: Any = None) -> Api:
     secrets = None if config is None else KnownSecrets(config.secrets)
     api = copy(API)
     api.clock, api.secrets = clock, secrets
-    api._transport = SimpleNamespace(config=config)
+    api._state = SimpleNamespace(config=config)
     return api

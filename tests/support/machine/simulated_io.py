@@ -66,8 +66,8 @@ class _SimulatedApi(PlayedApi):
 
     simulation: Simulation
 
-    def __init__(self, transport: Any, *options: Any) -> None:
-        super().__init__(transport, *options)
+    def __init__(self, state: Any, *options: Any) -> None:
+        super().__init__(state, *options)
         self._answer: Answer | None = None
         self._broken = False
 
@@ -109,7 +109,7 @@ class _SimulatedApi(PlayedApi):
 
     async def _reload(self) -> bool:
         self.simulation.pause("reload")
-        changed: bool = await self._transport.reload_credentials(self._transport.config)
+        changed: bool = await self._replace(self.config)
         return changed
 
     def _request(self, what: str, about: Any, process: Callable[[Actor], Any]) -> Any:
@@ -123,7 +123,7 @@ class _SimulatedApi(PlayedApi):
             refusal = Fault(spoil, status=503, retry_after="1").before()  # type: ignore[arg-type]
             assert refusal is not None
             raise refusal
-        simulation.platform.check_key(simulation.platform.secret_of(self._transport.config))
+        simulation.platform.check_key(simulation.platform.secret_of(self._state.config))
         answer = process(actor)
         simulation.pause(f"after {what}")
         if actor.take_spoil() is not None:
@@ -157,8 +157,8 @@ class _SimulatedApi(PlayedApi):
 
     async def _managed(self, effect: Any) -> Any:
         """A management call and its repeats, as the transport makes them."""
-        operation = effect.operation.in_deployment(self._transport.config.resolve_deployment_id)
-        attempts = 1 if effect.once else self._transport.config.max_attempts
+        operation = effect.operation.in_deployment(self._state.config.resolve_deployment_id)
+        attempts = 1 if effect.once else self._state.config.max_attempts
         for attempt in range(1, attempts + 1):
             try:
                 return self._management(operation)
@@ -253,7 +253,7 @@ def _run(client: PlatformClient, work: Any, on_event: Any = lambda event: None) 
         report(event)
 
     interrupted = partial(bool, client._interrupted)
-    running = run_here(work, api.Api(client._transport, hear, report, interrupted))
+    running = run_here(work, api.Api(client._state, hear, report, interrupted))
     try:
         running.send(None)
     except StopIteration as end:
@@ -299,7 +299,7 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         patch.object(platform_client, "Api", simulated_api),
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(PlatformClient, "run", _run),
-        patch.object(api, "steady_clock", lambda: lambda: simulation.time.now),
+        patch.object(platform_client, "steady_clock", lambda: lambda: simulation.time.now),
         patch.object(chat_program, "new_message_id", simulation.new_message_id),
         patch.object(PlatformHook, "get_connection", simulation.connection),
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
