@@ -65,8 +65,6 @@ def _entry(operation: OperationRow) -> str:
     if operation.body is not None and not _fields(body):
         lines.append("    - body: any JSON object")
     notes = []
-    if operation.since != "0.0.0":
-        notes.append(f"from v{operation.since} on")
     if operation.needs:
         notes.append(f"needs {operation.needs}")
     if operation.media:

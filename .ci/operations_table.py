@@ -40,16 +40,14 @@ def table(document: dict[str, Any], differences: dict[str, Any]) -> dict[str, An
     schemas = {name: reader.schema(schema) for name, schema in reader.schemas.items()}
     made = {"operations": operations, "$defs": schemas}
     _merge(made, {"operations": differences["operations"], "$defs": differences["schemas"]})
-    for release, names in differences["since"].items():
-        for name in names:
-            operations[name]["since"] = release
+    for name in differences["newest"]:
+        operations[name]["newest"] = True
     for permission, names in differences["needs"].items():
         for name in names:
             operations[name]["needs"] = permission
-    for release, names in differences["fields"].items():
-        for name in names:
-            schema, _, field = name.partition(".")
-            schemas[schema]["properties"][field]["since"] = release
+    for name in differences["newest_fields"]:
+        schema, _, field = name.partition(".")
+        schemas[schema]["properties"][field]["newest"] = True
     made["$defs"] = {name: schemas[name] for name in sorted(_used(operations, schemas))}
     return made
 

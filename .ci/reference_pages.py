@@ -32,12 +32,12 @@ LINE = 100
 """Characters of a line of code."""
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
-    "branches": ("Branch", "Build", "MergedBuild"),
+    "branches": ("Branch", "Build", "MergedBuild", "OperationMissing"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
     "compare": ("Data", "NumbersMoved", "ResultEmpty", "ResultNotComparable"),
-    "dbt_sync": ("DbtSync", "AlreadyRunning", "Branch", "Build"),
-    "deliveries": ("AlreadyRunning", "FeatureNotActivated", "ReportDelivery"),
-    "evaluation": ("Evaluation", "FeatureNotActivated"),
+    "dbt_sync": ("DbtSync", "AlreadyRunning", "OperationMissing"),
+    "deliveries": ("AlreadyRunning", "OperationMissing", "ReportDelivery"),
+    "evaluation": ("Evaluation", "OperationMissing"),
     "exports": ("DashboardExport", "ResultWrite"),
     "query": ("Data", "ResultEmpty", "ResultTruncated", "ResultValue", "ResultWrite"),
 }

@@ -5,7 +5,7 @@ DAG runs, the schedule is paused, so that no run reads half of the data. A run t
 pause may have read older data: the task does not follow it (`if_running="fail"`), and its retry
 starts a new run.
 
-The platform's support activates deliveries (release v0.17.0 or later) for an account.
+The platform's support activates deliveries for an account.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from airflow_provider_platform.operators.deliveries import (
-    PlatformPauseDeliveryOperator,
-    PlatformResumeDeliveryOperator,
-    PlatformRunDeliveryOperator,
-)
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 with DAG(
@@ -38,7 +35,9 @@ with DAG(
         ),
     },
 ):
-    pause = PlatformPauseDeliveryOperator(task_id="pause", delivery_id="{{ params.delivery_id }}")
+    pause = PlatformApiOperator(
+        task_id="pause", operation="pauseReportDelivery", id="{{ params.delivery_id }}"
+    )
     count = PlatformQueryOperator(task_id="count", sql="SELECT COUNT(*) AS orders FROM orders")
 
     @task
@@ -57,10 +56,8 @@ with DAG(
         retries=3,
         retry_delay=timedelta(minutes=10),
     )
-    resume = PlatformResumeDeliveryOperator(
-        task_id="resume",
-        delivery_id="{{ params.delivery_id }}",
-        was_paused=pause.output["was_paused"],  # a delivery that was paused before stays so
+    resume = PlatformApiOperator(
+        task_id="resume", operation="resumeReportDelivery", id="{{ params.delivery_id }}"
     ).as_teardown(setups=[pause])
 
     checked = check(count.output)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ with DAG(
     },
     default_args={"retries": 2},
 ) as dag:
-    # `files` leaves no branch behind (tenants from v0.10.0 on).
+    # `files` leaves no branch behind.
     start = PlatformDbtSyncOperator(
         task_id="start_sync", wait_for_completion=False, output_mode="files"
     )

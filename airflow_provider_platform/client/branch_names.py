@@ -60,9 +60,8 @@ def branch_advice(message: str | None) -> str | None:
     else."""
     if NOT_ACTIVE in (message or ""):
         return (
-            "The branch is not open. On release v0.4.0 and later, put PlatformOpenBranchOperator "
-            "before this task. On an earlier release, open the branch in the platform. Then run "
-            "the task again."
+            "The branch is not open. Put PlatformOpenBranchOperator before this task, or open the "
+            "branch in the platform. Then run the task again."
         )
     if NO_SUCH_BRANCH in (message or ""):
         return (

@@ -322,11 +322,6 @@ class DbtSyncCancelledError(PlatformError):
     is_dead_run = True
 
 
-class DbtSyncInputDroppedError(PlatformError):
-    """The tenant's release ignored an argument, and started another dbt sync than the task asked
-    for."""
-
-
 class AlreadyRunningError(PlatformError):
     """What was to be started is running already, and the task must not follow that run. A retry can
     find it over."""
@@ -334,9 +329,9 @@ class AlreadyRunningError(PlatformError):
     retryable = True
 
 
-class FeatureNotActivatedError(PlatformError):
-    """The tenant lacks a feature: its release is older, or the feature is not activated for the
-    account."""
+class OperationMissingError(PlatformError):
+    """The tenant lacks an operation: its platform is older, or the feature is not activated for
+    the account."""
 
 
 class ReportDeliveryFailedError(PlatformError):
@@ -373,10 +368,6 @@ class BranchNotServedError(PlatformError):
     queries on it."""
 
     retryable = True
-
-
-class BranchUnsupportedError(PlatformError):
-    """The tenant's release has no operation that opens or merges a branch."""
 
 
 class BuildFailedError(PlatformError):

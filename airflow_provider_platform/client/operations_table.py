@@ -46,8 +46,9 @@ class OperationRow:
     """One operation. ``path`` begins at the tenant's host, and has its parameters in braces.
 
     ``texts`` are the path parameters that are strings, ``untyped`` those that the document gives no
-    type; all others are whole numbers. ``since`` is the release
-    that brought the operation, ``needs`` the permission that it requires.
+    type; all others are whole numbers. ``newest`` is True if only the newest tenant has the
+    operation, and not one that has only what the service description shows. ``needs`` is the
+    permission that the operation requires.
     """
 
     id: str
@@ -67,7 +68,7 @@ class OperationRow:
     answer: Schema | None = None
     """None if a success has no body or, with ``media``, a file of these types."""
     media: tuple[str, ...] = ()
-    since: str = "0.0.0"
+    newest: bool = False
     needs: str | None = None
 
     @cached_property
@@ -199,7 +200,7 @@ def _operation(name: str, entry: dict[str, Any]) -> OperationRow:
         status=entry.get("status", 200),
         answer=entry.get("answer"),
         media=tuple(entry.get("media", ())),
-        since=entry.get("since", "0.0.0"),
+        newest=entry.get("newest", False),
         needs=entry.get("needs"),
     )
 

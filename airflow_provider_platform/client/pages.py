@@ -58,7 +58,7 @@ class PageInfo(ResponseModel):
 
 
 class Pagination(ResponseModel):
-    """The position of a page in its list, in the form of older releases."""
+    """The position of a page in its list, in the form of older tenants."""
 
     total: int | None = None
     offset: int | None = None

@@ -392,10 +392,9 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
     documented, so the address must be wrong."""
     if not described:
         return PlatformAddressError(
-            f"{name.action}: the service returned {got} instead of JSON. The service does this if "
-            "a path does not exist. Check the path. The address already ends in /api, so "
-            "write /v1/deployments, not /api/v1/deployments. There is one exception: a path of the "
-            "build API must begin with /build/api, for example "
+            f"{name.action}: the service returned {got} instead of JSON. The service does this for "
+            "a path that this tenant does not have. Check the path: it begins with /v1 or /api/v1, "
+            "for example /v1/deployments, or with /build/api/v1, for example "
             "/build/api/v1/deployments/{deploymentId}/branches. If the path is right, check the "
             "address in the connection.",
             where=name.where,
@@ -404,6 +403,6 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
         f"{name.action}: the address returned {got} instead of JSON. The response probably comes "
         "from the platform's web application or from a proxy. Check the address in the "
         "connection: Management API address (host) ends in /api, Chat address (chat_url) in "
-        "/chat.",
+        "/chat. If other tasks work with this connection, this tenant does not have the operation.",
         where=name.where,
     )

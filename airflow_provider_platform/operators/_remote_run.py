@@ -685,7 +685,7 @@ class RemoteRunOperator(PlatformOperator):
         deadline = self.deadline(attempt, _followed_since(ids))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
         attempt.submission.flush_pending()
-        followed = attempt.kind.followed_as(ids)
+        followed = attempt.kind
         self.defer(
             trigger=PlatformRunTrigger(
                 platform_conn_id=self.platform_conn_id,

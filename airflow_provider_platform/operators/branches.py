@@ -20,7 +20,7 @@ from airflow_provider_platform._airflow import (
     get_task_states,
 )
 from airflow_provider_platform.client.choices import POLL_INTERVAL, IfUnsupported, MergeTarget
-from airflow_provider_platform.client.errors import BranchUnsupportedError, PlatformInputError
+from airflow_provider_platform.client.errors import OperationMissingError, PlatformInputError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators import _arguments as arguments
@@ -53,7 +53,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     switched on. This is a setting of the branch: everybody can use the open branch, and it stays
     open until somebody closes it (`PlatformCloseBranchOperator`). Opening a branch again changes
     nothing, so a retry opens it again and continues to wait. A branch that sleeps, because nobody
-    has queried it for ten minutes, is woken. Needs release v0.4.0 or later.
+    has queried it for ten minutes, is woken.
 
     Returns `{"branch_name", "opened_branch", "url", "hash", "status"}`, also pushed key by key.
     `branch_name` is the branch. `opened_branch` is the branch too, but None if it was open before
@@ -68,7 +68,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     SchemaUpdateDevBranches, waiting needs DeploymentRead.
 
     :param branch_name: the branch to open
-    :param if_unsupported: on a tenant that cannot open branches (a release before v0.4.0): `fail`
+    :param if_unsupported: on a tenant that cannot open branches : `fail`
         the task, or `skip` it
     :param wait_for_build: wait until the branch is built
     :param cancel_on_kill: close the branch if the task is stopped or fails, unless the branch was
@@ -108,7 +108,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
         try:
             return super()._submit(attempt, ids)
-        except BranchUnsupportedError as error:
+        except OperationMissingError as error:
             if self.if_unsupported == "fail":
                 raise
             from airflow_provider_platform._airflow import AirflowSkipException
@@ -191,7 +191,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     without a retry. A build that fails fails the try. On Airflow 3.3 and later, a retry waits for
     the build again. On earlier releases it sends the merge again, which changes nothing if
     production already has the branch. A 403 names the missing permission: merging into production
-    needs SchemaUpdate, waiting needs DeploymentRead. Needs release v0.4.0 or later.
+    needs SchemaUpdate, waiting needs DeploymentRead.
 
     :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was
@@ -385,7 +385,7 @@ def branch_gate(
     a branch only at the commit that all tasks inside have checked: after new commits on the branch,
     clear the whole group.
 
-    Raises PlatformInputError for a bad argument. Needs release v0.4.0 or later.
+    Raises PlatformInputError for a bad argument.
 
     :param branch_name: the branch; a template or an output of a task, as of
         `PlatformDbtSyncOperator`

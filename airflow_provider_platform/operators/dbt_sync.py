@@ -31,22 +31,6 @@ def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
         raise ValueError("manifest and source='manifest' must be given together")
 
 
-def _opens_what_it_waits_for(
-    open_branch: bool, wait_for_completion: bool | str, output_mode: str | None
-) -> None:
-    """A rule: `open_branch` needs a branch, and the task must wait until the sync has written
-    it."""
-    if not open_branch:
-        return
-    if wait_for_completion is False:
-        raise ValueError(
-            "open_branch opens the branch once the sync has written it, so wait_for_completion "
-            "cannot be False"
-        )
-    if output_mode == "files":
-        raise ValueError("open_branch needs a branch, and output_mode='files' writes none")
-
-
 def _compares_what_the_history_shows(
     if_running: str, branch_name: str | None, source: str | None, output_mode: str | None
 ) -> None:
@@ -76,33 +60,29 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     `result` are None if the task did not wait for the sync. Also pushed key by key (with
     `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
 
-    A synced branch answers no question and no query until it is open. With `open_branch` the task
-    opens the branch after the sync and waits until it is built. It then returns
-    `active_branch_name` (the name to use in questions and queries), `opened_branch`, `url`, `hash`
-    and `build_status` too, as `PlatformOpenBranchOperator` does. A retry finds the completed sync
-    and opens its branch again. If the task fails, it closes the branch, unless the branch was open
-    before.
+    A synced branch answers no question and no query until it is open: put
+    `PlatformOpenBranchOperator` after this task.
+
+    A tenant without a history of dbt syncs reports nothing of a started sync and ignores `ref`,
+    `source`, `output_mode` and `if_running`. There the task fails before it starts anything, unless
+    these arguments are left out.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
-    :param ref: branch or tag of the dbt repository (default: the ref of the integration). If a
-        tenant does not support it (before v0.4.0), the task fails and starts nothing
+    :param ref: branch or tag of the dbt repository (default: the ref of the integration)
     :param wait_for_completion: True waits; if the tenant does not report the status of a sync, the
         task fails before it starts anything. False returns after the start. `if_supported` waits if
         the tenant reports the status
-    :param source: `git` (the service's default) or `manifest`; if a tenant ignores it (before
-        v0.8.0), the task fails
+    :param source: `git` (the service's default) or `manifest`
     :param manifest: the dbt manifest, with `source="manifest"`
-    :param output_mode: the service's `output`: `branch` (its default) or `files`; if a tenant
-        ignores it (before v0.10.0), the task fails
-    :param open_branch: open the synced branch and wait until it is built (release v0.4.0 or later)
+    :param output_mode: the service's `output`: `branch` (its default) or `files`
     :param if_running: what to do if a sync from the same ref into the same `branch_name` is going
         on: `start` one all the same (the default), `follow` that one, which reads no commit that
         came after its start, `fail` with an AlreadyRunningError, which a retry can mend, or `skip`
-        this task. All but `start` need `branch_name` and release v0.4.0. A followed sync is not
-        cancelled with this task, and its `workflow_id` is None. The task looks before it starts:
-        two tasks of one moment can both start a sync
-    :param timeout: seconds (or a timedelta) of wall time from submission, for sync and build
-        together; an earlier `execution_timeout` counts too
+        this task. All but `start` need `branch_name`. A followed sync is not cancelled with this
+        task, and its `workflow_id` is None. The task looks before it starts: two tasks of one
+        moment can both start a sync
+    :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
+        `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`
         works
     """
@@ -119,13 +99,11 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         "source": partial(arguments.optional_choice, choices=get_args(SyncSource)),
         "manifest": arguments.mapping,
         "output_mode": partial(arguments.optional_choice, choices=get_args(SyncOutput)),
-        "open_branch": arguments.boolean,
         "if_running": partial(arguments.choice, choices=get_args(IfSyncRunning)),
     }
 
     rules: ClassVar[Sequence[Rule]] = (
         (("manifest", "source"), _manifest_fits),
-        (("open_branch", "wait_for_completion", "output_mode"), _opens_what_it_waits_for),
         (
             ("if_running", "branch_name", "source", "output_mode"),
             _compares_what_the_history_shows,
@@ -141,7 +119,6 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         source: SyncSource | None = None,
         manifest: dict[str, Any] | None = None,
         output_mode: SyncOutput | None = None,
-        open_branch: bool | str = False,
         if_running: IfSyncRunning = "start",
         timeout: float | timedelta = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
@@ -154,6 +131,5 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         self.source = source
         self.manifest = manifest
         self.output_mode = output_mode
-        self.open_branch: Any = open_branch
         self.if_running: Any = if_running
         self.validate_known_arguments()

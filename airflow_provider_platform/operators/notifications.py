@@ -518,7 +518,7 @@ class PlatformCreateNotificationOperator(
         if differing := self._body.differing_settings(created):
             self.log.warning(
                 "The service did not store the %s of notification %s as the task sent them. "
-                "The tenant's release may not support these settings. Correct the notification "
+                "The tenant may not support these settings. Correct the notification "
                 "or this task. Otherwise the next run does not recognize the notification and "
                 "creates another one.",
                 " and ".join(differing),
@@ -527,7 +527,7 @@ class PlatformCreateNotificationOperator(
         elif unclear := self._body.unclear_settings(created):
             self.log.warning(
                 "The service does not report the %s of notification %s in a form that the task can "
-                "read. The tenant's release may not support these settings. Check the notification "
+                "read. The tenant may not support these settings. Check the notification "
                 "in the platform. The next run cannot compare the notification with this task, so "
                 "it creates nothing and fails.",
                 " and ".join(unclear),

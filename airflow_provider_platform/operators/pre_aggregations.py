@@ -126,7 +126,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         fails; a retry runs only the query again
     :param missing_grace: seconds (or a timedelta) for which tables may be missing
         (`missing_partition`) while no build moves, before they count as failed (default 300). A
-        tenant before v0.3.0 can report every table outside the default data source as missing until
+        tenant can report every table outside the default data source as missing until
         it is done: for such a tenant give the time of the longest build
     :param if_start_lost: what a retry does if the response to the start was lost, with the tokens
         in it: `fail` (the default) reports it, and the task starts the builds again after a clear;

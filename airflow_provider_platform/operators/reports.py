@@ -166,9 +166,9 @@ class PlatformRefreshReportOperator(PlacementOperator):
     Use it after your own code has refreshed a connected spreadsheet. The platform then shows when
     and by whom. This operator writes no cells.
 
-    Without a placement, the report as a whole counts as refreshed. Needs release v0.4.0 or later
-    for a single placement. A repeated call changes nothing more. The user needs only read access to
-    the report. Returns the report as the service describes it.
+    Without a placement, the report as a whole counts as refreshed. A repeated call changes nothing
+    more. The user needs only read access to the report. Returns the report as the service describes
+    it.
 
     :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
     """
@@ -191,9 +191,8 @@ class PlatformDisconnectReportOperator(PlacementOperator):
 
     Use it when a connected spreadsheet is deleted or no longer shows the report.
 
-    A placement that is not there is fine, so the call can be repeated. Needs release v0.4.0 or
-    later. The user needs only read access to the report. Returns the report as the service
-    describes it.
+    A placement that is not there is fine, so the call can be repeated. The user needs only read
+    access to the report. Returns the report as the service describes it.
     """
 
     operation = "disconnectReportFromWorkbook"

@@ -6,8 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from airflow_provider_platform.client.errors import (
-    PlatformError,
-    PlatformNotFoundError,
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.client.redaction import quote_service
@@ -25,10 +23,6 @@ if TYPE_CHECKING:
 
 
 OnReviewRequired = Literal["fail", "skip"]
-
-WIDGET_THREAD_LACKS = "v0.4.0, v0.5.0, and those before v0.2.0"
-"""The releases that cannot attach a thread to an AI widget: v0.2.0 added it, v0.4.0 removed it, and
-v0.6.0 brought it back."""
 
 
 class WorkbookOperator(DeploymentOperator):
@@ -166,7 +160,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     :param title: the dashboard's title
     :param description: what it is about
     :param allow_embed: whether it may be embedded
-    :param config: what to publish (default: the saved draft, on tenants of every release)
+    :param config: what to publish (default: the saved draft)
     :param dashboard_id: the id of the dashboard to replace
     :param on_review_required: what the task does if the dashboard requires review: `fail`
         (DashboardReviewRequiredError; Airflow does not retry the task) or `skip` (the task ends as
@@ -314,8 +308,7 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     Use it to show the agent's findings to readers of a dashboard. Readers can continue the thread.
 
     A second call with the same thread changes nothing, so a failed call is repeated. Returns the
-    dashboard as the service describes it. The releases v0.4.0, v0.5.0, and those before v0.2.0
-    cannot do this.
+    dashboard as the service describes it.
 
     :param widget_id: the widget
     :param thread_id: the thread, as `chat_id` of `PlatformChatOperator`
@@ -340,16 +333,13 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Attach the thread."""
         with ShortTraceback(), self.opened(context) as hook:
-            try:
-                dashboard = hook.attach_ai_widget_thread(
-                    self.workbook_id,
-                    widget_id=self.widget_id,
-                    thread_id=self.thread_id,
-                    deployment_id=self.deployment_id,
-                    **arguments.given(checksum=self.checksum),
-                )
-            except PlatformError as error:
-                raise self._explained(hook, error) from error
+            dashboard = hook.attach_ai_widget_thread(
+                self.workbook_id,
+                widget_id=self.widget_id,
+                thread_id=self.thread_id,
+                deployment_id=self.deployment_id,
+                **arguments.given(checksum=self.checksum),
+            )
         self.log.info(
             "Attached thread %s to widget %s of workbook %s",
             quote_service(self.thread_id),
@@ -358,28 +348,6 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
         )
         attached: dict[str, Any] = arguments.stored(dashboard)
         return attached
-
-    def _explained(self, hook: PlatformHook, error: PlatformError) -> PlatformError:
-        """Return the error, or what it means if the workbook is there: its dashboard lacks the
-        widget, or the tenant's release lacks the operation."""
-        from airflow_provider_platform.resources.missing_operations import may_be_missing
-        from airflow_provider_platform.resources.workbooks import get_workbook
-
-        if not may_be_missing(error):
-            return error
-        try:
-            hook.run(get_workbook(workbook_id=self.workbook_id, deployment_id=self.deployment_id))
-        except PlatformError:
-            return error
-        said = getattr(error, "service_message", None)
-        return PlatformNotFoundError(
-            "The thread was not attached, although the workbook exists. Either the workbook has no "
-            f"published dashboard with the widget {quote_service(self.widget_id)}, or the platform "
-            f"runs one of the releases without this operation: {WIDGET_THREAD_LACKS}. "
-            + (f"The service said: {said}." if said else "The service returned no API response."),
-            where=error.where,
-            status=404,
-        )
 
 
 def _published_in(workbook: Workbook) -> tuple[bool, Dashboard | None]:

@@ -3,12 +3,12 @@ queried, its address, and how it is closed and deleted.
 
 These operations are in the platform's second API, beside the management API on the same host.
 
-A branch that a dbt sync wrote is not served until its staging environment is switched on (releases
-since v0.4.0). The switch belongs to the branch: everybody sees and uses the same one. So opening
-reports whether it was on before, and only a branch that was off before is closed again.
+A branch that a dbt sync wrote is not served until its staging environment is switched on. The
+switch belongs to the branch: everybody sees and uses the same one. So opening reports whether it
+was on before, and only a branch that was off before is closed again.
 
-A tenant that lacks an operation answers 404, 405 or its web page. An unknown branch is answered
-with 404 too, so the list of branches decides which of the two it was.
+A tenant that lacks an operation and one that does not know the branch answer in the same way. The
+list of branches decides which of the two it was.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import DATA_PATH, data_address
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
-    BranchUnsupportedError,
+    OperationMissingError,
     PlatformAddressError,
     PlatformApiError,
+    PlatformError,
     PlatformInputError,
     PlatformPermissionError,
     PlatformProtocolError,
@@ -39,8 +40,8 @@ from airflow_provider_platform.resources.deployments import (
     list_environments,
 )
 from airflow_provider_platform.resources.missing_operations import (
-    check_tenant,
     may_be_missing,
+    raise_if_missing,
 )
 
 if TYPE_CHECKING:
@@ -92,9 +93,6 @@ def name_branch(deployment_id: int, branch_name: str) -> str:
     return f"branch {quote_service(branch_name)}, deployment {deployment_id}"
 
 
-STAGING_SINCE = "v0.4.0 (August 2026)"
-
-
 @dataclass(frozen=True)
 class NotDeleted:
     """A branch was not deleted, and why. `exists`: whether it still exists."""
@@ -108,7 +106,7 @@ async def is_open(
 ) -> bool:
     """Return whether the staging environment of a branch is on. `deadline` in Unix time.
 
-    Raises BranchNotWrittenError, BranchUnsupportedError, and the errors of requests.
+    Raises BranchNotWrittenError, OperationMissingError, and the errors of requests.
     """
     branch = await _find_branch(api, deployment_id, branch_name, deadline)
     return bool(branch.is_staging_environment_enabled)
@@ -120,20 +118,17 @@ async def open_branch(
     """Switch the staging environment of a branch on. Returns the branch's commit, None if the
     service does not say it. Switching it on again changes nothing.
 
-    Raises BranchNotWrittenError, BranchUnsupportedError, and the errors of requests.
+    Raises BranchNotWrittenError, OperationMissingError, and the errors of requests.
     """
     body = {"branchName": branch_name, "enabled": True}
     operation = set_branch_staging_environment(deployment_id=deployment_id, body=body)
     try:
         answer = await api.call(operation, deadline=deadline)
-    except (PlatformAddressError, PlatformApiError) as error:
-        if not may_be_missing(error):
-            raise
-        missing = error
-    else:
-        return (answer.data or BranchResponse()).last_hash
-    await _find_branch(api, deployment_id, branch_name, deadline)
-    raise _unsupported(deployment_id, branch_name) from missing
+    except PlatformError as error:
+        if may_be_missing(error):  # an unknown branch is answered in the same way
+            await _find_branch(api, deployment_id, branch_name, deadline)
+        raise
+    return (answer.data or BranchResponse()).last_hash
 
 
 async def close_branch(api: Api, deployment_id: int, branch_name: str) -> str | None:
@@ -144,11 +139,16 @@ async def close_branch(api: Api, deployment_id: int, branch_name: str) -> str | 
     operation = set_branch_staging_environment(deployment_id=deployment_id, body=body)
     try:
         await api.call(operation)
-    except (PlatformAddressError, PlatformApiError) as error:
+    except PlatformError as error:
         if not may_be_missing(error):
             raise
-        await check_tenant(api, deployment_id, error, None)
-        return "the branch no longer exists, or the tenant has no staging environments"
+        try:
+            await _find_branch(api, deployment_id, branch_name, None)
+        except BranchNotWrittenError:
+            return "the branch no longer exists"
+        except OperationMissingError:
+            return "this tenant has no staging environments"
+        raise
     return None
 
 
@@ -175,17 +175,15 @@ async def delete_branch(
         query = {"branchName": branch_name, "removeOnUpstream": remove_on_upstream}
         try:
             await api.call(remove_branch(deployment_id=deployment_id, query=query))
-        except (PlatformAddressError, PlatformApiError) as error:
-            if not may_be_missing(error):
-                raise
-        else:
-            return None
-        await _find_branch(api, deployment_id, branch_name, None)
+        except PlatformError as error:
+            if may_be_missing(error):
+                await _find_branch(api, deployment_id, branch_name, None)
+            raise
     except BranchNotWrittenError:
         return NotDeleted("the branch no longer exists", exists=False)
-    except BranchUnsupportedError:
-        pass
-    return NotDeleted("this tenant has no operation that deletes branches", exists=True)
+    except OperationMissingError:
+        return NotDeleted("this tenant has no operation that deletes branches", exists=True)
+    return None
 
 
 async def find_branch_address(
@@ -200,7 +198,7 @@ async def find_branch_address(
     """Return the data API address of a branch, in the form of the connection's `data_api_url`.
 
     The address comes from the service's list of staging environments. If the branch is not in the
-    list (an older tenant), its address is derived from production's: `data_api_url`, or the
+    list, its address is derived from production's: `data_api_url`, or the
     deployment's. Raises PlatformInputError for a name that no branch has, and if no address can be
     derived, because `data_api_url` has its own path.
     """
@@ -264,15 +262,20 @@ async def find_opened_address(
 async def _find_branch(
     api: Api, deployment_id: int, branch_name: str, deadline: float | None
 ) -> BranchResponse:
-    """Return a branch by its name. Raises BranchNotWrittenError, BranchUnsupportedError if the
+    """Return a branch by its name. Raises BranchNotWrittenError, OperationMissingError if the
     tenant has no list of branches, and the errors of requests."""
     try:
         branches = await all_rows(api, list_branches(deployment_id=deployment_id), deadline)
-    except (PlatformAddressError, PlatformApiError) as error:
-        if not may_be_missing(error):
-            raise
-        await check_tenant(api, deployment_id, error, deadline)
-        raise _unsupported(deployment_id, branch_name) from error
+    except PlatformError as error:
+        await raise_if_missing(
+            api,
+            deployment_id,
+            error,
+            reason=f"The task cannot open, close or delete branch {quote_service(branch_name)}",
+            step="Open the branch in the platform, and leave this task out.",
+            deadline=deadline,
+        )
+        raise
     for branch in branches:
         if branch.name == branch_name:
             found: BranchResponse = branch
@@ -280,14 +283,6 @@ async def _find_branch(
     raise BranchNotWrittenError(
         "No branch has this name. Check the spelling. If the dbt sync that writes the branch is "
         "still running, a retry finds the branch.",
-        where=name_branch(deployment_id, branch_name),
-    )
-
-
-def _unsupported(deployment_id: int, branch_name: str) -> BranchUnsupportedError:
-    return BranchUnsupportedError(
-        f"This tenant has no staging environments (they need release {STAGING_SINCE} or later), so "
-        "the task cannot open the branch. Open it in the platform, and leave this task out.",
         where=name_branch(deployment_id, branch_name),
     )
 

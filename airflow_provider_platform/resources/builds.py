@@ -240,8 +240,7 @@ def _not_active(wanted: BuildWanted, said: str) -> PlatformError:
             where=wanted.where,
         )
     return BranchNotActiveError(
-        f"{reason} Open the branch with PlatformOpenBranchOperator (release v0.4.0 and later), or "
-        "in the platform.",
+        f"{reason} Open the branch with PlatformOpenBranchOperator, or in the platform.",
         where=wanted.where,
     )
 

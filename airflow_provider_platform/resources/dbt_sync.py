@@ -1,10 +1,10 @@
 """A dbt sync: how a sync is started once, found, followed, stopped and read.
 
-`syncJobId` names a sync in every operation; `workflowId` is only echoed by the service. A tenant of
-the first release with dbt syncs has only the start. How much the service reports about a started
-sync depends on its release: the history list shows whether it reports anything. So a task may wait
-for a sync or only start it (`waits` in its ids). A tenant silently ignores arguments that its
-release does not know, so the started sync is compared with the request.
+`syncJobId` names a sync in every operation; `workflowId` is only echoed by the service.
+
+Before a start the task reads the history of syncs, because one question decides everything else:
+does the tenant have a history? A tenant without one starts a sync and reports nothing of it. It
+also ignores the arguments that came with the history, so they are refused before anything starts.
 
 A start is never repeated blindly, because every start runs a sync and makes a branch. If the
 response to a start was lost, the start began a sync only if the history has one that fits in all
@@ -12,9 +12,7 @@ respects: branch, ref, source, trigger, and a start time near the intent. A sync
 at another time may be somebody else's, and so may a sync that the service does not describe well
 enough. Then the outcome is unknown.
 
-The status shows the progress; only the history shows a cancelled sync. With `open_branch` the
-synced branch is opened after the sync, and the run is over when the branch is built
-(`resources/branch_opening.py`).
+The status shows the progress; only the history shows a cancelled sync.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -22,10 +20,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -36,17 +33,11 @@ from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
     DbtSyncCancelledError,
     DbtSyncFailedError,
-    DbtSyncInputDroppedError,
-    PlatformAddressError,
-    PlatformApiError,
-    PlatformAuthenticationError,
-    PlatformDeadlineError,
+    OperationMissingError,
     PlatformError,
     PlatformInputError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
-    PlatformPermissionError,
-    PlatformProtocolError,
 )
 from airflow_provider_platform.client.failed_calls import is_transient, may_have_been_processed
 from airflow_provider_platform.client.lost_start import find_lost_start
@@ -58,17 +49,11 @@ from airflow_provider_platform.client.models import (
 )
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, PageWalk
-from airflow_provider_platform.client.polling import NOT_FOUND_GRACE
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.resources.branch_opening import (
-    BranchRunKind,
-    close_again,
-    describe_opened,
-    open_and_log,
+from airflow_provider_platform.resources.missing_operations import (
+    may_be_missing,
+    raise_if_missing,
 )
-from airflow_provider_platform.resources.branches import is_open
-from airflow_provider_platform.resources.builds import Build
-from airflow_provider_platform.resources.missing_operations import may_be_missing
 from airflow_provider_platform.resources.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
@@ -167,13 +152,6 @@ class DbtSyncStatusResponse(ResponseModel):
     error: str | None = None
 
 
-class DbtGeneratedFileContent(ResponseModel):
-    """A file that a sync generated without committing it, with its text."""
-
-    path: str
-    content: str | None = None
-
-
 class DbtSyncResultResponse(EmptiableResponse):
     """What a completed sync wrote; no field is set if the service has no result yet."""
 
@@ -205,7 +183,6 @@ start_dbt_sync = typed("startDbtSync", DbtSyncResponse)
 list_dbt_syncs = typed("listDbtSyncs", Page[DbtSyncRun])
 get_dbt_sync_status = typed("getDbtSyncStatus", DbtSyncStatusResponse)
 get_dbt_sync_result = typed("getDbtSyncResult", DbtSyncResultResponse)
-list_dbt_sync_files = typed("getDbtSyncGeneratedFiles", Page[DbtGeneratedFileContent])
 cancel_dbt_sync = typed("cancelDbtSync", EmptiableResponse)
 
 
@@ -213,139 +190,69 @@ HISTORY_PAGE = 50
 NEAR_SECONDS = 120.0
 """How far from the intent our sync may begin: the time of a request, and the difference between the
 clocks."""
-CLOCK_DIFFERENCE = 3600.0
-"""The largest difference between two clocks that is allowed for."""
-_REF_LENGTH = 12
-"""How many characters of a ref are compared with the branch's name, as in the vendor's tool."""
-
-_NO_HISTORY_STATUSES = frozenset({403, 404, 405})
-
-HistoryState = Literal["listed", "none", "denied", "unclear", "unread"]
 
 
 # The history of syncs.
 
 
 @dataclass(frozen=True)
-class SyncsBefore:
-    """The history before a start. `ids` are the syncs in it, `running` the active ones. `state` is
-    `listed`; `none` if the tenant has no operation for the history, and so none for the status;
-    `denied` if the credential may not read it; `unclear` if the request failed; `unread` if no
-    request was made."""
-
-    state: HistoryState
-    ids: list[str] = field(default_factory=list)
-    running: list[DbtSyncRun] = field(default_factory=list)
-
-
-async def read_syncs_before(
-    api: Api, deployment_id: int, *, required: bool, deadline: float | None = None
-) -> SyncsBefore:
-    """Read the history before a start. If the history itself fails (400, 500, a broken response),
-    this raises only if the history is `required`. A refused token, a busy service and a broken
-    connection are errors in any case, as they are for the start."""
-    try:
-        history = await _read_newest(api, deployment_id, deadline=deadline)
-    except PlatformAddressError:
-        return SyncsBefore("none")
-    except PlatformError as error:
-        if isinstance(error, PlatformPermissionError):
-            return SyncsBefore("denied")
-        status = error.status if isinstance(error, PlatformApiError) else None
-        if status in _NO_HISTORY_STATUSES:
-            return SyncsBefore("none")
-        asks_to_wait = isinstance(error, PlatformApiError) and error.retry_after is not None
-        failed_itself = isinstance(error, PlatformProtocolError) or (
-            status is not None and status not in (401, 408, 429) and not asks_to_wait
-        )
-        if required or not failed_itself:
-            raise
-        return SyncsBefore("unclear")
-    running = [run for run in history.runs if run.status == RUNNING]
-    return SyncsBefore("listed", [run.sync_job_id for run in history.runs], running)
-
-
-@dataclass(frozen=True)
-class _History:
+class History:
     """The newest syncs; `left_out` is the number of rows that could not be parsed."""
 
-    runs: list[DbtSyncRun]
-    left_out: int
+    syncs: list[DbtSyncRun]
+    left_out: int = 0
 
+    @property
+    def ids(self) -> list[str]:
+        return [sync.sync_job_id for sync in self.syncs]
 
-async def _read_newest(
-    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
-) -> _History:
-    """Return the first page, or all pages if the list begins with the oldest sync: the order of the
-    history is not documented."""
-    query = {"first": HISTORY_PAGE}
-    walk = PageWalk(list_dbt_syncs(deployment_id=deployment_id, query=query))
-    runs: list[DbtSyncRun] = []
-    left_out = 0
-    while walk.operation is not None:
-        page = await api.call(walk.operation, once=once, deadline=deadline)
-        runs += walk.add_page(page)
-        left_out += page.left_out
-        if not _begins_with_oldest(runs):
-            break
-    return _History(runs, left_out)
-
-
-def _begins_with_oldest(runs: list[DbtSyncRun]) -> bool:
-    began = [moment for moment in map(_began, runs) if moment is not None]
-    return len(began) > 1 and began[0] < began[-1]
+    @property
+    def running(self) -> list[DbtSyncRun]:
+        return [sync for sync in self.syncs if sync.status == RUNNING]
 
 
 async def read_history(
     api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
-) -> list[DbtSyncRun] | None:
-    """Return the newest syncs, or None if the service has no operation for the history, and so none
-    for the status."""
-    history = await _read_newest_or_none(api, deployment_id, once=once, deadline=deadline)
-    return None if history is None else history.runs
-
-
-async def _read_newest_or_none(
-    api: Api, deployment_id: int, *, once: bool = False, deadline: float | None = None
-) -> _History | None:
+) -> History:
+    """Return the newest syncs. Raises OperationMissingError if the tenant has no history, and so
+    reports no status, or if the credential may not read it."""
     try:
         return await _read_newest(api, deployment_id, once=once, deadline=deadline)
-    except PlatformAddressError:
-        return None
-    except PlatformApiError as error:
-        if error.status in _NO_HISTORY_STATUSES:
-            return None
+    except PlatformError as error:
+        await raise_if_missing(
+            api,
+            deployment_id,
+            error,
+            reason="The history and the status of dbt syncs cannot be read",
+            permission="SchemaRead",
+            deadline=deadline,
+        )
         raise
 
 
+async def _read_newest(
+    api: Api, deployment_id: int, *, once: bool, deadline: float | None = None
+) -> History:
+    """Return the first page, or all pages if the list begins with the oldest sync: the order of the
+    history is not documented."""
+    walk = PageWalk(list_dbt_syncs(deployment_id=deployment_id, query={"first": HISTORY_PAGE}))
+    syncs: list[DbtSyncRun] = []
+    left_out = 0
+    while walk.operation is not None:
+        page = await api.call(walk.operation, once=once, deadline=deadline)
+        syncs += walk.add_page(page)
+        left_out += page.left_out
+        if not _begins_with_oldest(syncs):
+            break
+    return History(syncs, left_out)
+
+
+def _begins_with_oldest(syncs: list[DbtSyncRun]) -> bool:
+    began = [moment for moment in map(_began, syncs) if moment is not None]
+    return len(began) > 1 and began[0] < began[-1]
+
+
 # Start a sync, and find one whose response was lost.
-
-
-async def can_be_followed(
-    api: Api,
-    deployment_id: int,
-    sync_job_id: str,
-    *,
-    poll_interval: float,
-    deadline: float | None = None,
-) -> bool:
-    """Return whether the status of a sync that was just started can be read within a minute. Used
-    if the history did not show whether the tenant reports it. Raises
-    PlatformAuthenticationError."""
-    until = api.clock() + NOT_FOUND_GRACE
-    operation = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
-    while True:
-        try:
-            await api.call(operation, once=True, deadline=deadline)
-            return True
-        except PlatformAuthenticationError:
-            raise
-        except PlatformError as error:
-            if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
-                return False
-        if api.clock() >= until:
-            return False
-        await api.sleep(poll_interval)
 
 
 async def start(
@@ -355,13 +262,11 @@ async def start(
     *,
     ids_before: Collection[str] | None,
     submitted_at: float,
-    listed: bool = True,
     deadline: float | None = None,
 ) -> DbtSyncResponse:
     """Start one sync. `ids_before` are the ids in the history before the start, None if there is no
-    history; `listed` is False if the history was not read. `submitted_at` is the intent's Unix
-    time. Neither a refused start nor a request for the history is repeated beyond the deadline
-    (Unix time).
+    history. `submitted_at` is the intent's Unix time. Neither a refused start nor a request for the
+    history is repeated beyond the deadline (Unix time).
 
     If the response is lost, the history is read. Raises PlatformOutcomeUnknownError if it does not
     show whether the sync was started.
@@ -379,7 +284,6 @@ async def start(
         body,
         ids_before=ids_before,
         submitted_at=submitted_at,
-        listed=listed,
         deadline=deadline,
     )
     return await find_lost_start(cause, find, noun="sync", listing="history")
@@ -392,7 +296,6 @@ async def find_started(
     *,
     ids_before: Collection[str] | None,
     submitted_at: float,
-    listed: bool = True,
     deadline: float | None = None,
 ) -> DbtSyncResponse | None:
     """Return the sync that a start with a lost response began, or None if it began none (see the
@@ -404,21 +307,23 @@ async def find_started(
     """
     lost = "The service did not confirm the start of the dbt sync, and "
     where = f"deployment {deployment_id}"
+    unread = PlatformOutcomeUnknownError(
+        f"{lost}the task could not read the history of syncs. The tenant may have no history, or "
+        "the token may not be allowed to read it. A sync may be running. Look at the deployment's "
+        "branches. If the sync wrote its branch, mark this task as successful. If it did not, "
+        "clear the task to start a sync.",
+        where=where,
+    )
+    if ids_before is None:
+        raise unread
     for poll in range(2):
-        history = None
-        if ids_before is not None:
-            history = await _read_newest_or_none(api, deployment_id, deadline=deadline)
-        if history is None or ids_before is None:
-            raise PlatformOutcomeUnknownError(
-                f"{lost}the task could not read the history of syncs. The tenant may have no "
-                "history, or the token may not be allowed to read it. A sync may be running. Look "
-                "at the deployment's branches. If the sync wrote its branch, mark this task as "
-                "successful. If it did not, clear the task to start a sync.",
-                where=where,
-            )
-        new = [run for run in history.runs if run.sync_job_id not in {"", *ids_before}]
+        try:
+            history = await read_history(api, deployment_id, deadline=deadline)
+        except OperationMissingError as error:
+            raise unread from error
+        new = [run for run in history.syncs if run.sync_job_id not in {"", *ids_before}]
         left_out = history.left_out
-        own = {run.sync_job_id: _is_own(run, body, submitted_at, listed=listed) for run in new}
+        own = {run.sync_job_id: _is_own(run, body, submitted_at) for run in new}
         ours = [run for run in new if own[run.sync_job_id]]
         if len(ours) > 1:
             ids = ", ".join(run.sync_job_id for run in ours)
@@ -467,9 +372,7 @@ def find_equal(
     return newest, [run for run in same_branch if run not in equal]
 
 
-def _is_own(
-    run: DbtSyncRun, body: StartDbtSyncInput, submitted_at: float, *, listed: bool
-) -> bool | None:
+def _is_own(run: DbtSyncRun, body: StartDbtSyncInput, submitted_at: float) -> bool | None:
     """Return whether a start with a lost response began this sync; None if this is unknown."""
     fits = _fits(run, body)
     began = _began(run)
@@ -477,11 +380,7 @@ def _is_own(
         return False
     if began is None:
         return None
-    if abs(began - submitted_at) <= NEAR_SECONDS:
-        return fits
-    if not listed and began < submitted_at - CLOCK_DIFFERENCE:
-        return False  # it existed before, and the history was not read then
-    return None
+    return fits if abs(began - submitted_at) <= NEAR_SECONDS else None
 
 
 def _fits(run: DbtSyncRun, body: StartDbtSyncInput) -> bool | None:
@@ -504,87 +403,6 @@ def _began(run: DbtSyncRun) -> float | None:
         return Timestamp.parse(run.started_at).timestamp()
     except ValueError:
         return None
-
-
-# Tenants that ignore an argument.
-
-
-def drops_ref(ref: str | None, body: StartDbtSyncInput, branch_name: str | None) -> bool:
-    """Return whether a tenant of a release without `ref` started the tracked branch instead: then
-    the name that the tenant gave the branch does not begin with the ref. A name that the caller
-    chose does not show this.
-
-    Such names have the form `dbt-sync/<ref>-<time>-<hash>`, with other characters than letters,
-    digits, `.` and `_` of the ref replaced.
-    """
-    if ref is None or body.branch_name is not None or not branch_name:
-        return False
-    begin = _usable(ref)[:_REF_LENGTH]
-    made = branch_name.removeprefix("dbt-sync/")
-    return bool(begin) and not _usable(made).startswith(begin)
-
-
-def _usable(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]", "", text)
-
-
-async def refuse_dropped(
-    api: Api,
-    deployment_id: int,
-    body: StartDbtSyncInput,
-    started: DbtSyncResponse,
-    history: HistoryState,
-) -> str | None:
-    """Raise DbtSyncInputDroppedError if the started sync is not the requested one. Returns the name
-    of an argument for which the history does not show it, or None."""
-    ref_is_dropped = drops_ref(body.ref, body, started.branch_name)
-    if not ref_is_dropped and body.source != "manifest":
-        return None
-    where = f"dbt sync {quote_service(started.sync_job_id)}, deployment {deployment_id}"
-    branch = quote_service(started.branch_name or "unknown")
-    if ref_is_dropped:
-        raise DbtSyncInputDroppedError(
-            f"The tenant ignored ref={body.ref!r}: releases before v0.4.0 do not support ref. The "
-            "tenant syncs the ref that is set in the platform's dbt integration, into branch "
-            f"{branch}. Delete that branch. Then set the ref in the platform's dbt integration, or "
-            "leave ref out.",
-            where=where,
-        )
-    for poll in range(2):
-        if history != "listed":
-            break
-        rows = await read_history(api, deployment_id)
-        run = next((row for row in rows or [] if row.sync_job_id == started.sync_job_id), None)
-        if run is not None and run.source != "manifest":
-            raise DbtSyncInputDroppedError(
-                "The tenant ignored source='manifest': releases before v0.8.0 do not support it. "
-                f"The tenant syncs the dbt repository into branch {branch}. Delete that branch. "
-                "Use source='git' on this tenant.",
-                where=where,
-            )
-        if run is not None:
-            return None
-        if poll == 0:
-            await api.sleep(2.0)
-    return "source"
-
-
-async def refuse_dropped_files(api: Api, deployment_id: int, sync_job_id: str) -> None:
-    """Raise DbtSyncInputDroppedError if a sync with `output` `files` that was just completed has no
-    files: then it wrote a branch. Other errors of the request are ignored."""
-    files = list_dbt_sync_files(
-        deployment_id=deployment_id, sync_job_id=sync_job_id, query={"first": 1}
-    )
-    try:
-        await api.call(files)
-    except PlatformError as error:
-        if not may_be_missing(error):
-            return
-        raise DbtSyncInputDroppedError(
-            "The tenant ignored output='files': releases before v0.10.0 do not support it. The "
-            "sync wrote a branch instead of files. Delete the branch if you do not need it.",
-            where=f"dbt sync {quote_service(sync_job_id)}, deployment {deployment_id}",
-        ) from error
 
 
 HISTORY_INTERVAL = 30.0
@@ -610,18 +428,15 @@ class DbtSyncOutcome:
 
 async def poll(api: Api, deployment_id: int, sync_job_id: str) -> DbtSyncOutcome | None:
     """Read the status of a sync and the history once. Return None if the sync has not ended.
-    Raises the errors of `_KnownSync.poll`, and any failure of the requests."""
+    Raises the errors of `_KnownSync.poll`, OperationMissingError if the tenant reports no status,
+    and any failure of the requests."""
     sync = _KnownSync(deployment_id, sync_job_id)
     try:
         await sync.read_status(api)
-    except (PlatformAddressError, PlatformApiError) as error:
-        if is_transient(error) or await read_history(api, deployment_id, once=True) is not None:
-            raise
-        raise PlatformError(
-            "This tenant has no operation that reports the status of a dbt sync, so a task cannot "
-            "wait for one.",
-            where=sync,
-        ) from error
+    except PlatformError as error:
+        if may_be_missing(error):
+            await read_history(api, deployment_id, once=True)
+        raise
     if not sync.ended:
         await sync.read_history(api)
     while sync.outcome_is_unknown:
@@ -702,12 +517,10 @@ class _KnownSync:
         """Read the history for an end that the status does not show. A failed read is ignored.
         Raises PlatformOutcomeUnknownError if the history has lost the outcome."""
         try:
-            runs = await read_history(api, self._deployment_id, once=True)
-        except PlatformError as error:
-            if not is_transient(error) and not isinstance(error, PlatformProtocolError):
-                raise
+            history = await _read_newest(api, self._deployment_id, once=True)
+        except PlatformError:
             return
-        for run in runs or []:
+        for run in history.syncs:
             if run.sync_job_id != self._sync_job_id:
                 continue
             self._branch_name = run.branch_name or self._branch_name
@@ -764,24 +577,6 @@ class _KnownSync:
             await api.sleep(2.0)
 
 
-FILES_ARE_KEPT = 3000.0
-"""Seconds after a sync's start in which its files certainly exist: the service keeps them for an
-hour after its end, and clocks may differ."""
-
-
-def _why_not_reported(history: HistoryState) -> str:
-    """Return why the tenant does not report the status of a sync, according to its answer to the
-    request for the history."""
-    if history == "denied":
-        return (
-            "the service refuses to report the status of a dbt sync (403; the token probably "
-            "lacks the permission SchemaRead, or the tenant has no such operation)"
-        )
-    if history == "none":
-        return "this tenant has no operation that reports the status of a dbt sync"
-    return "this tenant does not report the status of a dbt sync"
-
-
 # The kind of run.
 
 
@@ -798,13 +593,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
 
     body: StartDbtSyncInput | None = None
     wait_for_completion: bool | str = "if_supported"
-    open_branch: bool = False
     if_running: str = "start"
     deployment_id: int | None = None
-
-    def followed_as(self, ids: Ids) -> RunKind[Any]:
-        """Return the sync, or the branch that is built after the sync."""
-        return BranchRunKind() if "opened" in ids else self
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         config.require_management_url()
@@ -816,18 +606,26 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     ) -> DbtSyncOutcome | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         submitted_at = api.clock()
-        history = await self._read_history(api, deployment_id, env.deadline)
-        ids_before = None if history.state in ("none", "denied") else history.ids
-        reason = _why_not_reported(history.state)
-        if ids_before is None:
-            self._refuse_blind_wait(reason)
-        running = await self._equal_sync(api, deployment_id, history)
-        if running is not None:
-            return await self._follow_other(api, env, deployment_id, running)
+        ids_before, waits = None, self.wait_for_completion is not False
+        try:
+            history = await read_history(api, deployment_id, deadline=env.deadline)
+        except OperationMissingError as missing:
+            self._refuse_what_needs_a_history(missing)
+            if waits:
+                warn(
+                    api,
+                    f"{missing.reason} The task starts the sync and does not wait for it, so the "
+                    "task's result contains neither the status nor the outcome of the sync.",
+                )
+            waits = False
+        else:
+            ids_before = history.ids
+            running = await self._equal_sync(api, deployment_id, history)
+            if running is not None:
+                return await self._follow_other(api, deployment_id, running)
         intent: Ids = {
             "deployment_id": deployment_id,
             "ids_before": ids_before,
-            "history": history.state,
             "submitted_at": submitted_at,
         }
         await api.notify(Intended(intent))
@@ -837,44 +635,16 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             self._body(),
             ids_before=ids_before,
             submitted_at=submitted_at,
-            listed=history.state == "listed",
             deadline=env.deadline,
         )
-        run: Ids = {
-            "deployment_id": deployment_id,
-            "sync_job_id": started.sync_job_id,
-            "workflow_id": started.workflow_id,
-            "branch_name": started.branch_name,
-            "waits": self.wait_for_completion is not False and ids_before is not None,
-            "submitted_at": submitted_at,
-        }
-        await api.notify(RunAccepted({**run}))
+        run = _accepted(intent, started, waits=waits)
+        await api.notify(RunAccepted(run))
         say(
             api,
             f"Started dbt sync {started.sync_job_id} of deployment {deployment_id} on branch "
             f"{started.branch_name}",
         )
-        await self._refuse_dropped(api, deployment_id, started, history.state)
-        if run["waits"] and history.state == "unclear" and not await _reports_status(api, env, run):
-            run["waits"] = False
-            await api.notify(RunAccepted({**run}))
-        if run["waits"]:
-            return None
-        if self.open_branch:
-            raise PlatformError(
-                "The dbt sync was started, but its branch was not opened (open_branch=True), "
-                "because this tenant does not report when the branch is written. Open branch "
-                f"{started.branch_name} in the platform when the sync is complete.",
-                where=f"dbt sync {started.sync_job_id}, deployment {deployment_id}",
-            )
-        if self.wait_for_completion is not False:
-            warn(
-                api,
-                f"{reason[0].upper() + reason[1:]}. The task starts the sync and does not wait "
-                "for it, so the task's result contains neither the status nor the outcome of the "
-                "sync.",
-            )
-        return _only_started(run)
+        return None if waits else _only_started(run)
 
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         sync = await find_started(
@@ -883,141 +653,64 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             self._body(),
             ids_before=ids.get("ids_before"),
             submitted_at=ids["submitted_at"],
-            listed=ids.get("history", "listed") == "listed",
             deadline=api.clock() + SINGLE_POLL_SECONDS,
         )
         if sync is None:
             return False, ids
-        await self._refuse_dropped(api, ids["deployment_id"], sync, "listed")
-        return True, {
-            "deployment_id": ids["deployment_id"],
-            "sync_job_id": sync.sync_job_id,
-            "workflow_id": sync.workflow_id,
-            "branch_name": sync.branch_name,
-            "waits": self.wait_for_completion is not False,
-            "submitted_at": ids["submitted_at"],
-        }
-
-    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
-        """Start again at the sync: its status is read again, and its branch is opened again."""
-        return {name: value for name, value in ids.items() if name not in ("opened", "build")}
+        return True, _accepted(ids, sync, waits=self.wait_for_completion is not False)
 
     async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome:
-        """Wait for the sync. On the worker also wait for the build of its branch, if the branch is
-        opened."""
-        if not ids["waits"]:
-            return _only_started(ids)
-        outcome = await super().follow(api, env, ids)
-        if self.open_branch and not env.in_triggerer:
-            ids |= await self._open(api, env, ids, outcome)
-            build = await BranchRunKind().follow(api, env, ids)
-            ids["build"] = build.to_json()
-        return outcome
+        return await super().follow(api, env, ids) if ids["waits"] else _only_started(ids)
 
     def watch(self, env: RunEnvironment, ids: Ids) -> Poll[DbtSyncOutcome]:
         return _KnownSync(ids["deployment_id"], ids["sync_job_id"], env.deadline).poll
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
-        if "was_open" in ids:  # the sync itself is over
-            return await close_again(api, ids)
         if "sync_job_id" not in ids or ids.get("followed"):
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         await api.call(cancel, deadline=api.clock() + seconds if seconds else None)
         return True
 
-    async def read_event(
-        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> tuple[DbtSyncOutcome | None, Ids]:
-        if "opened" in ids:
-            if "opened" not in event["run"]:
-                return None, ids  # the event of the sync again; the build is waited for
-            ids["build"] = event["outcome"]
-            env = replace(env, deadline=api.clock() + SINGLE_POLL_SECONDS)
-            try:
-                return await super().follow(api, env, ids), ids
-            except PlatformDeadlineError as error:
-                if isinstance(error.__cause__, PlatformNotFoundError):
-                    # The sync is complete, but its result no longer exists.
-                    return _only_started(ids), ids
-                raise error.__cause__ or error from None
-        outcome = DbtSyncOutcome(**event["outcome"])
-        if not (self.open_branch and ids["waits"]):
-            return outcome, ids
-        return None, {**ids, **await self._open(api, env, ids, outcome)}
-
     async def read(self, api: Api, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
         if ids["waits"]:
-            await self._refuse_dropped_files(api, ids, outcome)
             say(api, f"dbt sync {outcome.sync_job_id} is complete")
-        elif self._body().output_mode == "files":
-            warn(
-                api,
-                "This task does not wait for the end of the sync, so it cannot check whether the "
-                "tenant supports output_mode='files'. Releases before v0.10.0 ignore it and "
-                "write a branch.",
-            )
-        branch_name = outcome.branch_name or ids.get("branch_name")
-        result: dict[str, Any] = {
+        return {
             "sync_job_id": outcome.sync_job_id,
             "workflow_id": ids.get("workflow_id"),
-            "branch_name": branch_name,
+            "branch_name": outcome.branch_name or ids.get("branch_name"),
             "status": SUCCEEDED if ids["waits"] else None,
             "result": outcome.result,
         }
-        if self.open_branch:
-            build = Build(**ids["build"]) if ids.get("build") else Build(None)
-            opened = await describe_opened(api, ids, build)
-            result |= {
-                "active_branch_name": opened["branch_name"],
-                "opened_branch": opened["opened_branch"],
-                "url": opened["url"],
-                "hash": opened["hash"],
-                "build_status": opened["status"],
-            }
-        return result
 
     def _body(self) -> StartDbtSyncInput:
         if self.body is None:
             raise RuntimeError("a sync cannot be started without its input")
         return self.body
 
-    def _refuse_blind_wait(self, reason: str) -> None:
-        """Raise PlatformInputError if the task must wait for a sync whose status is not
-        reported."""
-        if self.wait_for_completion is True:
+    def _refuse_what_needs_a_history(self, missing: OperationMissingError) -> None:
+        """Raise PlatformInputError if the task must wait, must compare running syncs, or has an
+        argument that a tenant without a history ignores."""
+        body = self._body()
+        needs = {
+            "wait_for_completion": True if self.wait_for_completion is True else None,
+            "if_running": None if self.if_running == "start" else self.if_running,
+            "ref": body.ref,
+            "source": body.source,
+            "output_mode": body.output_mode,
+        }
+        given = [f"{name}={value!r}" for name, value in needs.items() if value is not None]
+        if given:
             raise PlatformInputError(
-                f"Nothing was started: {reason}, so the task cannot wait for the sync. Set "
-                "wait_for_completion to 'if_supported' or False.",
-                field="wait_for_completion",
-            )
-        if self.open_branch:
-            raise PlatformInputError(
-                f"Nothing was started: {reason}, so the task cannot know when to open the branch. "
-                "Leave open_branch out and open the branch in the platform.",
-                field="open_branch",
-            )
-
-    async def _open(self, api: Api, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome) -> Ids:
-        """Open the synced branch, and return what the run's ids say of it."""
-        branch_name = outcome.branch_name or ids["branch_name"]
-        if branch_name is None:
-            raise PlatformError(
-                "The dbt sync is complete, but the service did not return its branch, so no "
-                "branch was opened. Give branch_name.",
-                where=f"dbt sync {outcome.sync_job_id}, deployment {ids['deployment_id']}",
-            )
-        env = replace(env, deadline=max(env.deadline, api.clock() + SINGLE_POLL_SECONDS))
-        branch: Ids = {"branch_name": branch_name, "was_open": ids.get("was_open")}
-        if branch["was_open"] is None:
-            branch["was_open"] = await is_open(
-                api, ids["deployment_id"], branch_name, deadline=env.deadline
-            )
-            await api.notify(RunAccepted({**ids, **branch}))
-        return {**branch, "opened": await open_and_log(api, env, {**ids, **branch})}
+                f"Nothing was started: {' and '.join(given)} cannot be used, because a tenant "
+                f"without a history of dbt syncs ignores such arguments. {missing.reason} Leave "
+                "these arguments out.",
+                field=given[0].partition("=")[0],
+                where=missing.where,
+            ) from missing
 
     async def _equal_sync(
-        self, api: Api, deployment_id: int, history: SyncsBefore
+        self, api: Api, deployment_id: int, history: History
     ) -> DbtSyncRun | None:
         """Return the equal sync that is running and that `if_running` says to follow; None if the
         task must start a sync. Raises AlreadyRunningError if the task must do neither."""
@@ -1048,7 +741,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         )
 
     async def _follow_other(
-        self, api: Api, env: RunEnvironment, deployment_id: int, running: DbtSyncRun
+        self, api: Api, deployment_id: int, running: DbtSyncRun
     ) -> DbtSyncOutcome | None:
         """Follow a sync that something else has started. It is not stopped with this task."""
         run: Ids = {
@@ -1068,73 +761,19 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         )
         return None if run["waits"] else _only_started(run)
 
-    async def _read_history(self, api: Api, deployment_id: int, deadline: float) -> SyncsBefore:
-        """Return the history before the start, if the task needs it. Raises PlatformInputError if
-        the history shows that the tenant would ignore an argument."""
-        body = self._body()
-        newer = [f"ref={body.ref!r}"] if body.ref is not None else []
-        newer += [
-            f"{name}={value!r}"
-            for name, value in (("source", body.source), ("output_mode", body.output_mode))
-            if value in ("manifest", "files")
-        ]
-        compares = self.if_running != "start"
-        if self.wait_for_completion is False and not newer and not compares:
-            return SyncsBefore("unread")
-        required = self.wait_for_completion is True or compares
-        history = await read_syncs_before(api, deployment_id, required=required, deadline=deadline)
-        if compares and history.state in ("none", "denied"):
-            raise PlatformInputError(
-                f"Nothing was started: {_why_not_reported(history.state)}, so the task cannot know "
-                "whether a sync from the same ref into the same branch is running. Leave "
-                "if_running out to start a sync in any case.",
-                field="if_running",
-            )
-        if history.state == "none" and newer:
-            raise PlatformInputError(
-                "Nothing was started: this tenant runs a release before v0.4.0. That release "
-                f"ignores {' and '.join(newer)}, and would sync the ref that is set in the "
-                "platform's dbt integration. Leave these arguments out.",
-                field=newer[0].partition("=")[0],
-            )
-        return history
 
-    async def _refuse_dropped(
-        self, api: Api, deployment_id: int, started: DbtSyncResponse, history: HistoryState
-    ) -> None:
-        """Raise DbtSyncInputDroppedError if the tenant started another sync than the task asked
-        for."""
-        unsure = await refuse_dropped(api, deployment_id, self._body(), started, history)
-        if unsure is not None:
-            warn(
-                api,
-                f"The history of syncs does not show whether this tenant supports {unsure}. A "
-                "tenant with an older release ignores it and syncs the dbt repository instead. "
-                "Check what this sync writes.",
-            )
-
-    async def _refuse_dropped_files(self, api: Api, ids: Ids, outcome: DbtSyncOutcome) -> None:
-        """Raise DbtSyncInputDroppedError if a sync should have kept files but wrote a branch. The
-        service keeps files for an hour, so the task does not check a sync that may be older."""
-        if (
-            self._body().output_mode == "files"
-            and api.clock() < ids["submitted_at"] + FILES_ARE_KEPT
-        ):
-            await refuse_dropped_files(api, ids["deployment_id"], outcome.sync_job_id)
+def _accepted(ids: Ids, sync: DbtSyncResponse, *, waits: bool) -> Ids:
+    """Return the ids of a sync that was started with these ids of the intent."""
+    return {
+        "deployment_id": ids["deployment_id"],
+        "sync_job_id": sync.sync_job_id,
+        "workflow_id": sync.workflow_id,
+        "branch_name": sync.branch_name,
+        "waits": waits,
+        "submitted_at": ids["submitted_at"],
+    }
 
 
 def _only_started(ids: Ids) -> DbtSyncOutcome:
     """Return the outcome of a sync that the task does not wait for."""
     return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
-
-
-async def _reports_status(api: Api, env: RunEnvironment, ids: Ids) -> bool:
-    """Return whether the tenant reports the status of the started sync, although its history
-    fails."""
-    return await can_be_followed(
-        api,
-        ids["deployment_id"],
-        ids["sync_job_id"],
-        poll_interval=env.poll_interval,
-        deadline=env.deadline,
-    )

@@ -1,5 +1,5 @@
 """Report deliveries: the platform writes the rows of a saved report to a spreadsheet (preview). A
-delivery is run now: started once, found, followed and read; or paused and resumed.
+delivery is run now: started once, found, followed and read.
 
 The service's document names few properties of a delivery and of its runs. Those that are inferred
 (`id`, `error`, `startedAt`, `trigger`) may be missing, and what else the service sends is kept.
@@ -35,30 +35,27 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
-    FeatureNotActivatedError,
-    PlatformAddressError,
-    PlatformApiError,
     PlatformConflictError,
     PlatformError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     ReportDeliveryFailedError,
 )
-from airflow_provider_platform.client.failed_calls import is_transient, may_have_been_processed
+from airflow_provider_platform.client.failed_calls import may_have_been_processed
 from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.models import EmptiableResponse, ResponseModel, Timestamp
-from airflow_provider_platform.client.operation import Operation, typed
+from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.missing_operations import (
-    check_tenant,
     may_be_missing,
+    raise_if_missing,
 )
 from airflow_provider_platform.resources.run_kind import (
     SINGLE_POLL_SECONDS,
@@ -75,8 +72,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
 
 
-SINCE = "v0.17.0"
-"""The first release with deliveries."""
 _ACTIVE = frozenset({"running", "queued", "pending", "scheduled", "starting", "retrying"})
 _SUCCESSES = frozenset({"succeeded", "success", "completed", "complete", "done"})
 _FAILURES = frozenset({"failed", "failure", "error", "errored", "skipped", "cancelled", "canceled"})
@@ -92,12 +87,6 @@ class ReportDelivery(ResponseModel):
 
     status: str | None = None
     last_success_at: Timestamp | None = None
-
-    @property
-    def is_paused(self) -> bool:
-        """Return whether the service says that the schedule is paused. While a run of a paused
-        delivery is going on, the service may say this instead."""
-        return (self.words("status") or "").strip().lower() == "paused"
 
 
 class DeliveryRun(ResponseModel):
@@ -166,8 +155,6 @@ _CHANGE = "OAuth scope report.write, and the role Admin, Developer or Explorer"
 
 list_report_deliveries = typed("listReportDeliveries", Page[ReportDelivery], permission=_LOOK)
 get_report_delivery = typed("getReportDelivery", ReportDelivery, permission=_LOOK)
-pause_report_delivery = typed("pauseReportDelivery", EmptiableResponse, permission=_CHANGE)
-resume_report_delivery = typed("resumeReportDelivery", EmptiableResponse, permission=_CHANGE)
 run_report_delivery = typed("runReportDelivery", StartedDelivery, permission=_CHANGE)
 list_report_delivery_runs = typed("listReportDeliveryRuns", Page[DeliveryRun], permission=_LOOK)
 get_report_delivery_run = typed("getReportDeliveryRun", DeliveryRun, permission=_LOOK)
@@ -260,17 +247,13 @@ async def list_runs_before(
     api: Api, delivery: Delivery, *, deadline: float | None = None
 ) -> tuple[RunsBefore, str | None]:
     """Return the list of runs before a start, and when a run last succeeded. Raises
-    FeatureNotActivatedError and the errors of requests; then nothing is started."""
+    OperationMissingError and the errors of requests; then nothing is started."""
     try:
         runs = await delivery.newest_runs(api, deadline)
         success = (await delivery.read(api, deadline=deadline)).decided("last_success_at")
-    except (PlatformAddressError, PlatformApiError) as error:
-        if is_transient(error):
-            raise
-        explained = await explain_missing_delivery(api, delivery, error, deadline)
-        if explained is error:
-            raise
-        raise explained from error
+    except PlatformError as error:
+        await _explain_missing(api, delivery, error, deadline)
+        raise
     keys = [run.key for run in runs]
     ids = None if None in keys else [key for key in keys if key is not None]
     running = next((run for run in runs if run.is_active), None)
@@ -435,32 +418,33 @@ def as_result(run: DeliveryRun) -> dict[str, Any] | None:
     return plain if len(json.dumps(plain)) <= MAX_RUN_BYTES else None
 
 
-async def explain_missing_delivery(
+async def _explain_missing(
     api: Api, delivery: Delivery, error: PlatformError, deadline: float | None
-) -> PlatformError:
-    """Return what an error of a delivery means: deliveries are not activated, or this delivery does
-    not exist. Every path answers 404 until the feature is activated."""
+) -> None:
+    """Raise what an error of a delivery means, if the delivery is not there: deliveries are not
+    activated, or this delivery does not exist. Every path answers 404 until the feature is
+    activated."""
     if not may_be_missing(error):
-        return error
+        return
     listing = list_report_deliveries(deployment_id=delivery.deployment_id)
     try:
         await api.call(listing, deadline=deadline)
     except PlatformError as failure:
-        if not may_be_missing(failure):
-            return error
-    else:
-        return PlatformNotFoundError(
-            "No report delivery has this id, or the credential does not see it: an administrator "
-            "sees all deliveries, others see their own. Check delivery_id.",
-            where=delivery,
-            status=404,
+        await raise_if_missing(
+            api,
+            delivery.deployment_id,
+            failure,
+            reason="Report deliveries are not activated on this tenant",
+            step="The platform's support activates them for an account (preview).",
+            deadline=deadline,
         )
-    await check_tenant(api, delivery.deployment_id, error, deadline)
-    return FeatureNotActivatedError(
-        "Report deliveries are not activated on this tenant. They need release "
-        f"{SINCE} or later, and the platform's support activates them for an account (preview).",
+        raise
+    raise PlatformNotFoundError(
+        "No report delivery has this id, or the credential does not see it: an administrator "
+        "sees all deliveries, others see their own. Check delivery_id.",
         where=delivery,
-    )
+        status=404,
+    ) from error
 
 
 async def _started(
@@ -489,39 +473,6 @@ def _second(moment: datetime) -> datetime:
     """Return the time without its fraction: two time stamps of the service can differ in
     precision."""
     return moment.replace(microsecond=0)
-
-
-T = TypeVar("T")
-
-
-async def read_delivery(api: Api, deployment_id: int, delivery_id: int | str) -> ReportDelivery:
-    """Return the delivery."""
-    delivery = Delivery(deployment_id, delivery_id)
-    return await _explained(api, delivery, get_report_delivery(**delivery.ids))
-
-
-async def pause_delivery(api: Api, deployment_id: int, delivery_id: int | str) -> EmptiableResponse:
-    """Pause a delivery, and return what the service answers."""
-    delivery = Delivery(deployment_id, delivery_id)
-    return await _explained(api, delivery, pause_report_delivery(**delivery.ids))
-
-
-async def resume_delivery(
-    api: Api, deployment_id: int, delivery_id: int | str
-) -> EmptiableResponse:
-    """Resume a delivery, and return what the service answers."""
-    delivery = Delivery(deployment_id, delivery_id)
-    return await _explained(api, delivery, resume_report_delivery(**delivery.ids))
-
-
-async def _explained(api: Api, delivery: Delivery, operation: Operation[T]) -> T:
-    try:
-        return await api.call(operation)
-    except (PlatformAddressError, PlatformApiError) as error:
-        explained = await explain_missing_delivery(api, delivery, error, None)
-        if explained is error:
-            raise
-        raise explained from error
 
 
 class DeliveryRunKind(RunKind[DeliveryOutcome]):

@@ -42,10 +42,8 @@ from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
     BranchNotMergedError,
-    BranchUnsupportedError,
     BuildFailedError,
     MergedBuildFailedError,
-    PlatformAddressError,
     PlatformApiError,
     PlatformConflictError,
     PlatformDeadlineError,
@@ -88,8 +86,7 @@ from airflow_provider_platform.resources.deployments import (
     get_deployment_settings,
 )
 from airflow_provider_platform.resources.missing_operations import (
-    check_tenant,
-    may_be_missing,
+    raise_if_missing,
 )
 from airflow_provider_platform.resources.run_kind import (
     Ids,
@@ -113,7 +110,6 @@ BUILT_FROM_UPLOADS = "cli"
 
 FILES_PAUSE = 2.0
 """Seconds between two looks at the files of both branches."""
-SETTINGS_SINCE = "v0.4.0 (August 2026)"
 
 Lost = Literal["made", "not made", "unsure"]
 MADE: Lost = "made"
@@ -179,11 +175,11 @@ async def plan_merge(
 
     Raises BranchNotFoundError; BranchNotMergedError if a merge would have no effect (deploy mode
     `cli`, a branch that is no longer at `checked_hash`, the production branch, a branch without a
-    parent); BranchUnsupportedError if the tenant's release lacks the operations; and the errors of
+    parent); OperationMissingError if the tenant lacks the operations; and the errors of
     requests.
     """
     where = name_branch(deployment_id, branch_name)
-    settings = await _settings(api, deployment_id, where, deadline)
+    settings = await _settings(api, deployment_id, deadline)
     production = settings.deploy_branch_name
     if not production:
         raise PlatformProtocolError(
@@ -502,26 +498,23 @@ def _not_allowed(merge: Merge) -> str:
     )
 
 
-async def _settings(
-    api: Api, deployment_id: int, where: str, deadline: float | None
-) -> DeploymentSettings:
-    """Return the deployment's settings. Raises BranchUnsupportedError if the tenant's release lacks
-    the operation."""
+async def _settings(api: Api, deployment_id: int, deadline: float | None) -> DeploymentSettings:
+    """Return the deployment's settings: the deploy mode says whether a merge builds production.
+    Raises OperationMissingError if the tenant lacks the operation."""
     try:
         return await api.call(
             get_deployment_settings(deployment_id=deployment_id), deadline=deadline
         )
-    except (PlatformAddressError, PlatformApiError) as error:
-        if not may_be_missing(error):
-            raise
-        missing = error
-    await check_tenant(api, deployment_id, missing, deadline)
-    raise BranchUnsupportedError(
-        f"Nothing was merged: this tenant runs a release before {SETTINGS_SINCE}. Such a release "
-        "does not report the deploy mode, so the task does not know whether a merge builds "
-        "production. Merge the branch in the platform, then mark this task as successful.",
-        where=where,
-    ) from missing
+    except PlatformError as error:
+        await raise_if_missing(
+            api,
+            deployment_id,
+            error,
+            reason="Nothing was merged",
+            step="Merge the branch in the platform, then mark this task as successful.",
+            deadline=deadline,
+        )
+        raise
 
 
 async def _branches(

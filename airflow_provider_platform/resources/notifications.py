@@ -197,7 +197,7 @@ async def find_matching(
     else those with the same format, filters, time grains and member switchers. If some of them have
     the same times too, only these are returned; with `by_time`, no others are.
 
-    Raises PlatformInputError if a tenant of an early release lists other dashboards too and only
+    Raises PlatformInputError if an older tenant lists other dashboards too and only
     the public id is given, which no schedule contains.
     """
     listing = list_notifications(
@@ -270,7 +270,7 @@ def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
 
 
 def _has_dashboard(notification: Notification, body: CreateNotificationInput) -> bool:
-    """Tenants of an early release list all dashboards, whatever the filter."""
+    """Older tenants list all dashboards, whatever the filter."""
     return (
         None in (body.dashboard_id, notification.dashboard_id)
         or body.dashboard_id == notification.dashboard_id
@@ -423,7 +423,7 @@ async def add_recipients(
 
 
 def _join_unknown(joined: ResponseModel, answer: ResponseModel) -> None:
-    """Fields of a later release: lists are joined, numbers added up, of others the last counts."""
+    """Unknown fields: lists are joined, numbers added up, of others the last counts."""
     known = joined.__pydantic_extra__ = dict(joined.model_extra or {})
     for name, value in (answer.model_extra or {}).items():
         so_far = known.get(name)

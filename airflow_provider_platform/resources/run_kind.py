@@ -147,10 +147,6 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     """Whether `timeout` counts from the start of each try, because a try continues what is missing
     of a run of many parts. For a run that cannot be stopped, it does too."""
 
-    def followed_as(self, ids: Ids) -> RunKind[Any]:
-        """Return the kind as which a trigger follows the run with these ids."""
-        return self
-
     @abstractmethod
     def idempotency_key(self, config: PlatformConfig) -> str:
         """Return the fingerprint of address, identity and input."""

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform.client.errors import (
-    PlatformAddressError,
     PlatformError,
     PlatformNotFoundError,
 )
@@ -34,9 +33,9 @@ from airflow_provider_platform.resources.builds import (
 )
 from airflow_provider_platform.resources.chat.thread import thread_is_streaming
 from airflow_provider_platform.resources.deployments import (
-    get_build_status,
     get_deployment_settings,
 )
+from airflow_provider_platform.resources.missing_operations import raise_if_missing
 from airflow_provider_platform.resources.notifications import (
     Notification,
     get_notification,
@@ -133,15 +132,15 @@ async def _build(
 
 
 async def _production_branch(api: Api, deployment: int) -> str:
-    """The name of the production branch. A tenant without the settings operation (before v0.4.0)
-    says it in the build status, unless somebody uses the credential in dev mode."""
-    name: str | None
+    """The name of the production branch."""
     try:
         settings = await api.call(get_deployment_settings(deployment_id=deployment), once=True)
-        name = settings.deploy_branch_name
-    except (PlatformAddressError, PlatformNotFoundError):
-        answer = await api.call(get_build_status(deployment_id=deployment), once=True)
-        name = answer.branch_name if answer.mode == "production" else None
+    except PlatformError as error:
+        await raise_if_missing(
+            api, deployment, error, reason="The task does not know when production is built"
+        )
+        raise
+    name: str | None = settings.deploy_branch_name
     if not name:
         raise PlatformError(
             "The service does not name the production branch. Give branch_name.",

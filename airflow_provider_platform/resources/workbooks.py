@@ -1,9 +1,7 @@
-"""Workbooks and their published dashboards: what publishing reads and sends, on tenants of every
-release.
+"""Workbooks and their published dashboards: what publishing reads and sends.
 
-Since v0.16.0 a tenant publishes the saved draft where it is sent no `config`; an older one needs
-the `config`. `publish` asks for the first and, where that is refused, sends the saved draft
-itself.
+The newest tenant publishes the saved draft if it is sent no `config`; an older tenant needs the
+`config`. `publish` sends none and, if the service refuses that, sends the saved draft itself.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class Dashboard(ResponseModel):
 
 
 class Workbook(ResponseModel):
-    """A workbook; older releases report neither the draft nor what is published."""
+    """A workbook; an older tenant reports neither the draft nor what is published."""
 
     dashboard_draft: JsonObject | None = None
     published_dashboard: Dashboard | None = None

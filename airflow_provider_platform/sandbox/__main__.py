@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         port=options.port,
         pace=options.pace,
         dbt_pace=options.dbt_pace,
-        release=options.release,
+        tenant=options.tenant,
         build_seconds=options.build_seconds,
         default_api_scopes=("meta", "data", "graphql", *(["jobs"] if options.jobs else [])),
     )
@@ -66,9 +66,10 @@ def _parser() -> argparse.ArgumentParser:
         "--build-seconds", type=float, default=1.0, help="seconds that a build of a branch takes"
     )
     parser.add_argument(
-        "--release",
-        default="0.19.1",
-        help="the tenant's release; 0.2.1, of July 2026, starts dbt syncs and opens no branch",
+        "--tenant",
+        choices=["described", "newest"],
+        default="newest",
+        help="which tenant to be: the described one starts dbt syncs and opens no branch",
     )
     parser.add_argument(
         "--jobs",

@@ -86,7 +86,7 @@ def test_retry_reads_the_result_again_if_killed_before_the_xcom(
 def test_lost_start_without_a_history_is_reported_as_an_unknown_outcome(
     sync: StartTask, sandbox: PatientControl, point: str
 ) -> None:
-    sandbox.set(release="0.2.1")
+    sandbox.set(tenant="described")
     sandbox.set_breakpoint(point, **START)
     task = sync()
     sandbox.wait_for_breakpoint(point)
@@ -103,7 +103,7 @@ def test_lost_start_without_a_history_is_reported_as_an_unknown_outcome(
 def test_task_cleared_after_an_unknown_outcome_starts_a_new_sync(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.set(release="0.2.1")
+    sandbox.set(tenant="described")
     sandbox.set_breakpoint("before_answer", **START)
     task = sync()
     sandbox.wait_for_breakpoint("before_answer")

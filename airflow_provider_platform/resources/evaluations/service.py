@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
-    FeatureNotActivatedError,
+    OperationMissingError,
     PlatformError,
     PlatformOutcomeUnknownError,
 )
@@ -96,7 +96,7 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
             started = await api.call(start_evaluation(deployment_id=deployment_id, body=body))
         except PlatformError as error:
             if may_be_missing(error):
-                raise FeatureNotActivatedError(
+                raise OperationMissingError(
                     f"Nothing was started: {error.reason} If the deployment and the branch exist, "
                     "this tenant has no API for evaluations. It is a preview that the vendor's "
                     "support activates for an account. Without it, give the questions themselves "

@@ -121,7 +121,7 @@ def routes(default: Handler) -> list[Route]:
     paths: dict[str, dict[str, OperationRow]] = {}
     for operation in operations().values():
         paths.setdefault(operation.path, {})[operation.method] = operation
-        # Tenants differ in whether the path that deletes an embed tenant ends in a slash.
+        # The description ends one path with a slash. The newest tenant also takes it without.
         paths.setdefault(operation.path.rstrip("/"), {})[operation.method] = operation
     order = sorted(paths, key=lambda path: [part.startswith("{") for part in path.split("/")])
     return [_route(path, paths[path], default) for path in order]
@@ -142,7 +142,8 @@ def _perform(
     server: ServerState, operation: OperationRow, request: Request, body: bytes, default: Handler
 ) -> Response:
     """Check one request in the order a service does, then carry it out."""
-    if not server.settings.has(operation.since):
+    lacks_slash = operation.path.endswith("/") and not request.url.path.endswith("/")
+    if not server.settings.has(newest=operation.newest or lacks_slash):
         return web_page()
     user = 0 if operation.id == ANONYMOUS else _authenticate(server, request)
     call = Call(server, operation, _path_values(operation, request.path_params), user)
@@ -162,7 +163,7 @@ def _perform(
         return answer
     if not operation.answer:
         return Response(status_code=operation.status)
-    return JSONResponse(_of_release(server, operation.answer, answer), operation.status)
+    return JSONResponse(_of_tenant(server, operation.answer, answer), operation.status)
 
 
 def _authenticate(server: ServerState, request: Request) -> int:
@@ -234,16 +235,16 @@ def _document(
         if not is_json(request.headers):
             raise ApiError(415, "Content-Type must be application/json")
     if operation.body is not None:
-        document = _of_release(server, operation.body, document)
+        document = _of_tenant(server, operation.body, document)
     messages += operation.body_problems(document)
     return document if isinstance(document, dict) else {}
 
 
-def _of_release(server: ServerState, schema: Schema, value: Any) -> Any:
-    """Return a body or an answer without the fields that the tenant's release does not know."""
+def _of_tenant(server: ServerState, schema: Schema, value: Any) -> Any:
+    """Return a body or an answer without the fields that the tenant does not know."""
     schema = resolved(schema)
     if isinstance(value, list):
-        return [_of_release(server, schema.get("items", {}), one) for one in value]
+        return [_of_tenant(server, schema.get("items", {}), one) for one in value]
     choices = schema.get("anyOf", [])
     rules: Schema = next(
         (one["properties"] for one in map(resolved, [schema, *choices]) if "properties" in one), {}
@@ -251,9 +252,9 @@ def _of_release(server: ServerState, schema: Schema, value: Any) -> Any:
     if not isinstance(value, dict) or not rules:
         return value
     return {
-        name: _of_release(server, rules.get(name, {}), one)
+        name: _of_tenant(server, rules.get(name, {}), one)
         for name, one in value.items()
-        if server.settings.has(rules.get(name, {}).get("since", "0.0.0"))
+        if server.settings.has(newest=rules.get(name, {}).get("newest", False))
     }
 
 
@@ -262,7 +263,7 @@ def spec(call: Call) -> Any:
     """OpenAPI 3.1: the methods and paths that this tenant serves."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations().values():
-        if call.server.settings.has(operation.since):
+        if call.server.settings.has(newest=operation.newest):
             paths.setdefault(operation.path, {})[operation.method.lower()] = {
                 "operationId": operation.id,
                 "responses": {str(operation.status): {"description": "Successful response"}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
+from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item
@@ -93,7 +93,7 @@ def publish_dashboard(call: Call) -> Any:
     dashboard = _dashboard_of(call, workbook)
     if "dashboardId" in body and (dashboard is None or dashboard["id"] != body["dashboardId"]):
         raise ApiError(404, f"Dashboard {body['dashboardId']} not found in this workbook")
-    if "config" not in body and not settings.has("0.16.0"):
+    if "config" not in body and not settings.has(newest=True):
         raise ApiError(400, ["config should not be null or undefined", "config must be an object"])
     config = body.get("config", workbook["dashboardDraft"])
     if config is None:
@@ -113,9 +113,7 @@ def publish_dashboard(call: Call) -> Any:
 
 @handles("updatePublishedDashboardAiWidgetThread")
 def attach_thread(call: Call) -> Any:
-    """Attach a chat thread to an AI widget of the published dashboard. Two releases lack it."""
-    if call.server.settings.has("0.4.0") and not call.server.settings.has("0.6.0"):
-        return web_page()
+    """Attach a chat thread to an AI widget of the published dashboard."""
     workbook = _meant(call)
     dashboard, widget_id = _dashboard_of(call, workbook), call.body["widgetId"]
     if dashboard is None:

@@ -249,7 +249,6 @@ def _job(
     settings, now = server.settings, server.clock.now()
     outcome = settings.jobs_outcome if _ends_so(settings, one, month) and not fresh else "done"
     seconds, gap = (0, 0) if fresh else (settings.jobs_build_seconds, settings.jobs_gap_seconds)
-    hides = not settings.has("0.3.0")
     return Job(
         token,
         table,
@@ -261,7 +260,7 @@ def _job(
         there_at=now + seconds + gap,
         expires_at=now + LIFETIME,
         outcome=outcome,
-        hidden=hides and one.data_source != "default",
+        hidden=settings.tenant == "described" and one.data_source != "default",
     )
 
 

@@ -55,7 +55,7 @@ class Settings(BaseModel):
     answer_tokens: Tokens | None = None
     token_quota: Tokens | None = None
     usage_seconds: Seconds = 0.0
-    release: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "0.19.1"
+    tenant: Literal["described", "newest"] = "newest"
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     build_delay: Seconds = 0.0
     build_seconds: Seconds = 0.0
@@ -92,9 +92,9 @@ class Settings(BaseModel):
         "graphql",
     )
 
-    def has(self, since: str) -> bool:
-        """Return whether the tenant's release is ``since`` or later."""
-        return _parts(self.release) >= _parts(since)
+    def has(self, *, newest: bool) -> bool:
+        """Return whether the tenant has what only the newest one has, if it is that."""
+        return self.tenant == "newest" or not newest
 
     def change(self, changes: dict[str, Any]) -> None:
         """Apply ``changes``; raises ``ValueError`` naming the setting and the rule."""
@@ -117,7 +117,3 @@ def _problem(found: Any) -> str:
     if found["type"] == "extra_forbidden":
         return f"no setting {name!r}; known are {', '.join(sorted(SETTING_NAMES))}"
     return f"{name}: {found['msg']}"
-
-
-def _parts(release: str) -> list[int]:
-    return [int(part) for part in release.split(".")]

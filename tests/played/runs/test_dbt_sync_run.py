@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.errors import (
     DbtSyncCancelledError,
     DbtSyncFailedError,
+    OperationMissingError,
     PlatformAddressError,
     PlatformApiError,
     PlatformAuthenticationError,
@@ -34,7 +35,6 @@ from airflow_provider_platform.resources.dbt_sync import (
     TERMINAL_STATUSES,
     DbtSyncRunKind,
     StartDbtSyncInput,
-    drops_ref,
     find_started,
     read_history,
     start,
@@ -343,12 +343,6 @@ class TestStart:
         assert found is not None
         assert found.sync_job_id == "near"
 
-    def test_older_syncs_are_not_ours_if_the_history_was_not_read_before(self) -> None:
-        old = {"syncJobId": "old", "startedAt": at(NOON - 4000), "source": "git"}
-        wanted = StartDbtSyncInput.build()
-        looking = find_started(API, 1, wanted, ids_before=[], submitted_at=NOON, listed=False)
-        assert PlayedTenant(others=[old]).run(looking) is None
-
 
 class TestPollOnce:
     """A retry begins after the deadline of the sync, and polls it once."""
@@ -384,40 +378,6 @@ class TestPollOnce:
         assert SINGLE_POLL_SECONDS <= tenant.now - NOON < SINGLE_POLL_SECONDS + 1.0
 
 
-class TestRef:
-    @pytest.mark.parametrize(
-        ("ref", "branch"),
-        [
-            ("main", "dbt-sync/main-1700000000-abcdef1"),
-            ("feature/new orders~2", "dbt-sync/feature-new-orders-2-1700000000-abcdef1"),
-            ("v1.2_rc", "dbt-sync/v1.2_rc-1700000000-abcdef1"),
-            ("release/" + "x" * 60, "dbt-sync/release-" + "x" * 32 + "-1700000000-abcdef1"),
-            ("~/~", "dbt-sync/anything"),
-            ("Feature", None),
-        ],
-    )
-    def test_ref_was_kept_if_the_branch_name_contains_it(
-        self, ref: str, branch: str | None
-    ) -> None:
-        assert not drops_ref(ref, StartDbtSyncInput.build(ref=ref), branch)
-
-    @pytest.mark.parametrize(
-        ("ref", "branch"),
-        [
-            ("feature/x", "dbt-sync/main-1700000000-abcdef1"),
-            ("Main", "dbt-sync/main-1700000000-abcdef1"),
-            ("sync", "dbt-sync/main-1700000000-abcdef1"),
-            ("1700000000", "dbt-sync/main-1700000000-abcdef1"),
-        ],
-    )
-    def test_ref_was_dropped_if_the_branch_name_does_not_contain_it(
-        self, ref: str, branch: str
-    ) -> None:
-        assert drops_ref(ref, StartDbtSyncInput.build(ref=ref), branch)
-        named = StartDbtSyncInput.build(ref=ref, branch_name="dbt-sync/main-1700000000-abcdef1")
-        assert not drops_ref(ref, named, branch)
-
-
 class TestHistory:
     @pytest.mark.parametrize(
         "error",
@@ -429,8 +389,9 @@ class TestHistory:
         ],
         ids=["404", "403", "405", "HTML"],
     )
-    def test_history_is_none_if_the_tenant_does_not_offer_it(self, error: PlatformError) -> None:
-        assert PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(API, 1)) is None
+    def test_history_that_the_tenant_does_not_offer_is_named(self, error: PlatformError) -> None:
+        with pytest.raises(OperationMissingError, match="history and the status of dbt syncs"):
+            PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(API, 1))
 
     @pytest.mark.parametrize("error", [*EVERY_TRANSIENT, PlatformProtocolError("odd")], ids=str)
     def test_failed_read_of_the_history_raises_its_error(self, error: PlatformError) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
     BranchNotMergedError,
-    BranchUnsupportedError,
     MergedBuildFailedError,
+    OperationMissingError,
     PlatformConflictError,
     PlatformDeadlineError,
     PlatformError,
@@ -111,11 +111,11 @@ class TestPlan:
             tenant().run(plan_merge(API, 1, "main", "default"))
 
     @pytest.mark.parametrize("missing", MISSING)
-    def test_tenant_without_settings_names_the_release_it_needs(self, missing: str) -> None:
-        with pytest.raises(BranchUnsupportedError, match=r"release before v0\.4\.0"):
+    def test_tenant_without_settings_merges_nothing(self, missing: str) -> None:
+        with pytest.raises(OperationMissingError, match="Nothing was merged: this tenant"):
             planned(tenant(settings=None, missing=missing))
 
-    def test_unknown_deployment_is_not_reported_as_an_old_release(self) -> None:
+    def test_unknown_deployment_is_not_reported_as_a_missing_operation(self) -> None:
         with pytest.raises(PlatformNotFoundError):
             planned(tenant(settings=None, deployment=False))
 

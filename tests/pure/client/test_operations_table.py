@@ -40,11 +40,10 @@ def test_table_has_every_operation_of_the_document_and_those_of_the_facts() -> N
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_operation_names_its_path_parameters_and_its_release(name: str) -> None:
+def test_operation_names_its_path_parameters(name: str) -> None:
     operation = operations()[name]
     assert re.fullmatch(r"(/build)?/api/v1/[^?#]+", operation.path)
     assert set(operation.texts) <= set(re.findall(r"\{(\w+)\}", operation.path))
-    assert re.fullmatch(r"\d+\.\d+\.\d+", operation.since)
     assert (operation.paging == "cursor") == (
         {"first", "after"} <= operation.query.get("properties", {}).keys()
     )
@@ -71,9 +70,7 @@ def test_table_has_no_sentences() -> None:
                 collect(one)
 
     collect(json.loads(SHIPPED.read_text()))
-    assert keys <= {"method", "path", "paging", "since", "needs", "type", "format", "pattern"} | {
-        "$ref"
-    }
+    assert keys <= {"method", "path", "paging", "needs", "type", "format", "pattern"} | {"$ref"}
 
 
 def test_incomplete_schemas_accept_any_json() -> None:

@@ -168,6 +168,8 @@ class SimulatedTenant:
             sync = self.start(operation.body or {}, actor.known.store.began_by)
             told = {"syncJobId": sync.name, "branchName": sync.branch_name}
             return {**told, "workflowId": f"workflow-{sync.number}"}, sync
+        if name == "getReports":
+            return {"items": [], "pageInfo": {}}, None
         if name != "cancelDbtSync" and not self.habits.history:
             raise PlatformNotFoundError("404: no such operation", status=404)
         if name == "listDbtSyncs":

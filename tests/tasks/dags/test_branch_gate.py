@@ -346,7 +346,7 @@ def test_gate_removes_the_branch_upstream_too(run_dag: RunDag, platform_sandbox:
 def test_gate_is_skipped_on_a_tenant_without_staging(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    platform_sandbox.control.set(release="0.3.0")
+    platform_sandbox.control.set(tenant="described")
     run = run_dag(gated(if_unsupported="skip"))
     assert set(run.states.values()) == {"skipped"}
 

@@ -71,43 +71,6 @@ def test_a_synced_branch_is_opened_asked_queried_and_closed(
     assert run.task("close").xcoms["return_value"]["closed"] is True
 
 
-@pytest.mark.exhaustive
-@modes
-def test_a_sync_opens_its_branch_itself(
-    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    with DAG(dag_id="sync_and_open") as dag:
-        sync = PlatformDbtSyncOperator(
-            task_id="sync", open_branch=True, deferrable=deferrable, **soon
-        )
-        PlatformQueryOperator(
-            task_id="count", sql=COUNT, branch_name=sync.output["active_branch_name"], retries=0
-        )
-    run = run_dag(dag)
-    assert run.task("count").error is None
-    synced = run.task("sync").xcoms["return_value"]
-    assert synced["active_branch_name"] == synced["branch_name"]
-    assert (synced["status"], synced["build_status"]) == ("COMPLETED", "built")
-    assert synced["result"]["cubeCount"] == 3
-
-
-@modes
-def test_a_model_that_does_not_compile_shows_when_its_branch_is_opened(
-    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    with DAG(dag_id="broken") as dag:
-        PlatformDbtSyncOperator(
-            task_id="sync",
-            branch_name="broken",
-            open_branch=True,
-            deferrable=deferrable,
-            **soon,
-        )
-    task = run_dag(dag).task("sync")
-    assert task.error.startswith("BuildFailedError: The build of branch ")
-    assert "joins customers, which does not exist" in task.error
-
-
 class TestSensor:
     @pytest.fixture(params=[False, True], ids=["on the worker", "deferred"])
     def sense(self, request: pytest.FixtureRequest, run_dag: RunDag) -> Any:

@@ -9,11 +9,8 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators.deliveries import (
-    PlatformPauseDeliveryOperator,
-    PlatformResumeDeliveryOperator,
-    PlatformRunDeliveryOperator,
-)
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.resources.deliveries import run_report_delivery
 
 if TYPE_CHECKING:
@@ -58,7 +55,7 @@ def test_delivery_result_is_the_same_in_both_modes(run_now: Any, platform_sandbo
     [
         ({"delivery_outcome": "failed"}, {}, "ReportDeliveryFailedError", "overwrite"),
         ({"status": 404}, {}, "AirflowFailException", "not activated"),
-        ({"release": "0.2.1"}, {}, "AirflowFailException", "v0.17.0 or later"),
+        ({"tenant": "described"}, {}, "AirflowFailException", "not activated"),
         ({}, {"delivery_id": 999}, "AirflowFailException", "No report delivery has this id"),
         ({"delivery_seconds": 600}, {"timeout": 0.5}, "PlatformDeadlineError", "the run continues"),
     ],
@@ -107,10 +104,14 @@ def test_schedule_is_resumed_after_a_failed_delivery(
 ) -> None:
     platform_sandbox.control.set(delivery_outcome="failed")
     with DAG(dag_id="paused") as dag:
-        pause = PlatformPauseDeliveryOperator(task_id="pause", delivery_id=502)
+        pause = PlatformApiOperator(
+            task_id="pause", operation="pauseReportDelivery", ids={"id": 502}
+        )
         deliver = PlatformRunDeliveryOperator(task_id="deliver", delivery_id=502, retries=0)
-        resume = PlatformResumeDeliveryOperator(task_id="resume", delivery_id=502)
+        resume = PlatformApiOperator(
+            task_id="resume", operation="resumeReportDelivery", ids={"id": 502}
+        )
         pause >> deliver >> resume.as_teardown(setups=[pause])
     run = run_dag(dag)
     assert run.states == {"pause": "success", "deliver": "failed", "resume": "success"}
-    assert run.xcom("resume")["delivery"]["status"] == "active"
+    assert run.xcom("resume")["status"] == "active"

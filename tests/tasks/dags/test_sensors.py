@@ -73,10 +73,10 @@ class TestDbtSync:
     def test_old_tenant_is_not_reported_as_a_wrong_address(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
-        platform_sandbox.control.set(release="0.2.1")
+        platform_sandbox.control.set(tenant="described")
         task = sense(PlatformDbtSyncSensor, sync_job_id="1")
         assert task.error.startswith("AirflowFailException")
-        assert "no operation that reports the status of a dbt sync" in task.error
+        assert "status of dbt syncs cannot be read: this tenant does not have" in task.error
 
     def test_timeout_raises_airflow_sensor_timeout(
         self, sense: Any, platform_sandbox: Sandbox

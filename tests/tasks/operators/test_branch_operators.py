@@ -27,7 +27,7 @@ from airflow_provider_platform.operators.branches import (
 )
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from tests.support.remote_tasks import chat
-from tests.support.task_context import TaskDeferred, TaskTries, deferral
+from tests.support.task_context import TaskDeferred, TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
@@ -42,11 +42,11 @@ COUNT = "SELECT COUNT(*) AS orders FROM orders"
 both_modes = pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 
 
-def lacks(control: SandboxControl, release: str, missing: str) -> None:
-    """Play a tenant of a release whose missing operations answer with a page or with a status."""
-    control.set(release=release)
+def lacks_branches(control: SandboxControl, missing: str) -> None:
+    """Play a tenant whose missing operations answer with a page or with a status."""
+    control.set(tenant="described")
     if missing != "html":
-        path = "staging-environment" if release == "0.3.0" else "/branches|staging-environment"
+        path = "/branches|staging-environment"
         control.fault("status", path=path, status=int(missing), count=None)
 
 
@@ -144,16 +144,15 @@ class TestOpen:
         [path] = {request.path for request in control.state().requests if "cubesql" in request.path}
         assert unquote(found["url"]).endswith(path.removesuffix("/v1/cubesql"))
 
-    @pytest.mark.parametrize("release", ["0.3.0", "0.2.1"])
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
     @both_modes
     def test_tenant_without_staging_is_named_or_skipped(
-        self, release: str, missing: str, deferrable: bool, control: SandboxControl
+        self, missing: str, deferrable: bool, control: SandboxControl
     ) -> None:
-        lacks(control, release, missing)
-        with pytest.raises(AirflowFailException, match=r"no staging environments.*v0\.4\.0"):
+        lacks_branches(control, missing)
+        with pytest.raises(AirflowFailException, match=r"does not have the operation.*/branches"):
             through(opening(deferrable=deferrable), TaskTries())
-        with pytest.raises(AirflowSkipException, match="no staging environments"):
+        with pytest.raises(AirflowSkipException, match="does not have the operation"):
             through(opening(deferrable=deferrable, if_unsupported="skip"), TaskTries())
 
     @both_modes
@@ -307,7 +306,7 @@ class TestClose:
     def test_close_succeeds_on_a_tenant_that_cannot_open_branches(
         self, control: SandboxControl
     ) -> None:
-        control.set(release="0.2.1")
+        control.set(tenant="described")
         assert close(branch_name=BRANCH)["closed"] is False
 
     def test_missing_permission_to_close_a_branch_fails_the_task(
@@ -344,15 +343,13 @@ class TestDelete:
         assert control.branches() == before
 
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
-    @pytest.mark.parametrize("release", ["0.3.0", "0.2.1"])
     def test_tenant_that_cannot_delete_branches_is_warned_about(
         self,
-        release: str,
         missing: str,
         control: SandboxControl,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        lacks(control, release, missing)
+        lacks_branches(control, missing)
         assert not delete(branch_name=BRANCH)
         assert f"Branch {BRANCH} was not deleted: this tenant has no" in capsys.readouterr().out
         assert BRANCH in control.branches()
@@ -374,114 +371,3 @@ class TestDelete:
         delete(branch_name=BRANCH, remove_on_upstream=remove)
         [sent] = [entry for entry in control.state().requests if entry.method == "DELETE"]
         assert f"removeOnUpstream={str(remove).lower()}" in sent.query
-
-
-class TestSync:
-    """A dbt sync that opens its branch."""
-
-    @both_modes
-    def test_synced_branch_can_be_queried_under_the_returned_name(
-        self, deferrable: bool, control: SandboxControl
-    ) -> None:
-        control.set(build_delay=0.1, build_seconds=0.2)
-        task = syncing(branch_name="nightly", open_branch=True, deferrable=deferrable)
-        found = through(task, TaskTries())
-        assert (found["branch_name"], found["status"]) == ("nightly", "COMPLETED")
-        assert found["result"]["cubeCount"] == 3
-        assert (found["opened_branch"], found["build_status"]) == ("nightly", "built")
-        assert found["url"]
-        assert answers(found["active_branch_name"])
-        assert len(control.state().syncs) == 1
-
-    @both_modes
-    def test_sync_without_opening_keeps_its_result_keys(self, deferrable: bool) -> None:
-        found = through(syncing(deferrable=deferrable), TaskTries())
-        assert set(found) == {"sync_job_id", "workflow_id", "branch_name", "status", "result"}
-
-    def test_tenant_without_staging_fails_before_the_sync(self, control: SandboxControl) -> None:
-        control.set(release="0.2.1")
-        with pytest.raises(AirflowFailException, match="Nothing was started"):
-            through(syncing(open_branch=True), TaskTries())
-        assert control.state().syncs == []
-
-    @both_modes
-    @pytest.mark.parametrize("before", [True, False])
-    def test_sync_whose_branch_is_not_built_closes_it_unless_it_was_open(
-        self, before: bool, deferrable: bool, control: SandboxControl
-    ) -> None:
-        if before:
-            control.open_branch("broken")
-        task = syncing(branch_name="broken", open_branch=True, deferrable=deferrable)
-        with pytest.raises(BuildFailedError):
-            through(task, TaskTries())
-        [broken] = [
-            one for one in PlatformHook().iterate("listBranches") if one["name"] == "broken"
-        ]
-        assert broken["isStagingEnvironmentEnabled"] is before
-
-    @pytest.mark.parametrize("asked", [{"open_branch": True}, {"wait_for_completion": True}])
-    def test_token_without_permission_for_syncs_is_not_mistaken_for_an_old_tenant(
-        self, asked: dict[str, Any], control: SandboxControl
-    ) -> None:
-        control.set(token_lacks=["SchemaRead"])
-        with pytest.raises(AirflowFailException, match="lacks the permission SchemaRead"):
-            through(syncing(**asked), TaskTries())
-        assert control.state().syncs == []
-
-    def test_warning_about_an_unreadable_sync_names_the_permission(
-        self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        control.set(token_lacks=["SchemaRead"])
-        assert through(syncing(wait_for_completion="if_supported"), TaskTries())["status"] is None
-        assert "lacks the permission SchemaRead" in capsys.readouterr().out
-
-    @both_modes
-    def test_a_model_that_does_not_compile_fails_the_task(self, deferrable: bool) -> None:
-        task = syncing(branch_name="broken", open_branch=True, deferrable=deferrable)
-        with pytest.raises(BuildFailedError, match="which does not exist"):
-            through(task, TaskTries())
-
-    @pytest.mark.exhaustive
-    @both_modes
-    def test_a_retry_opens_the_branch_of_the_same_sync(
-        self, deferrable: bool, control: SandboxControl
-    ) -> None:
-        control.set(build_seconds=0.3)
-        tries = TaskTries()
-        control.fault("status", method="GET", path="/build-status", status=500, count=6)
-        arguments = {"open_branch": True, "deferrable": deferrable}
-        with pytest.raises(PlatformServerError):
-            through(syncing(**arguments), tries)
-        close(branch_name=BRANCH)
-        found = through(syncing(**arguments), tries)
-        assert answers(found["active_branch_name"])
-        assert len(control.state().syncs) == 1
-
-    def test_late_event_of_the_sync_does_not_end_the_wait_for_the_build(
-        self, control: SandboxControl
-    ) -> None:
-        control.set(build_seconds=0.2)
-        context = TaskTries().context()
-        task = syncing(open_branch=True, deferrable=True)
-        synced = deferral(task.execute, context)
-        event = asyncio.run(only_event(synced.trigger))
-        built = deferral(task.execute_complete, context, event, **stored(synced.kwargs))
-        again = deferral(task.execute_complete, context, event, **stored(built.kwargs))
-        found = task.execute_complete(
-            context, asyncio.run(only_event(again.trigger)), **stored(again.kwargs)
-        )
-        assert found["build_status"] == "built"
-
-    @pytest.mark.parametrize(
-        "bad",
-        [
-            {"open_branch": "perhaps"},
-            {"open_branch": True, "wait_for_completion": False},
-            {"open_branch": True, "output_mode": "files"},
-        ],
-    )
-    def test_environment_that_cannot_be_opened_is_refused_at_parse_time(
-        self, bad: dict[str, Any]
-    ) -> None:
-        with pytest.raises(PlatformInputError, match="open_branch"):
-            syncing(**bad)

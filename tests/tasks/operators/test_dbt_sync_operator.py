@@ -44,12 +44,12 @@ def sync(**arguments: Any) -> PlatformDbtSyncOperator:
 
 
 @pytest.mark.parametrize("phase", ["done", "running"])
-@pytest.mark.parametrize("release", ["0.2.1", "0.19.1"])
+@pytest.mark.parametrize("tenant", ["described", "newest"])
 def test_sync_without_waiting_returns_the_started_sync(
-    platform_sandbox: Sandbox, phase: str, release: str
+    platform_sandbox: Sandbox, phase: str, tenant: str
 ) -> None:
-    platform_sandbox.control.set(release=release, dbt_pace=60.0)
-    waiting = {"wait_for_completion": "if_supported" if release == "0.2.1" else False}
+    platform_sandbox.control.set(tenant=tenant, dbt_pace=60.0)
+    waiting = {"wait_for_completion": "if_supported" if tenant == "described" else False}
     tries = TaskTries()
     first = sync(**waiting).execute(tries.context())
     tries.store[STORE_KEY]["phase"] = phase
@@ -79,7 +79,7 @@ def test_start_without_an_id_says_what_the_service_sent(
 ) -> None:
     stored = json.loads(platform_sandbox.connection_json())
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(stored))
-    platform_sandbox.control.set(release="0.2.1")
+    platform_sandbox.control.set(tenant="described")
     start = {"method": "POST", "path": "/dbt-sync$"}
     platform_sandbox.control.fault("odd_field", field="syncJobId", value="", **start)
     long = f"queued by {stored['password']} {'x' * 9000}"
@@ -107,69 +107,18 @@ def one_attempt(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 HISTORY: dict[str, Any] = {"method": "GET", "path": "/dbt-sync$", "count": None}
-IGNORED_REF = {"field": "branchName", "value": "dbt-sync/main-1795494914-5c32adc"}
-"""The branch of a tenant that synced its own ref instead of the one that it was asked for."""
 
 
 @pytest.mark.usefixtures("one_attempt")
 @pytest.mark.parametrize("answer", ["400", "500"])
-def test_sync_starts_and_is_waited_for_although_the_history_fails(
-    platform_sandbox: Sandbox, answer: str
-) -> None:
-    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
-    result = sync().execute(TaskTries().context())
-    assert (result["status"], result["branch_name"]) == ("COMPLETED", "b1")
-    assert len(platform_sandbox.control.state().syncs) == 1
-
-
-@pytest.mark.usefixtures("one_attempt")
-@pytest.mark.parametrize("answer", ["400", "500"])
-def test_sync_without_a_readable_status_is_not_waited_for(
-    platform_sandbox: Sandbox, answer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
-    refused = {"method": "GET", "path": "/dbt-sync/[0-9a-f]+$", "count": None}
-    platform_sandbox.control.fault("status", status=400, **refused)
-    tries = TaskTries()
-    result = sync().execute(tries.context())
-    assert (result["status"], result["result"]) == (None, None)
-    assert "The task starts the sync and does not wait for it" in capsys.readouterr().out
-    assert sync().execute(tries.context()) == result
-    assert len(platform_sandbox.control.state().syncs) == 1
-
-
-@pytest.mark.usefixtures("one_attempt")
-@pytest.mark.parametrize("answer", ["400", "500"])
-def test_failing_history_with_required_wait_starts_nothing(
-    platform_sandbox: Sandbox, answer: str
+@pytest.mark.parametrize("waits", [True, "if_supported", False])
+def test_nothing_is_started_while_the_history_fails(
+    platform_sandbox: Sandbox, answer: str, waits: Any
 ) -> None:
     platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
     with pytest.raises(Exception, match=f"list dbt syncs.*{answer}"):
-        sync(wait_for_completion=True).execute(TaskTries().context())
+        sync(wait_for_completion=waits).execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []
-
-
-def test_history_is_not_read_if_nothing_depends_on_it(platform_sandbox: Sandbox) -> None:
-    result = sync(wait_for_completion=False).execute(TaskTries().context())
-    assert result["sync_job_id"]
-    assert requests(platform_sandbox, "GET") == 0
-    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
-    found = sync(wait_for_completion=False, branch_name="b2").execute(TaskTries().context())
-    assert found["branch_name"] == "b2"
-    assert len(platform_sandbox.control.state().syncs) == 2
-
-
-@pytest.mark.parametrize("waits", ["if_supported", False])
-def test_a_ref_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
-    platform_sandbox: Sandbox, waits: Any
-) -> None:
-    platform_sandbox.control.set(dbt_pace=60.0)
-    platform_sandbox.control.fault("odd_field", method="POST", path="/dbt-sync$", **IGNORED_REF)
-    asked = {"ref": "feature/returns", "wait_for_completion": waits}
-    with pytest.raises(AirflowFailException, match="The tenant ignored ref='feature/returns'"):
-        sync(branch_name=None, **asked).execute(TaskTries().context())
-    (entry,) = platform_sandbox.control.state().syncs
-    assert entry.status == "CANCELLED"
 
 
 def test_ref_that_the_tenant_keeps_is_accepted(
@@ -182,44 +131,6 @@ def test_ref_that_the_tenant_keeps_is_accepted(
 
 
 MANIFEST: dict[str, Any] = {"source": "manifest", "manifest": {"nodes": {}}}
-
-
-def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
-    platform_sandbox: Sandbox,
-) -> None:
-    platform_sandbox.control.set(release="0.7.0", dbt_pace=60.0)
-    with pytest.raises(AirflowFailException, match="The tenant ignored source='manifest'"):
-        sync(**MANIFEST).execute(TaskTries().context())
-    (entry,) = platform_sandbox.control.state().syncs
-    assert entry.status == "CANCELLED"
-    platform_sandbox.control.set(release="0.19.1", dbt_pace=0.0)
-    assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
-
-
-@pytest.mark.usefixtures("one_attempt")
-def test_doubt_whether_the_tenant_supports_source_is_logged(
-    platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    platform_sandbox.control.fault("status", status=500, **HISTORY)
-    assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
-    assert "does not show whether this tenant supports source" in capsys.readouterr().out
-
-
-def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbox) -> None:
-    files = {"branch_name": None, "output_mode": "files"}
-    assert sync(**files).execute(TaskTries().context())["status"] == "COMPLETED"
-    platform_sandbox.control.set(release="0.9.0")
-    with pytest.raises(AirflowFailException, match="The tenant ignored output='files'"):
-        sync(**files).execute(TaskTries().context())
-
-
-def test_a_files_sync_that_is_not_waited_for_says_that_the_tenant_may_drop_files(
-    platform_sandbox: Sandbox, capfd: pytest.CaptureFixture[str]
-) -> None:
-    platform_sandbox.control.set(release="0.9.0")
-    files = {"branch_name": None, "output_mode": "files", "wait_for_completion": False}
-    assert sync(**files).execute(TaskTries().context())["status"] is None
-    assert "Releases before v0.10.0 ignore it and write a branch" in capfd.readouterr().out
 
 
 def test_status_of_an_unknown_name_means_running(platform_sandbox: Sandbox) -> None:
@@ -246,19 +157,38 @@ def test_sync_to_a_read_only_deploy_branch_is_not_retried(platform_sandbox: Sand
         {"ref": "release"},
         {"ref": "release", "branch_name": "nightly"},
         {"ref": "release", "branch_name": "nightly", "wait_for_completion": False},
+        {"if_running": "follow"},
+        {"wait_for_completion": True},
     ],
-    ids=["source", "output", "ref", "ref into a branch", "ref without a wait"],
+    ids=["source", "output", "ref", "into a branch", "without a wait", "if_running", "wait"],
 )
-@pytest.mark.parametrize("answer", ["html", "404", "405"])
-def test_nothing_is_started_on_a_tenant_that_is_too_old(
+@pytest.mark.parametrize("answer", ["html", "404", "405", "403"])
+def test_arguments_that_a_tenant_without_a_history_ignores_start_nothing(
     platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
 ) -> None:
-    platform_sandbox.control.set(release="0.2.1")
-    if answer != "html":
-        platform_sandbox.control.fault(
-            "status", method="GET", path="/dbt-sync$", status=int(answer), count=None
-        )
-    with pytest.raises(AirflowFailException, match="Nothing was started: this tenant runs a"):
+    if answer == "html":
+        platform_sandbox.control.set(tenant="described")
+    else:
+        platform_sandbox.control.fault("status", status=int(answer), **HISTORY)
+    first = next(iter(asked))
+    with pytest.raises(AirflowFailException, match=f"Nothing was started: {first}=") as caught:
+        sync(**asked).execute(TaskTries().context())
+    assert "GET /v1/deployments/1/dbt-sync" in str(caught.value)
+    assert platform_sandbox.control.state().syncs == []
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("asked", [{}, {"ref": "release"}], ids=str)
+@pytest.mark.parametrize("wrong", ["address", "deployment"])
+def test_wrong_address_or_deployment_is_not_reported_as_a_missing_history(
+    platform_sandbox: Sandbox, asked: dict[str, Any], wrong: str
+) -> None:
+    if wrong == "address":
+        platform_sandbox.control.fault("html", path="/v1/deployments/", count=None)
+        words = "Check the address in the connection"
+    else:
+        asked, words = {**asked, "deployment_id": 9}, "Deployment 9 not found"
+    with pytest.raises(AirflowFailException, match=words):
         sync(**asked).execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []
 
@@ -430,12 +360,12 @@ class TestEqualSync:
         assert result["sync_job_id"] != over
         assert result["status"] == "COMPLETED"
 
-    @pytest.mark.parametrize("settings", [{"release": "0.2.1"}, {"token_lacks": ["SchemaRead"]}])
+    @pytest.mark.parametrize("settings", [{"tenant": "described"}, {"token_lacks": ["SchemaRead"]}])
     def test_a_tenant_that_shows_no_history_starts_nothing(
         self, platform_sandbox: Sandbox, settings: dict[str, Any]
     ) -> None:
         platform_sandbox.control.set(**settings)
-        with pytest.raises(AirflowFailException, match="whether a sync from the same ref"):
+        with pytest.raises(AirflowFailException, match="Nothing was started: if_running="):
             sync(if_running="follow").execute(TaskTries().context())
         assert self.syncs(platform_sandbox) == 0
 

@@ -17,16 +17,9 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
-from airflow_provider_platform.operators.deliveries import (
-    PlatformPauseDeliveryOperator,
-    PlatformResumeDeliveryOperator,
-    PlatformRunDeliveryOperator,
-)
+from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.resources import deliveries as delivery_runs
-from airflow_provider_platform.resources.deliveries import (
-    get_report_delivery,
-    run_report_delivery,
-)
+from airflow_provider_platform.resources.deliveries import run_report_delivery
 from tests.support.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -277,24 +270,18 @@ def not_activated(control: SandboxControl) -> None:
 
 def test_deliveries_that_are_not_activated_are_named(control: SandboxControl) -> None:
     not_activated(control)
-    for operator in (
-        deliver(),
-        PlatformPauseDeliveryOperator(task_id="pause", delivery_id=501),
-        PlatformResumeDeliveryOperator(task_id="resume", delivery_id=501),
-    ):
-        with pytest.raises(AirflowFailException, match="not activated on this tenant") as caught:
-            operator.execute(TaskTries().context())
-        assert "v0.17.0 or later" in str(caught.value)
+    with pytest.raises(AirflowFailException, match="not activated on this tenant"):
+        deliver().execute(TaskTries().context())
 
 
 @pytest.mark.parametrize("answer", ["html", "404", "405"])
 def test_older_tenant_is_distinguished_from_a_wrong_id(
     answer: str, control: SandboxControl
 ) -> None:
-    control.set(release="0.14.0")
+    control.set(tenant="described")
     if answer != "html":
         control.fault("status", path="/report-deliveries", status=int(answer), count=None)
-    with pytest.raises(AirflowFailException, match=r"need release v0\.17\.0 or later"):
+    with pytest.raises(AirflowFailException, match="not activated on this tenant"):
         deliver().execute(TaskTries().context())
 
 
@@ -337,12 +324,12 @@ def test_queued_delivery_counts_as_running(control: SandboxControl) -> None:
     assert starts(control) == 1
 
 
-@pytest.mark.parametrize("lacks", ["account", "release"])
+@pytest.mark.parametrize("lacks", ["account", "operation"])
 def test_on_not_activated_skip_skips_the_task(control: SandboxControl, lacks: str) -> None:
     if lacks == "account":
         not_activated(control)
     else:
-        control.set(release="0.14.0")
+        control.set(tenant="described")
     with pytest.raises(AirflowSkipException, match="not activated on this tenant"):
         deliver(on_not_activated="skip").execute(TaskTries().context())
 
@@ -350,61 +337,6 @@ def test_on_not_activated_skip_skips_the_task(control: SandboxControl, lacks: st
 def test_on_not_activated_skip_does_not_skip_a_wrong_id(control: SandboxControl) -> None:
     with pytest.raises(AirflowFailException, match="No report delivery has this id"):
         deliver(delivery_id=999, on_not_activated="skip").execute(TaskTries().context())
-
-
-def pause() -> PlatformPauseDeliveryOperator:
-    return PlatformPauseDeliveryOperator(task_id="pause", delivery_id=502)
-
-
-def resume(**arguments: Any) -> PlatformResumeDeliveryOperator:
-    return PlatformResumeDeliveryOperator(task_id="resume", delivery_id=502, **arguments)
-
-
-def is_paused() -> bool:
-    return PlatformHook().run(get_report_delivery(id=502)).is_paused
-
-
-def test_a_delivery_is_paused_and_resumed(control: SandboxControl) -> None:
-    paused = pause().execute(TaskTries().context())
-    assert (paused["was_paused"], paused["delivery"]["status"]) == (False, "paused")
-    assert deliver(delivery_id=502).execute(TaskTries().context())["status"] == "succeeded"
-    resumed = resume(was_paused=paused["was_paused"]).execute(TaskTries().context())
-    assert (resumed["resumed"], resumed["delivery"]["status"]) == (True, "active")
-
-
-def test_delivery_that_was_paused_before_stays_paused(control: SandboxControl) -> None:
-    control.change("report-deliveries", 502, paused=True)
-    paused = pause().execute(TaskTries().context())
-    assert paused["was_paused"] is True
-    resumed = resume(was_paused=paused["was_paused"]).execute(TaskTries().context())
-    assert resumed == {"delivery_id": 502, "resumed": False, "delivery": None}
-    assert is_paused()
-
-
-def test_pause_whose_answers_are_all_lost_succeeds(control: SandboxControl) -> None:
-    """A setup that failed here would leave the delivery paused: no teardown would run."""
-    control.fault("lost_response", path="/pause$", count=20)
-    assert pause().execute(TaskTries().context())["was_paused"] is False
-    assert is_paused()
-
-
-def test_retry_knows_that_the_earlier_try_paused_the_delivery(control: SandboxControl) -> None:
-    tries = TaskTries()
-    control.fault("lost_response", path="/pause$", count=20)
-    look = {"method": "GET", "path": "/report-deliveries/502$"}
-    control.fault("status", **look, nth=2, status=502, count=20)
-    with pytest.raises(PlatformServerError):
-        pause().execute(tries.context())
-    control.clear_faults()
-    assert is_paused()
-    assert pause().execute(tries.context())["was_paused"] is False
-
-
-def test_cleared_pause_knows_that_the_task_paused_the_delivery(control: SandboxControl) -> None:
-    tries = TaskTries()
-    pause().execute(tries.context())
-    tries.clear()
-    assert pause().execute(tries.context())["was_paused"] is False
 
 
 @pytest.mark.parametrize(

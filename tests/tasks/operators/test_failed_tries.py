@@ -26,7 +26,7 @@ def test_retry_repeats_a_start_that_was_not_processed(
     monkeypatch.setenv(
         "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(max_attempts=1)
     )
-    platform_sandbox.control.set(release="0.2.1")
+    platform_sandbox.control.set(tenant="described")
     platform_sandbox.control.fault("status", method="POST", path="/dbt-sync$", **answer)
     tries = TaskTries(max_tries=2)
     with pytest.raises(Exception, match=str(answer["status"])):

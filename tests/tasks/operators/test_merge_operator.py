@@ -126,8 +126,7 @@ def test_deploy_mode_cli_is_reported_and_nothing_is_merged(
         ({"token_lacks": NO_WRITING}, "The operation requires: SchemaUpdate"),
         ({"token_lacks": ("SchemaUpdate",)}, "SchemaUpdateDevBranches is not enough"),
         ({"merge_outcome": "not_allowed"}, "deployBranchMergeAllowed"),
-        ({"release": "0.3.0"}, "release before v0.4.0"),
-        ({"release": "0.2.1"}, "release before v0.4.0"),
+        ({"tenant": "described"}, "this tenant does not have the operation"),
     ],
     ids=str,
 )

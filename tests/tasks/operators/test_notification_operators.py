@@ -109,7 +109,7 @@ class TestCreate:
     def test_a_tenant_that_drops_a_setting_gets_no_second_schedule(
         self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        platform_sandbox.control.set(release="0.6.0")
+        platform_sandbox.control.set(tenant="described")
         switched = {"member_switchers": [{"member": "orders.measure", "selected": "count"}]}
         first = create(**switched).execute(TaskTries().context())
         logged = capsys.readouterr().out
@@ -312,7 +312,7 @@ class TestCreate:
     def test_lost_creation_is_unknown_if_the_list_does_not_report_all_settings(
         self, platform_sandbox: Sandbox
     ) -> None:
-        platform_sandbox.control.set(release="0.6.0")
+        platform_sandbox.control.set(tenant="described")
         platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
         tries = TaskTries()
         switched = {"member_switchers": [{"member": "orders.measure", "selected": "count"}]}

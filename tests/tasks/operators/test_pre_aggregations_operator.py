@@ -148,7 +148,7 @@ def test_tables_that_stay_missing_fail_after_the_grace_time(control: SandboxCont
 def test_tables_that_are_missing_during_the_build_need_a_longer_grace(
     control: SandboxControl,
 ) -> None:
-    control.set(release="0.2.1", jobs_build_seconds=0.6)
+    control.set(tenant="described", jobs_build_seconds=0.6)
     result = build(cubes=["products"], missing_grace=60).execute(TaskTries().context())
     assert result["status"] == "done"
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[3]
 EXAMPLES = PROJECT / "example_dags"
-BEFORE_STAGING = ["0.3.0", "0.2.1"]
 OTHERS = ["dev", "main"]
 """The branches that the sandbox has at the start."""
 
@@ -118,14 +117,13 @@ def test_question_is_asked_once_on_the_opened_branch(
 
 
 @every_pipeline
-@pytest.mark.parametrize("release", BEFORE_STAGING)
 def test_tenant_without_staging_is_told_so(
-    pipeline: DAG, release: str, platform_sandbox: Sandbox, run_dag: RunDag
+    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
-    platform_sandbox.control.set(release=release)
+    platform_sandbox.control.set(tenant="described")
     run = run_dag(pipeline)
     assert run.state == run.states["open_branch"] == "failed"
-    assert "no staging environments" in str(run.task("open_branch").error)
+    assert "does not have the operation" in str(run.task("open_branch").error)
     assert platform_sandbox.control.branches() == sorted([*OTHERS, synced(run)])
 
 

@@ -145,10 +145,10 @@ def test_other_final_statuses_are_reported_for_ever(
     assert statuses(tokens) == [outcome]
 
 
-def test_an_older_tenant_reports_other_data_sources_as_missing_until_they_are_done(
+def test_the_described_tenant_reports_other_data_sources_as_missing_until_they_are_done(
     start: Any, statuses: Any, platform: Platform
 ) -> None:
-    platform.control.set(release="0.2.1", jobs_build_seconds=100)
+    platform.control.set(tenant="described", jobs_build_seconds=100)
     tokens = start(cubes=["customers", "products"])
     assert statuses(tokens) == ["scheduled", "missing_partition"]
     platform.control.advance(100)

@@ -26,7 +26,7 @@ MODULE = [sys.executable, "-m", "airflow_provider_platform.sandbox"]
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_program_serves_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     ready = tmp_path / "ready.json"
-    command = [*MODULE, "--pace", "0.001", "--release", "0.2.1"]
+    command = [*MODULE, "--pace", "0.001", "--tenant", "described"]
     command += ["--build-seconds", "7", "--ready-file", str(ready)]
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -50,7 +50,7 @@ def test_the_program_serves_and_stops_cleanly(tmp_path: Path, number: signal.Sig
         )
         assert answer(records(response.content))
         settings = control.settings()
-        assert (settings["release"], settings["build_seconds"]) == ("0.2.1", 7)
+        assert (settings["tenant"], settings["build_seconds"]) == ("described", 7)
         assert control.state().runs[0].status == "finished"
         control.set_breakpoint("after_echo")
         with httpx.stream(

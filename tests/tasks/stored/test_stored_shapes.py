@@ -62,10 +62,6 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "chat": (PlatformChatOperator, {"prompt": "revenue by country"}),
     "chat in a thread": (PlatformChatOperator, {"prompt": "revenue by country", "chat_id": "{}"}),
     "dbt sync": (PlatformDbtSyncOperator, {"branch_name": "nightly"}),
-    "dbt sync that opens its branch": (
-        PlatformDbtSyncOperator,
-        {"branch_name": "nightly", "open_branch": True},
-    ),
     "open branch": (PlatformOpenBranchOperator, {"branch_name": "nightly"}),
     "merge branch": (PlatformMergeBranchOperator, {"branch_name": "nightly"}),
     "export": (PlatformExportDashboardOperator, {"dashboard_id": 501, "output_path": "/tmp/a.pdf"}),
@@ -154,9 +150,6 @@ def test_triggers_and_records_of_runs_have_the_stored_shape(
     chats = isinstance(task, PlatformChatOperator) or name == "evaluation"
     with stopped_until_followed(platform_sandbox.control) if chats else nullcontext():
         deferred = deferral(task.execute, context)
-        if "open_branch" in given:
-            synced = event_of(deferred.trigger)
-            deferred = deferral(task.execute_complete, context, synced, **stored(deferred.kwargs))
         found = {
             "record": stored(tries.store.get(STORE_KEY)),
             "trigger": stored(list(deferred.trigger.serialize())),

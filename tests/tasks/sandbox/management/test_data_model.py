@@ -376,9 +376,9 @@ class TestDeleting:
         assert refused(sql(platform, "nightly")) == (400, "Bad branch")
 
 
-class TestReleases:
-    def test_tenant_of_july_2026_starts_syncs_but_opens_no_branch(self, platform: Platform) -> None:
-        platform.control.set(release="0.2.1")
+class TestDescribedTenant:
+    def test_described_tenant_starts_syncs_but_opens_no_branch(self, platform: Platform) -> None:
+        platform.control.set(tenant="described")
         body = {"branchName": "nightly", "ref": "x", "source": "manifest", "output": "files"}
         assert platform.call("POST", "deployments/1/dbt-sync", json=body).status_code == 200
         platform.control.wait_until(lambda state: all(sync.ended_at for sync in state.syncs))
@@ -395,18 +395,9 @@ class TestReleases:
         assert build(platform, "GET", "branches").text[:9] == "<!doctype"
         assert staging(platform, "nightly").text[:9] == "<!doctype"
 
-    def test_older_release_has_no_staging(self, platform: Platform) -> None:
-        platform.control.add_branch("nightly")
-        platform.control.set(release="0.3.0")
-        for missing in (
-            staging(platform, "nightly"),
-            build(platform, "GET", "data-model/validate"),
-        ):
-            assert "text/html" in missing.headers["content-type"]
-        platform.control.set(release="0.4.0")
-        assert staging(platform, "nightly").status_code == 200
-        with pytest.raises(SandboxControlError, match="release"):
-            platform.control.set(release="newest")
+    def test_tenant_is_the_described_or_the_newest_one(self, platform: Platform) -> None:
+        with pytest.raises(SandboxControlError, match="tenant"):
+            platform.control.set(tenant="0.2.1")
 
 
 class TestControl:
