@@ -321,13 +321,14 @@ class Api:
         name: RequestName,
         url: str,
         token: SecretStr,
-        body: dict[str, Any],
+        body: dict[str, Any] | None,
         *,
         timeout: float,
         repeatable: bool = False,
     ) -> Any:
-        """Send a request to the data API at `url` whose response is one JSON document. Returns that
-        document, or a `DataRefusal` if the deployment itself answers with an error.
+        """Send a request to the data API at `url` whose response is one JSON document: a GET if
+        there is no body. Returns that document, or a `DataRefusal` if the deployment itself answers
+        with an error.
 
         Errors call the request `name`. `timeout` is in seconds. With `repeatable`, the request may
         reach the service twice. It is attempted once. Raises PlatformError for HTML, a redirect, a
@@ -336,7 +337,7 @@ class Api:
         await self._learn([token.get_secret_value()])
         answered = await self._request(
             name,
-            "POST",
+            "GET" if body is None else "POST",
             url,
             headers={"Authorization": token.get_secret_value(), "Accept": "application/json"},
             body=body,

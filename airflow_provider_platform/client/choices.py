@@ -39,6 +39,7 @@ IfRunning = Literal["follow", "fail", "skip"]
 """What to do if a run of a delivery is active already."""
 OnNotActivated = Literal["fail", "skip"]
 """What to do if the tenant does not have a feature."""
+OnUnknown = Literal["warn", "fail"]
 IfStartLost = Literal["fail", "repeat"]
 """What a retry does if the response to the start of builds was lost."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost
+from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost, OnUnknown
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
@@ -15,6 +15,8 @@ from airflow_provider_platform.operators.query import one_query
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
+
+    from airflow.sdk import Asset
 
     from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._base import Checks
@@ -63,6 +65,14 @@ def _full_names(name: str, value: Any) -> list[str] | None:
     for full_name in names or ():
         arguments.by_rule(check_full_name, name, full_name)
     return names
+
+
+def _tables(name: str, value: Any) -> list[str] | None:
+    """Return names of tables, from names, URIs and assets. Raises PlatformInputError."""
+    tables = [value] if hasattr(value, "uri") else value
+    if not isinstance(tables, list | tuple):
+        tables = _names(name, tables) or ()
+    return _names(name, [getattr(table, "uri", table) for table in tables])
 
 
 def _date_range(name: str, value: Any) -> list[str] | None:
@@ -115,6 +125,13 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param data_sources: build only pre-aggregations of these data sources
     :param cubes: build only pre-aggregations that these cubes define
     :param pre_aggregations: build only these, by full name: `cube.pre_aggregation`
+    :param built_on: build only the pre-aggregations that stand on these tables: names such as
+        `public.orders`, assets, or URIs of assets, as a list or a template that gives one. The
+        metadata of the data model shows which they are: a pre-aggregation stands on the tables
+        (`sql_table`) of the cubes whose members it names. Cubes that are defined by a query are
+        not looked into; a warning names them. Not with `pre_aggregations`
+    :param on_unknown: `warn` (the default) or `fail` if nothing stands on a table of `built_on`.
+        If nothing stands on any of them, the task starts nothing, and `table_count` is 0
     :param date_range: `[from, to]`: build only the partitions that overlap it. Each end is a date,
         a time, or a string of one; a UTC offset in it is converted to UTC. Pre-aggregations without
         partitions are always built
@@ -144,19 +161,25 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         "verify_sql": "sql",
     }
     template_ext: Sequence[str] = (".sql",)
+    asked: ClassVar[dict[str, str]] = {"built_on": "for all pre-aggregations"}
     checks: ClassVar[Checks] = {
         "contexts": _contexts,
         "timezones": _timezones,
         "data_sources": _names,
         "cubes": _names,
         "pre_aggregations": _full_names,
+        "built_on": _tables,
+        "on_unknown": partial(arguments.choice, choices=get_args(OnUnknown)),
         "date_range": _date_range,
         "wait_for_completion": arguments.boolean,
         "verify_sql": arguments.optional_text,
         "missing_grace": arguments.seconds,
         "if_start_lost": partial(arguments.choice, choices=get_args(IfStartLost)),
     }
-    rules: ClassVar[Sequence[Rule]] = ((("verify_sql", "wait_for_completion"), _is_waited_for),)
+    rules: ClassVar[Sequence[Rule]] = (
+        (("verify_sql", "wait_for_completion"), _is_waited_for),
+        (("built_on", "pre_aggregations"), arguments.at_most_one),
+    )
 
     def __init__(
         self,
@@ -166,6 +189,8 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         data_sources: Sequence[str] | str | None = None,
         cubes: Sequence[str] | str | None = None,
         pre_aggregations: Sequence[str] | str | None = None,
+        built_on: Sequence[str | Asset] | str | None = None,
+        on_unknown: OnUnknown = "warn",
         date_range: Sequence[Any] | str | None = None,
         wait_for_completion: bool = True,
         verify_sql: str | None = None,
@@ -181,6 +206,8 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         self.data_sources: Any = data_sources
         self.cubes: Any = cubes
         self.pre_aggregations: Any = pre_aggregations
+        self.built_on: Any = built_on
+        self.on_unknown = on_unknown
         self.date_range: Any = date_range
         self.wait_for_completion: Any = wait_for_completion
         self.verify_sql: Any = verify_sql

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, SecretStr
 
 from airflow_provider_platform.client.argument_rules import check_timezone
-from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost
+from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost, OnUnknown
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
     NoPreAggregationError,
@@ -75,6 +75,7 @@ from airflow_provider_platform.resources.build_selector import (
     check_full_name,
     zoneless_range,
 )
+from airflow_provider_platform.resources.model_tables import META_PATH, read_metadata, stand_on
 from airflow_provider_platform.resources.run_kind import (
     SINGLE_POLL_SECONDS,
     Ids,
@@ -653,13 +654,17 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
     verify_sql: str | None = None
     missing_grace: float = MISSING_GRACE
     if_start_lost: IfStartLost = "fail"
+    built_on: list[str] | None = None
+    on_unknown: OnUnknown = "warn"
     deployment_id: int | None = None
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         config.require_management_url()
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         addresses = (config.management_url, config.data_api_url)
-        selector = self._body().to_json()
+        selector: Any = self._body().to_json()
+        if self.built_on is not None:
+            selector = {**selector, "built_on": self.built_on}
         return fingerprint("pre-aggregations", *addresses, deployment_id, selector)
 
     async def submit(
@@ -673,11 +678,20 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         access = await _open_access(api, env, deployment_id)
         run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
+        selector = self._body()
+        if self.built_on is not None:
+            named = await self._stands_on(api, access, self.built_on)
+            if not named:
+                nothing = BuildOutcome(0)
+                run |= {"build_id": "none", "tokens": [], "waits": True, "built": asdict(nothing)}
+                await api.notify(RunAccepted(run))
+                return nothing
+            selector = selector.model_copy(update={"pre_aggregations": named})
         await api.notify(Intended(run))
         tokens = await start_builds(
             api,
             access,
-            self._body(),
+            selector,
             deadline=env.deadline,
             repeat_lost=self.if_start_lost == "repeat",
         )
@@ -750,6 +764,20 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             "verified": outcome.verified,
         }
         return api.secrets.redact_data(result)
+
+    async def _stands_on(self, api: Api, access: JobsAccess, tables: list[str]) -> list[str]:
+        """Return the names of the pre-aggregations to build. Raises NoPreAggregationError for an
+        unknown table with `on_unknown="fail"`."""
+        url = access.url.removesuffix(JOBS_PATH) + META_PATH
+        found = stand_on(await read_metadata(api, url, access.token), tables)
+        if found.unknown and self.on_unknown == "fail":
+            raise NoPreAggregationError(
+                f"{' '.join(found.warnings())} Nothing was started.", where=access.where
+            )
+        for warning in found.warnings():
+            warn(api, warning)
+        say(api, f"Pre-aggregations on the tables: {', '.join(found.pre_aggregations) or 'none'}")
+        return found.pre_aggregations
 
     def _body(self) -> BuildSelector:
         if self.body is None:

@@ -32,7 +32,10 @@ from airflow_provider_platform.sandbox.management.call import VERBS
 from airflow_provider_platform.sandbox.management.samples import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.branches import branches_of
 from airflow_provider_platform.sandbox.state.credentials import verify
-from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregationJobs
+from airflow_provider_platform.sandbox.state.pre_aggregations import (
+    PRE_AGGREGATIONS,
+    PreAggregationJobs,
+)
 from airflow_provider_platform.sandbox.state.server_state import ServerState
 from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Warehouse
@@ -244,6 +247,33 @@ _LOOK: Schema = {
 }
 
 
+async def meta(request: Request) -> Response:
+    """Return the cubes; with ``extended`` also their tables and pre-aggregations. The cube
+    ``products`` is defined by a query."""
+    read_request(request, scope="meta", body=None)
+    cubes: list[dict[str, Any]] = [
+        {"name": name, "type": "cube", "title": name.title()}
+        for name in ("customers", "orders", "payments", "products")
+    ]
+    for cube in cubes if "extended" in request.query_params else ():
+        name = cube["name"]
+        if name == "products":
+            cube["sql"] = "SELECT * FROM public.products WHERE price > 0"
+        else:
+            cube["sqlTable"] = f"public.{name}"
+        cube["preAggregations"] = [
+            {
+                "name": one.name,
+                "type": "rollup",
+                "measureReferences": f"[{name}.{'revenue' if one.monthly else 'count'}]",
+                "dimensionReferences": f"[{name}.{one.dimension}]" if one.dimension else None,
+            }
+            for one in PRE_AGGREGATIONS
+            if one.cube == name
+        ]
+    return JSONResponse({"cubes": cubes})
+
+
 async def jobs(request: Request) -> Response:
     """Start builds (``action`` is ``post``), or report the builds of some tokens (``get``)."""
     asked = read_request(request, scope="jobs", body=None)
@@ -321,7 +351,7 @@ Operation = Callable[[Request], Awaitable[Response]]
 def routes() -> list[Route]:
     """Return the routes of production, and the same routes below ``dev-mode/{branch}``."""
     base = "/deployments/{deployment:int}"
-    operations = {"cubesql": _cubesql, "pre-aggregations/jobs": jobs}
+    operations = {"cubesql": _cubesql, "meta": meta, "pre-aggregations/jobs": jobs}
     return [
         Route(f"{place}/cubejs-api/v1/{name}", _endpoint(operation), methods=list(VERBS))
         for place in (base, f"{base}/dev-mode/{{branch}}")
@@ -331,7 +361,7 @@ def routes() -> list[Route]:
 
 def _endpoint(operation: Operation) -> Operation:
     async def endpoint(request: Request) -> Response:
-        if request.method != "POST":
+        if request.method != ("GET" if operation is meta else "POST"):
             return refuse(405, f"Cannot {request.method} {request.url.path}").response
         try:
             return await operation(request)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
@@ -67,6 +67,40 @@ def test_result_and_its_keys_are_the_same_in_both_modes(
     ]
     assert len(result["tokens"]) == 2
     assert starts(platform_sandbox) == 1
+
+
+def test_pre_aggregations_that_stand_on_a_table_are_built(
+    build: Any, platform_sandbox: Sandbox
+) -> None:
+    tables = ["warehouse://acme/db/public/orders", "public.customers", "invoices"]
+    task = build(built_on=tables)
+    assert task.error is None
+    tables_built = {name.rpartition(".")[2] for name in task.xcoms["tables"]}
+    assert any(name.startswith("orders_revenue_by_month") for name in tables_built)
+    assert any(name.startswith("customers_by_country") for name in tables_built)
+    assert not any(name.startswith("products") for name in tables_built)
+    [job] = platform_sandbox.control.state().changed("pre-aggregation-jobs")
+    assert job.fields == ["contexts", "preAggregations", "timezones"]
+
+
+def test_nothing_is_started_if_nothing_stands_on_the_tables(
+    build: Any, platform_sandbox: Sandbox
+) -> None:
+    task = build(built_on=Asset("x://acme/invoices"))
+    assert task.error is None
+    assert (task.xcoms["table_count"], task.xcoms["tokens"]) == (0, [])
+    task = build(built_on="invoices", on_unknown="fail")
+    assert "No pre-aggregation stands on invoices" in str(task.error)
+    task = build(built_on="{{ params.nothing }}")
+    assert "built_on has no value after rendering" in str(task.error)
+    assert starts(platform_sandbox) == 0
+
+
+def test_metadata_that_the_token_may_not_read_is_named(
+    build: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(default_api_scopes=["data", "jobs"])
+    assert "API scope is missing: meta" in str(build(built_on="orders").error)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""A pre-aggregation stands on the tables of the cubes whose members it names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.resources.model_tables import stand_on
+
+CUBES: list[dict[str, Any]] = [
+    {
+        "name": "orders",
+        "sqlTable": '"Public"."orders"',
+        "preAggregations": [
+            {"name": "by_country", "dimensionReferences": "[customers.country]"},
+            {"name": "by_channel", "measures": ["orders.count"], "dimensions": ["visits.channel"]},
+        ],
+    },
+    {"name": "customers", "sql_table": "crm.customers", "preAggregations": {"all": {}}},
+    {"name": "visits", "sql": "SELECT * FROM public.orders"},
+    {"name": "refunds", "sqlTable": "${schema}.orders", "preAggregations": [{"name": "daily"}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "found"),
+    [
+        ("orders", ["orders.by_country", "orders.by_channel"]),
+        ("PUBLIC.Orders", ["orders.by_country", "orders.by_channel"]),
+        ("postgres://host:5432/db/public/orders", ["orders.by_country", "orders.by_channel"]),
+        ("snowflake://acme/DB.CRM.CUSTOMERS", ["orders.by_country", "customers.all"]),
+        ("staging.orders", []),
+        ("public.order", []),
+        ("s", []),
+    ],
+)
+def test_table_is_found_by_the_parts_of_its_name(table: str, found: list[str]) -> None:
+    stands = stand_on(CUBES, [table])
+    assert stands.pre_aggregations == found
+    assert stands.unknown == ([] if found else [table])
+
+
+def test_cubes_whose_tables_are_not_shown_are_named() -> None:
+    stands = stand_on(CUBES, ["orders", "nowhere"])
+    assert stands.hidden == ["visits", "refunds"]
+    unknown, hidden = stands.warnings()
+    assert unknown == "No pre-aggregation stands on nowhere."
+    assert "visits, refunds" in hidden
+
+
+def test_pre_aggregation_on_two_of_the_tables_is_built_once() -> None:
+    names = stand_on(CUBES, ["orders", "customers"]).pre_aggregations
+    assert names == ["orders.by_country", "orders.by_channel", "customers.all"]
