@@ -203,6 +203,17 @@ def _was_rescheduled_enough(ti: Any, decision: Any, context: Context) -> bool:
     return first is not None and datetime.now(UTC) - first >= decision.reschedule_timeout
 
 
+def count_resumable_job(what: str, task: Any, ti: Any) -> None:
+    """Count what a try does with the run of an earlier try, by the names and tags with which
+    Airflow's own operators count it (Airflow 3.3+)."""
+    from airflow.sdk.observability.stats import incr
+
+    tags = {"operator": type(task).__name__}
+    if team := (getattr(ti, "stats_tags", None) or {}).get("team_name"):
+        tags["team_name"] = team
+    incr(f"resumable_job.{what}", tags=tags)
+
+
 def loop_pass(ti: Any) -> str | None:
     """The pass of a task loop (Airflow 3.4+) that a task instance belongs to, as `loop-1a2b3c4d-0`:
     a digest of the loop's region, then the number of the pass, or in a mapped task its index. None

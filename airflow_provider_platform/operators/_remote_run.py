@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_provider_platform._airflow import (
     AirflowTaskTimeout,
+    count_resumable_job,
     get_task_states,
     retry_policy_action,
 )
@@ -125,6 +126,11 @@ class Attempt:
     def warn(self, line: str) -> None:
         """Log a warning, without secrets."""
         LogLine(line, is_warning=True).write(self.log, self.client.secrets)
+
+    def count(self, what: str) -> None:
+        """Count what this try does with the record of an earlier one, if there is a store."""
+        if self.submission.store is not None:
+            count_resumable_job(what, self.task, self.context.get("ti"))
 
     def forget(self) -> None:
         """Start again with a submission of this try's own."""
@@ -332,10 +338,14 @@ class RemoteRunOperator(PlatformOperator):
     :param poll_interval: seconds (or a timedelta) between two polls of the run
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
+    :param durable: record the run in Airflow's task state store, so that a retry finds it (None
+        means True). With False each try starts a run of its own, and a run that its worker loses
+        continues until it ends by itself
     """
 
     checks: ClassVar[Checks] = {
         "deferrable": arguments.boolean,
+        "durable": arguments.optional_boolean,
         "poll_interval": arguments.seconds,
         "timeout": arguments.seconds,
     }
@@ -353,9 +363,11 @@ class RemoteRunOperator(PlatformOperator):
         deferrable: bool | None = None,
         poll_interval: float | timedelta = POLL_INTERVAL,
         timeout: float | timedelta,
+        durable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.durable = durable
         self.deferrable = default_deferrable(deferrable)
         self.poll_interval: Any = poll_interval
         self.timeout: Any = timeout
@@ -520,7 +532,8 @@ class RemoteRunOperator(PlatformOperator):
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
                 config, run_kind = client.config, self.run_kind()
                 key = (ids or {}).get("key") or run_kind.idempotency_key(config)
-                with closing(RecordKeeper(context, key)) as submission:
+                durable = self.durable is not False
+                with closing(RecordKeeper(context, key, durable=durable)) as submission:
                     attempt = Attempt(
                         task=self,
                         context=context,
@@ -560,7 +573,7 @@ class RemoteRunOperator(PlatformOperator):
         self._kill.stop_quietly(attempt, known)
 
     def _start(self, attempt: Attempt) -> Any:
-        record = read_record(attempt.context)
+        record = read_record(attempt.context) if self.durable is not False else None
         step, stop_first = attempt.submission.first_step(record)
         if record is not None and stop_first:
             self.log.info("The input changed or the task was cleared. Stopping the earlier run.")
@@ -571,11 +584,18 @@ class RemoteRunOperator(PlatformOperator):
             earlier: Ids | None = None
             if record is not None and record.key == attempt.submission.key:
                 earlier = attempt.kind.carried_over(record.ids)
+            if record is not None and record.phase in ("failed", "lost"):
+                attempt.count("reconnect_attempt")
+                attempt.count("terminal_resubmit")
+            else:
+                attempt.count("fresh_submit")
             return self._submit(attempt, earlier)
+        attempt.count("reconnect_attempt")
         if step is Step.FIND_OUT:
             return self._recover(attempt, record.ids)
         if step is Step.RELOAD:
             self.log.info("The run already succeeded in an earlier try. Reading its result again.")
+            attempt.count("already_succeeded")
             attempt.ids = record.ids
             self.store_link(attempt.context, attempt.config, **record.ids)
             env = self._environment(attempt)  # a new deadline, however late this try begins
@@ -607,10 +627,12 @@ class RemoteRunOperator(PlatformOperator):
             if error.is_dead_run and not self._kill.happened:
                 self.run_failed(attempt, ids, error)
                 self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
+                attempt.count("terminal_resubmit")
                 return self._submit(attempt, None)
             self._give_up(attempt, error, submitted=True)
             raise
         if not processed:
+            attempt.count("fresh_submit")
             return self._submit(attempt, ids)
         self._accepted(attempt, ids)
         return self._reattach(attempt, {**ids, "key": attempt.submission.key})
@@ -630,6 +652,7 @@ class RemoteRunOperator(PlatformOperator):
                 ids = self._run(attempt, lambda api: attempt.kind.resume(api, env, known))
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error)
+            attempt.count("reconnect_success")
             return self._wait(attempt, {**ids, "reattached": True})
         try:
             env = self._environment(attempt, ids)
@@ -637,7 +660,9 @@ class RemoteRunOperator(PlatformOperator):
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         if outcome is not None:
+            attempt.count("already_succeeded")
             return self._finish(attempt, ids, outcome)
+        attempt.count("terminal_resubmit")
         self.log.info(
             "The earlier try's run is past its deadline. Stopping it and starting a new run."
         )
@@ -709,6 +734,7 @@ class RemoteRunOperator(PlatformOperator):
         if attempt.reattached and error.is_dead_run and not self._kill.happened:
             self.run_failed(attempt, ids, error)
             self.log.info("The re-attached run is over (%s). Submitting again.", error)
+            attempt.count("terminal_resubmit")
             return self._submit(attempt, None)
         attempt.ids = ids
         self._give_up(attempt, error, submitted=True, stopped=stopped)

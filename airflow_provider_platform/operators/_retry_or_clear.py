@@ -171,18 +171,18 @@ class RecordKeeper:
 
     _warned_no_store = False
 
-    def __init__(self, context: Context, key: str) -> None:
+    def __init__(self, context: Context, key: str, *, durable: bool = True) -> None:
         self.key = key
         self.counters = TryCounters.of(context)
-        self.store: Any = context.get("task_state_store")
-        """The task state store of Airflow, None before Airflow 3.3."""
+        self.store: Any = context.get("task_state_store") if durable else None
+        """The task state store of Airflow; None before Airflow 3.3, or if nothing is recorded."""
         self._lock = threading.RLock()
         self._pending: SubmissionRecord | None = None
         self._stored: dict[str, Any] = {}
         """The ids that the store holds, as far as this try knows."""
         self._closed = threading.Event()
         self._writer: threading.Thread | None = None
-        if self.store is None and not RecordKeeper._warned_no_store:
+        if self.store is None and durable and not RecordKeeper._warned_no_store:
             RecordKeeper._warned_no_store = True
             log.info(
                 "This release of Airflow has no task state store (Airflow 3.3 and later have "
