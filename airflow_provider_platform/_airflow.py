@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         AirflowSkipException,
         AirflowTaskTimeout,
     )
-    from airflow.triggers.base import BaseTrigger, TriggerEvent
+    from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
 _PLACES = {
     "AirflowFailException": ("airflow.sdk.exceptions", "airflow.exceptions"),
@@ -52,6 +52,7 @@ _PLACES = {
     "ObjectStoragePath": ("airflow.sdk",),
     "PokeReturnValue": ("airflow.sdk",),
     "TaskDecorator": ("airflow.sdk.bases.decorator",),
+    "TaskSuccessEvent": ("airflow.triggers.base",),
     "TriggerEvent": ("airflow.triggers.base",),
     "Variable": ("airflow.sdk",),
     "conf": ("airflow.sdk", "airflow.configuration"),
@@ -80,6 +81,7 @@ __all__ = [
     "PokeReturnValue",
     "TaskDecorator",
     "TaskGroup",
+    "TaskSuccessEvent",
     "TriggerEvent",
     "Variable",
     "conf",

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_platform._airflow import (
     MOVED_TRIGGER_IS_KILLED,
     BaseTrigger,
+    TaskSuccessEvent,
     TriggerEvent,
     get_task_states_on_loop,
 )
@@ -359,6 +360,7 @@ class PlatformSensorTrigger(BaseTrigger):
     and `FailureBudget` as plain JSON; `deadline` is in Unix time. The event is
     `{"status": "success" | "timeout" | "error", "wait": {...}, ...}`. With "success" it contains
     `value`, None if the value exceeds 256 KB; with "error" the `error` as the client describes it.
+    With `end_from_trigger` a success ends the task, and the value is its XCom.
     """
 
     def __init__(
@@ -369,6 +371,7 @@ class PlatformSensorTrigger(BaseTrigger):
         poll_interval: dict[str, Any],
         failure_budget: dict[str, Any],
         deadline: float,
+        end_from_trigger: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.platform_conn_id = platform_conn_id
@@ -376,6 +379,7 @@ class PlatformSensorTrigger(BaseTrigger):
         self.poll_interval = poll_interval
         self.failure_budget = failure_budget
         self.deadline = deadline
+        self.end_from_trigger = end_from_trigger
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments, as plain JSON."""
@@ -386,6 +390,7 @@ class PlatformSensorTrigger(BaseTrigger):
             "poll_interval": self.poll_interval,
             "failure_budget": self.failure_budget,
             "deadline": self.deadline,
+            "end_from_trigger": self.end_from_trigger,
         }
 
     @property
@@ -395,7 +400,11 @@ class PlatformSensorTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and yield the event that says how the wait ended."""
-        yield TriggerEvent(await self._event())
+        event = await self._event()
+        if self.end_from_trigger and event.get("value") is not None:
+            yield TaskSuccessEvent(xcoms={"return_value": event["value"]})
+        else:
+            yield TriggerEvent(event)
 
     async def _event(self) -> dict[str, Any]:
         try:

@@ -48,17 +48,25 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
     :param deferrable: wait in the triggerer, where a wait needs no worker slot; None means
         Airflow's `[operators] default_deferrable`
+    :param end_from_trigger: end a deferred wait in the triggerer once the condition holds, without
+        a worker. If a worker has something to do afterwards, it ends the wait: with `outlets`,
+        `multiple_outputs` or a `post_execute`, without `do_xcom_push`, after a time-out or an
+        error, and if the value exceeds 256 KB
     """
 
     checks: ClassVar[Checks] = {
         "deferrable": arguments.boolean,
+        "end_from_trigger": arguments.boolean,
     }
     returns_object: ClassVar[bool] = False
     condition_kind: ClassVar[str]
     """A name of `runs.sensor_conditions.KINDS`."""
 
-    def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, deferrable: bool | None = None, end_from_trigger: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self.end_from_trigger = end_from_trigger
         self.deferrable = default_deferrable(deferrable)
         self._budget: FailureBudget | None = None
         self._stored: FailureBudget | None = None
@@ -66,7 +74,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
     def subject(self) -> dict[str, Any]:
         """Return what is polled, as plain JSON: the arguments of the condition."""
-        return {name: getattr(self, name) for name in self.checks if name != "deferrable"}
+        own = PlatformSensor.checks
+        return {name: getattr(self, name) for name in self.checks if name not in own}
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. Raises PlatformError, AirflowFailException."""
@@ -182,6 +191,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             poll_interval=asdict(poll_interval),
             failure_budget=asdict(self._budget or FailureBudget()),
             deadline=deadline,
+            end_from_trigger=self.end_from_trigger and not self._needs_worker,
         )
         self.defer(
             trigger=trigger,
@@ -189,6 +199,12 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             kwargs={"wait": trigger.wait},
             timeout=timedelta(seconds=max(0.0, deadline - now) + BACKSTOP_SECONDS),
         )
+
+    @property
+    def _needs_worker(self) -> bool:
+        """Return whether a worker has something to do after the wait."""
+        hooked = getattr(self, "_post_execute_hook", None) is not None
+        return bool(self.outlets or self.multiple_outputs or hooked or not self.do_xcom_push)
 
     def _time_out(self) -> None:
         from airflow_provider_platform._airflow import AirflowSensorTimeout, AirflowSkipException

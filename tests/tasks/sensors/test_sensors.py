@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.exceptions import TaskDeferred
+from airflow.sdk import Asset
 
 from airflow_provider_platform._airflow import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
+    TaskSuccessEvent,
 )
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -282,6 +284,42 @@ class TestDeferred:
         event = self.fire(other.trigger)
         with pytest.raises(TaskDeferred):
             waiting.execute_complete(TaskTries().context(), event, **deferral.kwargs)
+
+    @pytest.mark.parametrize(
+        ("arguments", "ends"),
+        [
+            ({}, True),
+            ({"end_from_trigger": "True"}, True),
+            ({"end_from_trigger": False}, False),
+            ({"multiple_outputs": True}, False),
+            ({"outlets": [Asset("platform://reports")]}, False),
+            ({"post_execute": lambda context, result: None}, False),
+            ({"do_xcom_push": False}, False),
+        ],
+        ids=lambda value: next(iter(value), "default") if isinstance(value, dict) else "",
+    )
+    def test_wait_ends_in_the_triggerer_if_the_worker_has_nothing_to_do(
+        self, platform_sandbox: Sandbox, arguments: dict[str, Any], ends: bool
+    ) -> None:
+        _, deferral = self.deferred(
+            **{"name": "New", "timeout": 30, "end_from_trigger": True, **arguments}
+        )
+        platform_sandbox.control.change("reports", 101, name="New")
+
+        async def first() -> Any:
+            return [event async for event in deferral.trigger.run()]
+
+        (event,) = asyncio.run(first())
+        assert isinstance(event, TaskSuccessEvent) is ends
+        value = event.xcoms["return_value"] if ends else event.payload["value"]
+        assert (value["id"], value["name"]) == (101, "New")
+
+    def test_wait_that_must_end_in_the_triggerer_fails_on_a_worker(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        waiting, deferral = self.deferred(report_id=999, timeout=0.1, end_from_trigger=True)
+        with pytest.raises(AirflowSensorTimeout):
+            waiting.execute_complete(TaskTries().context(), self.fire(deferral.trigger))
 
     def test_value_too_large_for_an_event_is_read_again_by_the_worker(
         self, platform_sandbox: Sandbox
