@@ -264,6 +264,17 @@ def get_succeeded(ti: Any, task_ids: list[str]) -> list[str]:
     ]
 
 
+def get_failed(dag_id: str, run_id: str) -> list[str]:
+    """Return which tasks of a DAG run have failed, `name_3` for index 3 of a mapped one. Blocks.
+    Raises what the look-up raises."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, run_ids=[run_id]).get(run_id, {})
+    return [
+        name for name, state in states.items() if str(getattr(state, "value", state)) == "failed"
+    ]
+
+
 async def get_task_states_on_loop(ti: Any) -> str | None:
     """`get_task_states` for a trigger's event loop."""
     from asgiref.sync import sync_to_async

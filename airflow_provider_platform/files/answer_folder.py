@@ -85,8 +85,8 @@ class _Written:
 def write_answer(
     result: dict[str, Any], wanted: AnswerFiles, about: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write the files of a chat's result; returns the result with `manifest`, and with `path`,
-    `chart_paths` and `row_count` of each query, and what the manifest holds.
+    """Write the files of a chat's result; returns the result with `folder` and `manifest`, and
+    with `path`, `chart_paths` and `row_count` of each query, and what the manifest holds.
 
     `about` begins the manifest: the question and the task. Raises ResultWriteError, ChartError
     where it is asked for, and what reading rows raises.
@@ -117,7 +117,8 @@ def write_answer(
     path = wanted.folder / MANIFEST
     write_whole(path, document + b"\n")
     _remove_others(wanted.folder, left, manifest)
-    return {**result, "queries": queries, "manifest": str(path)}, manifest
+    places = {"folder": str(wanted.folder), "manifest": str(path)}
+    return {**result, "queries": queries, **places}, manifest
 
 
 def _write_query(

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_provider_platform._airflow import BaseNotifier, get_run_xcom, redacted
+from airflow_provider_platform._airflow import BaseNotifier, get_failed, get_run_xcom, redacted
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.messages import mail
@@ -129,6 +129,8 @@ class Answer:
         """DAG id and run id: of the task, or of the run as a deadline alert names it."""
         if self._ti is not None:
             return self._ti.dag_id, self._ti.run_id
+        if (dag := self.context.get("dag")) is not None:
+            return dag.dag_id, self.context.get("run_id")
         run = self.context.get("dag_run")
         named = run if isinstance(run, Mapping) else vars(run) if run is not None else {}
         run_id = named.get("run_id") or named.get("dag_run_id") or self.context.get("run_id")
@@ -151,13 +153,33 @@ class Answer:
         if (deadline := self.context.get("deadline")) is not None:
             when = deadline.get("deadline_time") if isinstance(deadline, Mapping) else deadline
             return f"The deadline was missed: {when}"
+        if self._run_failed:
+            return f"The DAG run failed ({self.context['reason']}). {self._failed_tasks()}"
         return None
+
+    @property
+    def _run_failed(self) -> bool:
+        """Whether this is the callback of a DAG whose run failed. Airflow gives such a callback a
+        reason and no exception (airflow#51402)."""
+        return self.context.get("reason") not in (None, "success")
+
+    def _failed_tasks(self) -> str:
+        """Return the sentence that names the failed tasks of the run."""
+        dag_id, run_id = self._run()
+        try:
+            names = get_failed(str(dag_id), str(run_id))
+        except Exception as error:  # noqa: BLE001  # the message goes out without them
+            self._log.warning("The failed tasks could not be read: %s", quote_service(error))
+            names = [self._ti.task_id] if self._ti is not None else []
+        return f"Failed tasks: {', '.join(names) or 'none'}."
 
     def _default_title(self) -> str:
         dag_id, _ = self._run()
         name = ".".join(part for part in (dag_id, self._named_task()) if part) or "Airflow"
         if self.context.get("exception") is not None:
             return f"{name} failed"
+        if self._run_failed:
+            return f"{dag_id} failed"
         if self.context.get("deadline"):
             return f"{name} missed its deadline"
         return f"{name}: answer" if self.result is not None else f"{name}: no answer"
@@ -395,6 +417,13 @@ def _slack(_: Any, answer: Answer) -> dict[str, Any]:
     }
 
 
+def _slack_webhook(notifier: Any, answer: Answer) -> dict[str, Any]:
+    """Its `text` is required, so it is the author's: Slack shows it in notifications, and the
+    blocks in the channel."""
+    filled = _slack(notifier, answer)
+    return filled | {"text": notifier.text or filled["text"]}
+
+
 def _smtp(notifier: Any, answer: Answer) -> dict[str, Any]:
     """The mail's hook makes of each file a part whose content id is the file's name."""
     pictures = {position: f"cid:{path.name}" for position, path in answer.pictures.items()}
@@ -419,7 +448,7 @@ def _apprise(notifier: Any, answer: Answer) -> dict[str, Any]:
 
 _KNOWN: dict[str, Callable[[Any, Answer], dict[str, Any]]] = {
     "airflow.providers.slack.notifications.slack.SlackNotifier": _slack,
-    "airflow.providers.slack.notifications.slack_webhook.SlackWebhookNotifier": _slack,
+    "airflow.providers.slack.notifications.slack_webhook.SlackWebhookNotifier": _slack_webhook,
     "airflow.providers.smtp.notifications.smtp.SmtpNotifier": _smtp,
     "airflow.providers.apprise.notifications.apprise.AppriseNotifier": _apprise,
 }

@@ -267,6 +267,40 @@ def test_failure_message_has_the_reason_and_the_task_stays_failed(
     assert "Bad branch" in sent_message["text"]
 
 
+@pytest.mark.parametrize(
+    ("look_up", "said"),
+    [
+        (lambda *_: ["check", "load_3"], "Failed tasks: check, load_3."),
+        (lambda *_: next(iter(())), "Failed tasks: check."),
+    ],
+)
+def test_callback_of_a_failed_dag_run_names_the_failed_tasks(
+    monkeypatch: pytest.MonkeyPatch, look_up: Any, said: str
+) -> None:
+    """Airflow gives it a reason and the last failed task, and no exception (airflow#51402)."""
+
+    class FailedTask:
+        dag_id, run_id, task_id, map_index, log_url = "late", "r", "check", -1, None
+
+    monkeypatch.setattr("airflow_provider_platform.notifications._message.get_failed", look_up)
+    with DAG("late") as dag:
+        pass
+    context = {"dag": dag, "run_id": "r", "reason": "task_failure", "ti": FailedTask()}
+    PlatformAnswerNotifier(keep)(context)
+    message = kept()
+    assert message["title"] == "late failed"
+    assert f"The DAG run failed (task_failure). {said}" in message["text"]
+    assert "no answer" not in message["text"]
+
+
+def test_run_without_a_failed_task_failed_too() -> None:
+    with DAG("deadlocked") as dag:
+        pass
+    context = {"dag": dag, "run_id": "r", "reason": "all_tasks_deadlocked"}
+    PlatformAnswerNotifier(keep)(context)
+    assert kept()["title"] == "deadlocked failed"
+
+
 def test_reason_of_a_failure_contains_no_secret() -> None:
     secret = "a-password-of-somebody"
     mask_secrets([secret])

@@ -126,7 +126,9 @@ def test_slack_webhook_gets_the_same_blocks(
     }
     monkeypatch.setenv("AIRFLOW_CONN_SLACK_DEFAULT", json.dumps(connection))
     run_dag(ask("webhook", webhook.SlackWebhookNotifier(text="")))
-    [(path, said)] = receiver.posted
+    run_dag(ask("titled", webhook.SlackWebhookNotifier(text="{{ platform_answer.title }}")))
+    [(path, said), (_, titled)] = receiver.posted
+    assert titled["text"] == "titled.ask: answer"
     assert path == "/services/T000/B000/SECRETSECRET"
     assert said["blocks"][0]["text"]["text"] == "webhook.ask: answer"
     assert "Office" in said["text"]

@@ -72,6 +72,7 @@ def as_service(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
 def manifest_of(result: dict[str, Any]) -> dict[str, Any]:
     """The manifest, held against the files that it names."""
     path = Path(result["manifest"])
+    assert path.parent == Path(result["folder"])
     found: dict[str, Any] = json.loads(path.read_text())
     files = [found["answer_file"]]
     for query in found["queries"]:

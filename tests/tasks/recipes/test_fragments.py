@@ -399,8 +399,11 @@ def test_code_about_messages_runs(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Recorder.sent.clear()
-    for kind, name in (("slack", "SlackNotifier"), ("smtp", "SmtpNotifier")):
-        path = f"airflow.providers.{kind}.notifications.{kind}"
+    for path, name in (
+        ("airflow.providers.slack.notifications.slack", "SlackNotifier"),
+        ("airflow.providers.slack.notifications.slack_webhook", "SlackWebhookNotifier"),
+        ("airflow.providers.smtp.notifications.smtp", "SmtpNotifier"),
+    ):
         parts = path.split(".")
         for end in range(3, len(parts) + 1):
             package = ".".join(parts[:end])
@@ -413,12 +416,13 @@ def test_code_about_messages_runs(
     done = run_dag(messages)
     assert [given.get("to") for given, _ in Recorder.sent] == [None, "bi@example.com"]
     assert done.xcom("ask", "answer") in Recorder.sent[0][1]
+    assert set(run("messages.md 2")["send"].send_with.given) == {"slack_webhook_conn_id", "text"}
 
 
 def test_code_about_deadlines_runs() -> None:
     reason = "before Airflow 3.1 there are no deadline alerts"
     pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
-    alert = run("messages.md 2")["deadline"]
+    alert = run("messages.md 3")["deadline"]
     PlatformAnswerNotifier(**alert.callback.kwargs)
 
 
