@@ -1,9 +1,8 @@
 """What errors, log lines and data may show: no known secret, and printable text only.
 
-A secret is hidden as it is, in JSON, in a URL and in base64. In errors and log lines, the service
-may also quote a part of it, so the beginning and the end of a secret are hidden there too. Data
-(results, rows) is changed only where it contains a whole secret of the connection: a part of a
-secret may be an ordinary word.
+A whole secret is hidden as it is, in JSON and in a URL. In errors and log lines this module cuts
+long texts of the service, so the beginning of a secret is hidden in front of such a cut. Data
+(results, rows) is changed only where it contains a secret of the connection.
 
 A log line or the message of an error is one line, without control characters and not too long, also
 if it quotes the service.
@@ -17,13 +16,12 @@ service's messages.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -33,10 +31,6 @@ SHORTEST_SECRET = 8
 a whole word only, because it could be a part of ordinary words."""
 SHORTEST_WORD = 5
 """A secret with fewer characters is not hidden at all."""
-CUT_FROM = 24
-"""The least number of characters of a secret whose beginning and end are hidden on their own."""
-CUT_START = 12
-CUT_END = 8
 MOST_LEARNED = 1000
 """How many secrets of requests and responses one client keeps: the latest. A page with a hundred
 thousand tokens must not slow down every log line."""
@@ -46,24 +40,13 @@ T = TypeVar("T")
 
 def forms(secret: str) -> tuple[str, ...]:
     """Return the secret in every form in which it is looked for, the longest first: as it is and in
-    JSON, each unencoded, in a URL and in base64."""
+    JSON, each also as a URL holds it."""
     in_json = (json.dumps(secret), json.dumps(secret, ensure_ascii=False))
     found: dict[str, None] = {}
     for text in dict.fromkeys((secret, *(quoted[1:-1] for quoted in in_json))):
         plain = text.encode("utf-8", "surrogatepass")
-        in_url = (quote(plain, safe=""), quote(plain), quote_plus(plain))
-        found.update(dict.fromkeys((text, *in_url, *_in_base64(plain))))
+        found.update(dict.fromkeys((text, quote(plain, safe=""), quote(plain), quote_plus(plain))))
     return tuple(sorted(found, key=len, reverse=True))
-
-
-def _in_base64(plain: bytes) -> Iterator[str]:
-    """Yield the base64 characters of a secret inside a longer text. Base64 encodes groups of three
-    bytes, and a secret can begin at any of the three. For each case, these are the characters that
-    depend only on the secret."""
-    for shift in range(3):
-        first, end = (8 * shift + 5) // 6, 8 * (shift + len(plain)) // 6
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            yield encode(b"\0" * shift + plain).decode()[first:end]
 
 
 class KnownSecrets:
@@ -100,7 +83,7 @@ class KnownSecrets:
         return new
 
     def redact_text(self, text: str) -> str:
-        """Return an error's text or a log line without secrets, whole or cut."""
+        """Return an error's text or a log line without secrets."""
         known = [*self._own.items(), *self._learned.items()]
         for secret, written in sorted(known, key=lambda item: len(item[0]), reverse=True):
             if len(secret) < SHORTEST_SECRET:
@@ -108,9 +91,8 @@ class KnownSecrets:
                     text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
                 continue
             text = _without_whole(text, written)
-            if len(secret) >= CUT_FROM:
-                text = _without_beginning(text, written)
-                text = _without_end(text, written)
+            if CUT in text:
+                text = _without_cut(text, written)
         return text
 
     def redact_data(self, value: T, *, keep: Collection[str] = ()) -> T:
@@ -130,7 +112,7 @@ class KnownSecrets:
         return changed
 
     def hide_in(self, error: BaseException) -> None:
-        """Remove the secrets, whole or cut, from an error and its causes, in place. A cause that
+        """Remove the secrets from an error and its causes, in place. A cause that
         cannot be changed and still shows a secret is unlinked."""
         seen: set[int] = set()
         pending = [error]
@@ -171,36 +153,17 @@ def _without_whole(text: str, written: Iterable[str]) -> str:
     return text
 
 
-def _without_beginning(text: str, written: Iterable[str]) -> str:
-    """Return the text without the beginning of a secret, as far as it goes in any form."""
-    for start in dict.fromkeys(form[:CUT_START] for form in written):
-        if start in text:
-            rests = [form[CUT_START:] for form in written if form.startswith(start)]
-            before, *parts = text.split(start)
-            text = before + "".join(
-                HIDDEN + part[max(_shared(part, rest) for rest in rests) :] for part in parts
-            )
-    return text
-
-
-def _without_end(text: str, written: Iterable[str]) -> str:
-    """Return the text without the end of a secret, as far back as it goes in any form."""
-    for end in dict.fromkeys(form[-CUT_END:] for form in written):
-        if end in text:
-            rests = [form[:-CUT_END][::-1] for form in written if form.endswith(end)]
-            *parts, after = text.split(end)
-            text = "".join(
-                part[: len(part) - max(_shared(part[::-1], rest) for rest in rests)] + HIDDEN
-                for part in parts
-            )
-            text += after
-    return text
-
-
-def _shared(text: str, other: str) -> int:
-    """Return how many characters two strings have in common at their beginning."""
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
-    return sum(1 for _ in same)
+def _without_cut(text: str, written: Iterable[str]) -> str:
+    """Return the text without the beginning of a secret in front of a cut."""
+    *parts, after = text.split(CUT)
+    for form in written:
+        for number, part in enumerate(parts):
+            start = part.find(form[:SHORTEST_SECRET], max(0, len(part) - len(form)))
+            while start >= 0 and not form.startswith(part[start:]):
+                start = part.find(form[:SHORTEST_SECRET], start + 1)
+            if start >= 0:
+                parts[number] = part[:start] + HIDDEN
+    return CUT.join([*parts, after])
 
 
 def _changed(value: Any, change: Callable[[str], str], keep: Collection[str] = ()) -> Any:

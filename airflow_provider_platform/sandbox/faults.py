@@ -193,7 +193,7 @@ class Fault(Match):
     body: Literal["json", "html", "empty"] = "json"
     message: str = "Internal error of the sandbox, as asked for"
     quotes: Literal["authorization", "body"] | None = None
-    quote_form: Literal["plain", "base64", "url"] = "plain"
+    quote_form: Literal["plain", "url"] = "plain"
     form: Literal["line", "jsonrpc"] = "line"
     resume: Literal["follow_up", "input"] = "input"
     order: Literal["usage_first", "echo_late", "result_first"] = "usage_first"

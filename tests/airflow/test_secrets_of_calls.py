@@ -73,8 +73,8 @@ def _decoded(coded: bytes) -> bytes:
 def test_airflow_stores_no_secret_after_errors_that_quote_a_call(
     start_task: StartTask, sandbox: PatientControl, airflow: RunningAirflow, deferrable: bool
 ) -> None:
-    """`deferrable` stands for calls on an event loop, and for errors in base64."""
-    form = "base64" if deferrable else "plain"
+    """`deferrable` stands for calls on an event loop, and for errors that quote a URL."""
+    form = "url" if deferrable else "plain"
     for match in (
         {"api": "data", "quotes": "authorization"},
         {"path": "oauth", "quotes": "body"},

@@ -9,7 +9,6 @@ before anything else, whatever the method and the path.
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import logging
 import re
@@ -127,8 +126,6 @@ class RequestHandler:
             return fault_response(armed)
         header = Headers(scope=self._scope).get("authorization", "")
         quoted = header.encode() if fault.quotes == "authorization" else self.body
-        if fault.quote_form == "base64":
-            return fault_response(armed, base64.b64encode(quoted).decode())
         if fault.quote_form == "url":
             return fault_response(armed, quote_from_bytes(quoted, safe=""))
         return fault_response(armed, quoted.decode("utf-8", "replace"))

@@ -1,8 +1,7 @@
-"""Secrets are removed from texts: whole, encoded, and in errors and log lines also cut."""
+"""Secrets are removed from texts: whole, in JSON and in a URL, and in front of a cut."""
 
 from __future__ import annotations
 
-import base64
 import json
 from urllib.parse import quote, quote_plus
 
@@ -36,13 +35,9 @@ JWT = (
         quote(SECRET, safe=""),
         quote_plus(SECRET),
         quote(json.dumps({"said": SECRET})),
-        base64.b64encode(SECRET.encode()).decode(),
-        base64.b64encode(f"user:{SECRET}".encode()).decode(),
-        base64.b64encode(json.dumps({"said": SECRET}).encode()).decode(),
-        base64.urlsafe_b64encode(f"me:{SECRET} and more".encode()).decode(),
     ],
 )
-def test_whole_secret_is_hidden_as_it_is_in_json_in_a_url_and_in_base64(quoted: str) -> None:
+def test_whole_secret_is_hidden_as_it_is_in_json_and_in_a_url(quoted: str) -> None:
     secrets = KnownSecrets([SECRET])
     said = f"refused: {quoted} (again)"
     for text in (secrets.redact_text(said), secrets.redact_data([said])[0]):
@@ -52,35 +47,18 @@ def test_whole_secret_is_hidden_as_it_is_in_json_in_a_url_and_in_base64(quoted: 
         assert not [form for form in forms(SECRET) if form in text]
 
 
-@given(SECRETS, ASIDE, ASIDE)
-def test_secret_is_hidden_in_base64_at_any_offset(secret: str, before: str, after: str) -> None:
-    coded = base64.b64encode(f"{before}{secret}{after}".encode()).decode()
-    for text in (
-        KnownSecrets([secret]).redact_text(f"({coded})"),
-        KnownSecrets([secret]).redact_data({"said": f"({coded})"})["said"],
-    ):
-        assert "***" in text
-        assert not any(form in text for form in forms(secret))
+@given(SECRETS, ASIDE, ASIDE, st.data())
+def test_beginning_of_a_secret_in_front_of_a_cut_is_hidden(
+    secret: str, before: str, after: str, data: st.DataObject
+) -> None:
+    """Errors cut what they quote of the service."""
+    form = data.draw(st.sampled_from(forms(secret)))
+    shown = form[: data.draw(st.integers(8, len(form)))]
+    text = KnownSecrets([secret]).redact_text(f"{before}{shown}…{after}")
+    assert not text.removesuffix(f"…{after}").endswith(shown)
 
 
-@pytest.mark.parametrize(
-    ("quoted", "shown"),
-    [
-        ("sk-live_9f8A…xyz12345", "***…***"),
-        ("sk-live_9f8Akq7…=xyz12345", "***…***"),
-        (LIVE[:30], "***"),
-        (LIVE[10:], "***"),
-        (quote(LIVE, safe="")[:30], "***"),
-        (quote(LIVE, safe="")[20:], "***"),
-        (base64.b64encode(LIVE.encode()).decode()[:24], "***"),
-    ],
-)
-def test_cut_secret_is_hidden_in_errors_and_log_lines(quoted: str, shown: str) -> None:
-    secrets = KnownSecrets([LIVE])
-    assert secrets.redact_text(f"the key '{quoted}' is refused") == f"the key '{shown}' is refused"
-
-
-@pytest.mark.parametrize("cut", [*range(12, len(JWT)), None])
+@pytest.mark.parametrize("cut", [*range(8, len(JWT)), None])
 def test_beginning_of_a_secret_is_hidden_as_far_as_it_goes(cut: int | None) -> None:
     assert KnownSecrets([JWT]).redact_text(f"Bearer {JWT[:cut]}…") == "Bearer ***…"
 
@@ -90,12 +68,6 @@ def test_cut_secret_stays_in_data() -> None:
     rows = [[LIVE[:12], LIVE[-8:], LIVE[:-1]]]
     assert secrets.redact_data(rows) is rows
     assert secrets.redact_data([[LIVE, 1]]) == [["***", 1]]
-
-
-def test_secret_of_fewer_than_24_characters_is_hidden_only_whole() -> None:
-    secrets = KnownSecrets(["key-of-the-tests"])
-    assert secrets.redact_text("key-of-the-t") == "key-of-the-t"
-    assert secrets.redact_text("a key-of-the-tests.") == "a ***."
 
 
 def test_learned_secret_is_hidden_in_errors_and_log_lines_only() -> None:
