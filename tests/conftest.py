@@ -1,4 +1,4 @@
-"""What all tests share: an Airflow of their own, running a DAG in it, and which tests are quick.
+"""What all tests share: an Airflow of their own, and running a DAG in it.
 
 Airflow reads its environment when it is first imported, and every test process (pytest-xdist
 starts several) needs a home of its own: the assignments below come before any such import.
@@ -13,16 +13,13 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from contextlib import closing, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio.to_thread
 import httpx
 import pytest
 
@@ -50,20 +47,6 @@ if TYPE_CHECKING:
     RunDag = Callable[..., FinishedRun]
 
 
-EXHAUSTIVE = ("pure/ci", "tasks/recipes", "tasks/sandbox")
-"""Folders that `make test` leaves to `make test-all`."""
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even read the folders that `make test` leaves out: each worker would."""
-    quick = config.getoption("markexpr") == "not exhaustive"
-    return True if quick and left_out(collection_path) else None
-
-
-def left_out(path: Path) -> bool:
-    return any(path.is_relative_to(TESTS / folder) for folder in EXHAUSTIVE)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     with _no_garbage():
@@ -81,22 +64,6 @@ def _no_garbage() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `exhaustive` what `make test` leaves out, besides the tests that carry this mark: the
-    folders above, and of the cases of a test that is marked `one_case_in(number)` all but the
-    first, the one `number` later, and so on. The mark of a module holds for each of its tests.
-    """
-    cases: Counter[str] = Counter()
-    for item in items:
-        sampled = item.get_closest_marker("one_case_in")
-        name = item.nodeid.partition("[")[0]
-        one_of_many = sampled is not None and cases[name] % sampled.args[0] > 0
-        cases[name] += 1
-        if one_of_many or left_out(item.path):
-            item.add_marker("exhaustive")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -155,43 +122,6 @@ def airflow_db(_platform_airflow_database: None) -> None:
         ) as client,
     ):
         client.get("/health")
-    _keep_dependants()
-    _stay_in_one_thread()
-    # Each task makes a validator for each of its rendered fields.
-    task_runner: Any = import_module("airflow.sdk.execution_time.task_runner")
-    task_runner.TypeAdapter = cache(task_runner.TypeAdapter)
-
-
-def _keep_dependants() -> None:
-    """Inspect the dependencies of the API of `DAG.test` once. It replaces some, and FastAPI then
-    inspects the function of each dependency again in each request: a tenth of a DAG run."""
-    utils: Any = import_module("fastapi.dependencies.utils")
-    inspect = utils.get_dependant
-    known: dict[tuple[Any, ...], Any] = {}
-
-    def get_dependant(**arguments: Any) -> Any:
-        key = tuple(
-            (name, tuple(value) if isinstance(value, list) else value)
-            for name, value in arguments.items()
-        )
-        if key not in known:
-            known[key] = inspect(**arguments)
-        return known[key]
-
-    utils.get_dependant = get_dependant
-
-
-def _stay_in_one_thread() -> None:
-    """Run the functions of the API of `DAG.test` in its own thread. One request after the other
-    comes, and handing each dependency to another thread took longer than most dependencies."""
-    in_another_thread = anyio.to_thread.run_sync
-
-    async def run_sync(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if threading.current_thread().name == "InProcessExecutionAPI-loop":
-            return function(*arguments)
-        return await in_another_thread(function, *arguments, **options)
-
-    anyio.to_thread.run_sync = run_sync  # type: ignore[assignment]
 
 
 @pytest.fixture(autouse=True)
@@ -199,8 +129,8 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Wait for the sandbox, which is in the same process, a shorter time than for the service:
     before a request is sent again, before the first poll of a trigger, and for records that may
     still come."""
-    is_recipe = request.path.parent.name == "recipes"
-    if "platform_sandbox" in request.fixturenames and (is_recipe or not left_out(request.path)):
+    of_the_sandbox = request.path.is_relative_to(TESTS / "tasks" / "sandbox")
+    if "platform_sandbox" in request.fixturenames and not of_the_sandbox:
         client = "airflow_provider_platform.client"
         resources = "airflow_provider_platform.resources"
         monkeypatch.setattr(f"{client}.failed_calls.FIRST_PAUSE", 0.01)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     import trustme
 
-pytestmark = pytest.mark.one_case_in(4)
-
 __all__ = ["authority", "bundle"]
 
 WAIT = 10.0

@@ -52,7 +52,6 @@ def reading(kind: str, body: bytes, coding: str = "gzip") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(("kind", "most"), [("poll", 8), ("list", 16), ("raw", 16), ("file", 128)])
 def test_response_is_read_up_to_the_limit_of_its_kind(kind: str, most: int) -> None:
     took = reading(kind, packed(b"[", b" ", 300))
@@ -60,7 +59,7 @@ def test_response_is_read_up_to_the_limit_of_its_kind(kind: str, most: int) -> N
     assert took["megabytes"] < most + PIECE
 
 
-@pytest.mark.one_case_in(3)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "most"), [("poll", 200_000), ("list", 200_000), ("raw", 10**6)])
 def test_small_response_with_millions_of_lists_is_refused(kind: str, most: int) -> None:
     """They would take thirty times its size."""

@@ -178,7 +178,7 @@ print(1)
 CODES = {"an exception": 1, "an exit": 3}
 
 
-@pytest.mark.one_case_in(20)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES)
 def test_process_ends_although_a_client_is_left_open(shape: str, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_chunk_rows=100)

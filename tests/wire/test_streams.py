@@ -32,8 +32,6 @@ from tests.support.wire.http_server import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
 
-pytestmark = pytest.mark.one_case_in(2)
-
 
 def joined(pieces: list[bytes | None]) -> bytes:
     return b"".join(piece or b"" for piece in pieces)

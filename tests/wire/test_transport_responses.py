@@ -41,8 +41,6 @@ from tests.support.wire.http_server import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
 
-pytestmark = pytest.mark.one_case_in(2)
-
 
 def test_compressed_and_chunked_responses_are_read(run: Run) -> None:
     packed = gzip.compress(b'{"a": 1}')

@@ -58,7 +58,6 @@ def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
         feed(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(200)))
 
 
-@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
 def test_reading_stops_in_a_thread_with_an_endless_last_turn(endless: Any) -> None:
     reading = ThreadReader("a-thread", max_rows=100)

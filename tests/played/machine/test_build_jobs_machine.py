@@ -72,7 +72,6 @@ class BuildJobsMachine(TaskMachine):
 
 
 @pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
-@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("past", PASTS_OF_ONE_REQUEST)
 def test_builds_are_started_once_in_any_history(past: Past) -> None:
     check_machine(BuildJobsMachine, past, examples=EXAMPLES)

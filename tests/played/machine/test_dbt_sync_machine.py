@@ -75,7 +75,6 @@ class DbtSyncMachine(TaskMachine):
 
 
 @pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
-@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("past", PASTS)
 def test_dbt_sync_keeps_the_rules_in_any_history(past: Past) -> None:
     check_machine(DbtSyncMachine, past, examples=EXAMPLES)

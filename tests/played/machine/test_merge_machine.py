@@ -119,7 +119,6 @@ class MergeMachine(TaskMachine):
 
 
 @pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
-@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("past", PASTS_OF_ONE_REQUEST)
 def test_merge_is_repeated_only_after_a_check_in_any_history(past: Past) -> None:
     check_machine(MergeMachine, past, examples=EXAMPLES)

@@ -97,7 +97,6 @@ def required_values(answer: ResponseModel) -> dict[str, Any]:
     return {name: getattr(answer, name) for name, field in fields if field.is_required()}
 
 
-@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("name", sorted(MODELLED))
 @settings(max_examples=examples(25))
 @given(st.data())

@@ -33,8 +33,6 @@ from tests.support.hypothesis_profiles import examples
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.one_case_in(3)
-
 COLUMNS = [
     {"name": "id", "type": "Int64"},
     {"name": "country", "type": "String"},

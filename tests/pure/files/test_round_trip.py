@@ -24,8 +24,6 @@ from airflow_provider_platform.hooks.query_rows import QueryRows
 from airflow_provider_platform.resources.sql.response import SqlChunk, SqlColumns, SqlResponse
 from tests.support.hypothesis_profiles import examples
 
-pytestmark = pytest.mark.one_case_in(4)
-
 duckdb = pytest.importorskip("duckdb")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

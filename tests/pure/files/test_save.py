@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.one_case_in(3)
-
 pq = pytest.importorskip("pyarrow.parquet")
 
 COLUMNS = [
@@ -245,7 +243,6 @@ except ResultWriteError as error:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("most", [0, 1, 100_000])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_full_disk_leaves_no_file(kind: str, most: int, tmp_path: Path) -> None:

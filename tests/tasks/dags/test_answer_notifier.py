@@ -129,7 +129,6 @@ def test_chart_of_a_message_uses_the_fonts_of_a_folder_and_its_notes_are_logged(
     assert "The chart leaves out 1 of 2 values of 'sales'" in logged
 
 
-@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_success_message_has_answer_table_and_chart(
     platform_sandbox: Sandbox, run_dag: RunDag, deferrable: bool
@@ -422,7 +421,6 @@ async def awaited(make: Callable[[], Any]) -> None:
 @pytest.mark.exhaustive
 @needs_await
 @pytest.mark.usefixtures("stored_result")
-@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("function", [keep, keep_on_loop])
 def test_missed_deadline_is_reported_on_an_event_loop(function: Any) -> None:
     asyncio.run(

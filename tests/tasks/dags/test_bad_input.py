@@ -67,7 +67,6 @@ CASES: list[tuple[str, dict[str, Any], Any, str, str]] = [
 ]
 
 
-@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     ("name", "overrides", "operator", "error", "words"), CASES, ids=[case[0] for case in CASES]
 )

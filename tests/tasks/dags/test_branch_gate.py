@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(8)
-
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 BRANCH = "dbt-sync/main-1"
 modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(4)
-
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
 soon: dict[str, Any] = {"poll_interval": 0.05, "retries": 0}
@@ -34,7 +32,6 @@ def builds(platform_sandbox: Sandbox) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.one_case_in(3)
 @modes
 def test_a_synced_branch_is_opened_asked_queried_and_closed(
     deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(2)
-
 THREAD = "The agent's thread: chat ID"
 EXAMPLE = Path(__file__).with_name("chat_log.txt")
 

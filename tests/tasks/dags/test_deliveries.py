@@ -49,7 +49,7 @@ def test_delivery_result_is_the_same_in_both_modes(run_now: Any, platform_sandbo
     assert result["status"] == "succeeded"
 
 
-@pytest.mark.one_case_in(3)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("settings", "arguments", "error", "words"),
     [

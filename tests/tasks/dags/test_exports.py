@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(2)
-
 MODES = {"on the worker": False, "deferred": True}
 
 

@@ -19,8 +19,6 @@ from tests.support.task_context import TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-pytestmark = pytest.mark.one_case_in(4)
-
 QUESTION = "revenue by country"
 
 
@@ -58,7 +56,6 @@ def test_a_result_that_comes_late_is_waited_for(platform_sandbox: Sandbox) -> No
     assert sync(branch_name="nightly")["result"]["cubeCount"] == 3
 
 
-@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("status", ["CANCELLED", "FAILED", "stage", "404"])
 def test_a_cancelled_sync_ends_the_wait(
     platform_sandbox: Sandbox, status: str, monkeypatch: pytest.MonkeyPatch

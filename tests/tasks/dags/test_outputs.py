@@ -33,7 +33,6 @@ def succeeded(run: FinishedRun) -> FinishedRun:
     return run
 
 
-@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_missing_usage_is_none_downstream(
     run_dag: RunDag, platform_sandbox: Sandbox, deferrable: bool

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(4)
-
 MODES = {"on the worker": False, "deferred": True}
 MONTHS = "orders.revenue_by_month"
 
@@ -103,6 +101,7 @@ def test_metadata_that_the_token_may_not_read_is_named(
     assert "API scope is missing: meta" in str(build(built_on="orders").error)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(2)
-
 DAG_FILE = Path(__file__).parents[2] / "airflow" / "dags" / "calls_with_secrets.py"
 CLIENT_SECRET = "canary-of-a-client-secret"
 SESSION_ID = "5e55" * 8

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(2)
-
 
 def asked(sandbox: Sandbox, run_dag: RunDag, name: str, **arguments: Any) -> FinishedTask:
     """The task that asked in a DAG run. Its first run does not end before the trigger follows it:

@@ -22,8 +22,6 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-pytestmark = pytest.mark.one_case_in(3)
-
 SQL = "SELECT id, status FROM orders ORDER BY id"
 
 

@@ -32,8 +32,6 @@ from tests.support.task_context import TaskDeferred, TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
-pytestmark = pytest.mark.one_case_in(4)
-
 BRANCH = "dbt-sync/main-1"
 BROKEN = "dbt-sync/broken-1"
 MODES = {"on the worker": False, "deferred": True}
@@ -144,6 +142,7 @@ class TestOpen:
         [path] = {request.path for request in control.state().requests if "cubesql" in request.path}
         assert unquote(found["url"]).endswith(path.removesuffix("/v1/cubesql"))
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
     @both_modes
     def test_tenant_without_staging_is_named_or_skipped(
@@ -163,7 +162,6 @@ class TestOpen:
         found = through(opening(deferrable=deferrable), TaskTries())
         assert (found["branch_name"], found["opened_branch"]) == (BRANCH, None)
 
-    @pytest.mark.one_case_in(1)
     @both_modes
     @pytest.mark.parametrize("before", [True, False])
     def test_failed_task_closes_the_branch_that_it_opened(
@@ -201,7 +199,6 @@ class TestOpen:
         control.clear_faults()
         assert through(opening(deferrable=deferrable), tries)["opened_branch"] == BRANCH
 
-    @pytest.mark.one_case_in(1)
     @both_modes
     def test_sleeping_branch_is_woken_by_one_request(
         self, deferrable: bool, control: SandboxControl

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.support.captured_log import Capture
 
-pytestmark = pytest.mark.one_case_in(2)
-
 
 def deferred(tries: TaskTries, **arguments: Any) -> Any:
     """What a deferrable task hands to its trigger."""
@@ -368,6 +366,7 @@ class Policy:
         )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("action", "status"),
     [

@@ -29,8 +29,6 @@ from tests.support.task_context import TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-pytestmark = pytest.mark.one_case_in(3)
-
 pytest.importorskip("pyarrow")
 PROMPT = "sql: SELECT id, order_id, fee, paid_at, settled FROM payments"
 MODES = {"on the worker": False, "deferred": True}

@@ -19,8 +19,6 @@ from tests.support.task_context import StateStore, TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
-pytestmark = pytest.mark.one_case_in(4)
-
 When = Literal["before", "after"]
 TIMES = pytest.mark.parametrize("when", ["before", "after"])
 
@@ -79,7 +77,6 @@ def carry_through(make: Any, number: int, when: When, error: type[BaseException]
     return result
 
 
-@pytest.mark.one_case_in(3)
 @TIMES
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_chat_has_one_answer(
@@ -95,7 +92,6 @@ def test_a_chat_has_one_answer(
     assert result["answer"].startswith("Revenue by country")
 
 
-@pytest.mark.one_case_in(3)
 @TIMES
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_chat_in_a_given_thread_is_asked_once(

@@ -30,8 +30,6 @@ from tests.support.wire.http_server import Exchange, answer, serving
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
-pytestmark = pytest.mark.one_case_in(2)
-
 OUTAGES: dict[str, dict[str, Any]] = {
     "429": {"kind": "status", "status": 429},
     "503 with Retry-After": {"kind": "status", "status": 503, "retry_after": 0},
@@ -53,7 +51,7 @@ def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
 
 
-@pytest.mark.one_case_in(5)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize(
     "outage", [*OUTAGES.values(), *REFUSALS.values()], ids=[*OUTAGES, *REFUSALS]

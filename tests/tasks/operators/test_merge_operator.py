@@ -23,8 +23,6 @@ from tests.tasks.operators.test_branch_operators import both_modes, stored, thro
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
-pytestmark = pytest.mark.one_case_in(2)
-
 BRANCH = "dbt-sync/main-1"
 NO_WRITING = ("SchemaUpdate", "SchemaUpdateDevBranches")
 MERGE = {"api": "management", "method": "POST", "path": "/merge"}

@@ -28,8 +28,6 @@ from tests.support.task_context import TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-pytestmark = pytest.mark.one_case_in(3)
-
 DAILY: dict[str, Any] = {
     "schedule_type": "DAILY",
     "hour": 6,

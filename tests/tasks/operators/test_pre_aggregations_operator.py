@@ -26,8 +26,6 @@ from tests.support.task_context import TaskTries, deferral
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
-pytestmark = pytest.mark.one_case_in(2)
-
 SCOPES = ["meta", "data", "graphql", "jobs"]
 ORDERS = "SELECT SUM(amount) FROM orders"
 ORDERS_OF_MARCH = "SELECT SUM(amount) FROM orders WHERE month = '2025-03'"

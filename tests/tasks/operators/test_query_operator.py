@@ -35,8 +35,6 @@ from tests.support.wire.http_server import Exchange, answer, serving
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-pytestmark = pytest.mark.one_case_in(3)
-
 MODES = {"on the worker": False, "deferred": True}
 PAYMENTS = "SELECT id, paid_on, paid_at, fee, settled, note FROM payments ORDER BY id"
 FORMATS = ("parquet", "csv", "jsonl")
@@ -225,7 +223,7 @@ def test_types_text_returns_values_as_text(query: Any) -> None:
     assert result["rows"][0][:5] == ["1", "2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true"]
 
 
-@pytest.mark.one_case_in(4)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("sql", "rows", "truncated"),
     [
@@ -250,7 +248,7 @@ def test_result_that_ends_at_a_row_limit_counts_as_truncated(
     assert ("The result may be incomplete" in capfd.readouterr().out + caplog.text) == truncated
 
 
-@pytest.mark.one_case_in(9)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("connection", "arguments", "sql", "truncated"),
     [
@@ -321,7 +319,6 @@ def test_result_in_pages_is_the_whole_result(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     ("sql", "page_by", "rows"),
     [
@@ -496,7 +493,6 @@ def test_rows_that_change_between_pages_fail_the_try_and_a_retry_runs_again(
 WIDE = "SELECT id, hex(zeroblob(1000)) AS wide FROM orders ORDER BY id"
 
 
-@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize(
     ("in_file", "arguments", "rows"),
     [
@@ -639,7 +635,7 @@ def test_template_that_renders_a_contradiction_fails_before_anything_is_sent(
     assert queries(platform_sandbox) == 0
 
 
-@pytest.mark.one_case_in(5)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "first_bytes"),
     [

@@ -55,8 +55,6 @@ from tests.support.task_context import TaskTries, deferral
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-pytestmark = pytest.mark.one_case_in(6)
-
 SHAPES: dict[str, Any] = json.loads(Path(__file__).with_name("shapes.json").read_text())
 RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "chat": (PlatformChatOperator, {"prompt": "revenue by country"}),

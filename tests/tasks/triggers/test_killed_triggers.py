@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from airflow_provider_platform.triggers import PlatformRunTrigger
 
-pytestmark = pytest.mark.one_case_in(3)
-
 ENDED = ["success", "failed", "skipped", None]
 """None: the task was cleared and waits, perhaps for tasks before it that were cleared too."""
 RUNS_AGAIN = ["scheduled", "queued", "running", "restarting", "up_for_retry"]

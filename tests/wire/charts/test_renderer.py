@@ -136,7 +136,7 @@ def image_specifications(address: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.one_case_in(5)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", range(10))
 def test_image_is_loaded_from_no_place_of_a_specification(
     renderer: ChartRenderer, tmp_path: Path, visited: tuple[str, list[str]], number: int
@@ -226,7 +226,6 @@ def test_expression_that_is_not_of_vegas_own_language_is_an_error(
         renderer.render(spec, COLUMNS, ROWS, ["svg"])
 
 
-@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize(
     "encoding",
     [
