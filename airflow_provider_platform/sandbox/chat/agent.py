@@ -120,7 +120,7 @@ def _one(text: str, previous: Query | None) -> Query | None:
     metric = next((m for m, (_, _, names) in _METRICS.items() if _has(names, low)), None)
     top = re.search(r"\btop (\d{1,3})\b", low)
     dimension = _dimension(low, top is not None)
-    filters = _filters(low)
+    filters = (*_filters(low), *_unknown_customers(text))
     if metric is None and top and dimension is not None:
         metric = "revenue"
     if metric is not None:
@@ -164,6 +164,25 @@ def _filters(low: str) -> tuple[tuple[str, str], ...]:
     ]
     found += [("orders.month", month) for month in re.findall(r"\b2025-\d{2}\b", low)]
     return tuple(found)
+
+
+_CUSTOMER = re.compile(
+    r"""\b(?:for|of|from|customer)\s+(?:the\s+)?["']?([A-ZÀ-ŽŁ][\w&.-]*(?:\s+\d+)?)|"""
+    r"""\b(?:for|of|from)\s+(?:the\s+)?customer\s+["']?([\w&.-]+(?:\s+\d+)?)"""
+)
+_KNOWN_NAMES = {name.lower() for name in (*COUNTRIES, *CUSTOMERS, *_MONTHS)}
+
+
+def _unknown_customers(text: str) -> tuple[tuple[str, str], ...]:
+    """Return a filter for each name after "for", "of", "from" or "customer" that is nothing in
+    the warehouse: such a question must not get the numbers of all customers."""
+    found = (match[1] or match[2] for match in _CUSTOMER.finditer(text))
+    names = (name.rstrip(".") for name in found)
+    return tuple(
+        ("customers.name", name)
+        for name in names
+        if name.lower() not in _KNOWN_NAMES and name.split()[0].lower() not in _KNOWN_NAMES
+    )
 
 
 def _build(query: Query) -> Query:

@@ -15,6 +15,8 @@ from airflow_provider_platform.sandbox.management import generic_store
 from airflow_provider_platform.sandbox.management.call import Call, handles
 from airflow_provider_platform.sandbox.management.samples import Item
 
+HANGS_SECONDS = 3600.0
+"""After this time the service fails a run that hangs."""
 FAILURE = "The delivery would overwrite filled cells (Revenue!A1:C40)"
 """What a run that failed reports as its error."""
 
@@ -93,14 +95,15 @@ def run_delivery(call: Call) -> Any:
         raise ApiError(409, f"Report delivery {found['id']} is already running")
     outcome = settings.delivery_outcome
     begins = now + settings.delivery_queue_seconds
+    hangs = outcome == "hangs"
     run = Run(
         run_id=uuid.uuid4().hex,
         created_at=now,
         started_at=begins,
-        ends_at=begins + settings.delivery_seconds,
-        end="ended" if outcome == "unreported" else outcome,
+        ends_at=begins + (HANGS_SECONDS if hangs else settings.delivery_seconds),
+        end={"unreported": "ended", "hangs": "failed"}.get(outcome, outcome),
         succeeds=outcome == "succeeded",
-        error=FAILURE if outcome == "failed" else None,
+        error={"failed": FAILURE, "hangs": "The delivery did not end within an hour"}.get(outcome),
     )
     runs.append(run)
     call.record("created", "report-delivery-runs", run.run_id)

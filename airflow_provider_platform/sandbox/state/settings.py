@@ -71,7 +71,7 @@ class Settings(BaseModel):
     export_outcome: Literal["completed", "failed"] = "completed"
     delivery_queue_seconds: Seconds = 0.0
     delivery_seconds: Seconds = 0.0
-    delivery_outcome: Literal["succeeded", "failed", "unreported"] = "succeeded"
+    delivery_outcome: Literal["succeeded", "failed", "unreported", "hangs"] = "succeeded"
     lists: Literal["cursor", "legacy"] = "cursor"
     page_size: Count = 50
     data_chunk_rows: Count | None = None

@@ -116,8 +116,11 @@ class TestReading:
     def test_web_page_in_place_of_an_answer_is_reported_as_a_wrong_path(
         self, platform_sandbox: Sandbox
     ) -> None:
-        with pytest.raises(AirflowFailException, match=r"HTML instead of JSON.*Check the path"):
+        with pytest.raises(
+            AirflowFailException, match=r"HTML instead of JSON.*Check the path"
+        ) as it:
             call(path="/v1/no-such-thing")
+        assert "it begins with /v1 or /api/v1" in str(it.value)
 
     def test_error_of_an_unknown_build_api_path_names_the_path(
         self, platform_sandbox: Sandbox

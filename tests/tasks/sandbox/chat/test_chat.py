@@ -411,3 +411,17 @@ def test_an_internal_user_is_matched_lowercased_and_trimmed(platform: Platform) 
     thread = chat_id(platform.ask("orders per month", sessionSettings=loose))
     exact = {"internalId": "analyst@acme.example.com"}
     assert answer(platform.ask("orders per month", chatId=thread, sessionSettings=exact))
+
+
+@pytest.mark.parametrize(
+    "question", ["total revenue for Dubois 99", "total revenue of Acme", "orders for customer acme"]
+)
+def test_unknown_customer_does_not_get_the_numbers_of_everybody(
+    platform: Platform, question: str
+) -> None:
+    everybody, unknown = (
+        [call["data"] for call in results(platform.ask(asked))]
+        for asked in ("total revenue", question)
+    )
+    assert everybody != unknown
+    assert unknown in ([[[None]]], [[[0]]])

@@ -74,3 +74,13 @@ def test_reading_and_changing_deliveries_need_their_permissions(
     looked = platform.call("GET", DELIVERIES).status_code
     changed = platform.call("POST", f"{DELIVERIES}/501/runs").status_code
     assert (looked, changed) == ((403, 202) if permission == "ReportRead" else (200, 403))
+
+
+def test_a_run_that_hangs_is_failed_after_an_hour(platform: Platform) -> None:
+    platform.control.set(delivery_outcome="hangs")
+    run_id = platform.call("POST", f"{DELIVERIES}/501/runs").json()["runId"]
+    platform.control.advance(3590)
+    assert get(platform, f"{DELIVERIES}/501/runs/{run_id}")["status"] == "running"
+    platform.control.advance(20)
+    run = get(platform, f"{DELIVERIES}/501/runs/{run_id}")
+    assert (run["status"], run["error"]) == ("failed", "The delivery did not end within an hour")

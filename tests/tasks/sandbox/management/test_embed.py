@@ -109,3 +109,11 @@ def test_users_are_provisioned_idempotently(platform: Platform) -> None:
     assert (answer["succeeded"][0], answer["failed"]) == (first, [])
     page = platform.call("GET", f"{RETAIL}/users?search=SHOP-O").json()
     assert [user["externalId"] for user in page["items"]] == ["shop-oslo"]
+
+
+def test_described_tenant_deletes_an_embed_tenant_only_under_the_path_with_a_slash(
+    platform: Platform,
+) -> None:
+    platform.control.set(tenant="described")
+    assert "text/html" in platform.call("DELETE", RETAIL).headers["content-type"]
+    assert platform.call("DELETE", f"{RETAIL}/").status_code == 204
