@@ -95,6 +95,7 @@ docs: .venv-docs ## build the documentation into build/docs; a broken link is an
 
 .PHONY: bench
 bench: $(ENVIRONMENT) ## run the benchmarks (ARGS=NAME: one of them)
+	@.venv/bin/uv pip install --quiet --no-deps --target .cache/dbt-cloud -r .ci/dbt-cloud.txt
 	@$(RUN) $(PYTHON_HERE) -m benchmarks $(ARGS)
 
 .PHONY: dist

@@ -5,23 +5,23 @@ from __future__ import annotations
 import sys
 
 from benchmarks import (
-    chat_end_to_end,
     chat_fold,
     first_connection,
     frames,
     herd,
     import_cost,
+    polls,
     rows_to_files,
     waiting_chats,
 )
 
 BENCHMARKS = {
-    "chat_end_to_end": chat_end_to_end.main,
     "chat_fold": chat_fold.main,
     "first_connection": first_connection.main,
     "frames": frames.main,
     "herd": herd.main,
     "import_cost": import_cost.main,
+    "polls": polls.main,
     "rows_to_files": rows_to_files.main,
     "waiting_chats": waiting_chats.main,
 }

@@ -91,7 +91,7 @@ async def submit(client: Any) -> PlatformRunTrigger:
     call = ChatCall.prepare(client.config, PROMPT, patience)
     await client.run(lambda api: call.submit(api, client.clock, until_end=False))
     return PlatformRunTrigger(
-        kind="chat",
+        kind="chat.run.ChatRunKind",
         platform_conn_id="platform_default",
         run={
             "chat_id": call.run.chat_id,
