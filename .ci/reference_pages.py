@@ -222,6 +222,8 @@ def _parameters(subject: Subject) -> str:
             continue
         if name not in described:
             raise Incomplete(f"{subject.name}: no docstring says what {name} is")
+        if re.search(r"([,;:]|\b(or|and|with))\.?$", described[name]):
+            raise Incomplete(f"{subject.name}: what {name} is ends in the middle of a sentence")
         default = parameter.default
         shown = "**required**" if default is inspect.Parameter.empty else f"`{_default(default)}`"
         kind = _cell(kinds[name].replace("float | timedelta", "float or timedelta"))

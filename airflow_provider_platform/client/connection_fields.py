@@ -431,35 +431,12 @@ def fill_patterns(patterns: Mapping[str, str], values: Mapping[str, Any]) -> dic
 # The table
 
 
+_MANAGEMENT = "Management API"
 _CHAT = "Chat API (premium or enterprise plan)"
-_DEFAULTS = "Deployment and data API"
+_DATA = "Data API (SQL)"
 _LIMITS = "Time-outs and retries"
 _NETWORK = "TLS and proxy"
 _LINKS = "Links of tasks"
-
-
-_NOT_WITH_INTERNAL_ID = "not allowed with internalId"
-SESSION_SETTINGS = {
-    "externalId": "an id that you choose for a user, in lowercase and without spaces",
-    "internalId": "the user name of an existing platform user, usually the e-mail address",
-    "email": "the user's e-mail address",
-    "userAttributes": f"a list of name and value for row-level security, {_NOT_WITH_INTERNAL_ID}",
-    "groups": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
-    "roles": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
-    "securityContext": f"an object for the data model's access rules, {_NOT_WITH_INTERNAL_ID}",
-    "isEphemeral": "with false, the platform keeps the user and the user's threads",
-    "ephemeralTtlSeconds": "how many seconds an ephemeral user lives, one week by default",
-    "publicDashboardId": (
-        "the id of a public dashboard (the platform's documentation does not say what this setting "
-        "changes)"
-    ),
-    "timezone": "the IANA time zone of the question, such as Europe/Berlin",
-    "settings": 'another way to set the time zone: {"timezone": "Europe/Berlin"}',
-    "allowChatWorkspaceAuthoring": (
-        "with false, the agent may not save reports, workbooks or dashboards"
-    ),
-}
-"""What the form says about each session setting."""
 
 
 class ConnectionFields:
@@ -484,9 +461,20 @@ class ConnectionFields:
         label="Port",
         # Airflow's Test button sends 0 for an empty port and then refuses the difference.
         form_label="Port (optional; the Test button needs 443)",
-        placeholder="443",
+        placeholder="",  # a number here looks as if it were entered
         rule=_port,
         aliases=("port",),
+    )
+    deployment_id: ConnectionField[int | None] = ConnectionField(
+        label="Deployment id",
+        description=(
+            "The number of a data model with its branches and reports. Tasks use it if they name "
+            "no other. To find the number, leave this field empty and click Test: the test lists "
+            "the deployments."
+        ),
+        section=_MANAGEMENT,
+        kind="integer",
+        minimum=1,
     )
     chat_url: ConnectionField[str | None] = ConnectionField(
         label="Chat address",
@@ -533,11 +521,10 @@ class ConnectionFields:
     session_settings: ConnectionField[Any] = ConnectionField(  # config has its model
         label="Session settings",
         description=(
-            "The user for whom the agent answers. An API key needs this setting. A service token "
-            "does not use it. Type an externalId between the quotes. Or paste another JSON object, "
-            "with an externalId or an internalId. The settings are: "
-            + "; ".join(f"{name}: {words}" for name, words in SESSION_SETTINGS.items())
-            + "."
+            "The user for whom the agent answers. An API key needs this setting, a service token "
+            "does not use it. Type an externalId between the quotes, or paste a JSON object: "
+            '{"externalId": "nightly", "groups": ["finance"]}. The page of the connection lists '
+            "all settings."
         ),
         section=_CHAT,
         kind="object",
@@ -545,20 +532,13 @@ class ConnectionFields:
         rule=_session_settings,
         needs=("chat_service_token",),
     )
-    deployment_id: ConnectionField[int | None] = ConnectionField(
-        label="Deployment id",
-        description="Tasks use this deployment if they name no other.",
-        section=_DEFAULTS,
-        kind="integer",
-        minimum=1,
-    )
     data_api_url: ConnectionField[str | None] = ConnectionField(
         label="Data API address",
         description=(
             "Normally leave this field empty: the management API returns the address. Enter an "
             "address if the returned one does not work in your network."
         ),
-        section=_DEFAULTS,
+        section=_DATA,
         rule=_data_address,
         needs=("allow_http",),
     )
@@ -570,7 +550,7 @@ class ConnectionFields:
             "field empty. A result with 10,000 rows, or with another round number of rows, then "
             "counts as truncated."
         ),
-        section=_DEFAULTS,
+        section=_DATA,
         kind="integer",
         minimum=1,
     )
@@ -582,7 +562,7 @@ class ConnectionFields:
             "empty. A result with 50,000 rows, or with another round number of rows, then counts "
             "as truncated."
         ),
-        section=_DEFAULTS,
+        section=_DATA,
         kind="integer",
         minimum=1,
     )

@@ -50,7 +50,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs a path of its own,
         for example with `{{ ti.map_index }}` in the name
     :param format: png or pdf (the default)
-    :param dashboard_id: the dashboard; or
+    :param dashboard_id: the id of the dashboard, unless `dashboard_public_id` is given
     :param dashboard_public_id: the public id of the dashboard
     :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
     :param time_grains: a list of `{"member", "grain"}`

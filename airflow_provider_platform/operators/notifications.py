@@ -312,7 +312,8 @@ class PlatformCreateNotificationOperator(
     If the variable is missing, the task takes a schedule with the same settings and times, or
     creates one.
 
-    :param dashboard_id: the dashboard to send; or
+    :param dashboard_id: the id of the dashboard to send, unless `dashboard_public_id` is
+        given
     :param dashboard_public_id: the public id of the dashboard
     :param key: your name for the schedule, in letters, digits, `_`, `-` and `.`
     :param if_exists: what to do if the schedule exists: `update` changes it to what this task says
@@ -606,12 +607,12 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
     Returns a list of notifications as the service describes them.
 
-    :param dashboard_id: the dashboard that is sent; or
+    :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id`
     :param dashboard_public_id: the public id of the dashboard
-    :param recipient_user_id: a console user who is a recipient; or
-    :param recipient_email: the e-mail address of that user; or
-    :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient, with
-    :param recipient_external_id: that user's id
+    :param recipient_user_id: a console user who is a recipient, by id
+    :param recipient_email: a console user who is a recipient, by e-mail address
+    :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient
+    :param recipient_external_id: the id of that user in the tenant
     :param max_items: the largest number of items to return; the log says if there are more
     """
 

@@ -38,13 +38,13 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     The sensor looks for the schedule by its id or by filters. Without both, any schedule ends the
     wait. Returns the notification as the service describes it. Needs an administrator's token.
 
-    :param notification_id: the schedule's id; or
-    :param dashboard_id: the dashboard that is sent, or
+    :param notification_id: the schedule's id. Without it, the following arguments find the schedule
+    :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id`
     :param dashboard_public_id: the public id of the dashboard
-    :param recipient_user_id: a console user who is a recipient, or
-    :param recipient_email: the e-mail address of that user, or
-    :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient, with
-    :param recipient_external_id: that user's id
+    :param recipient_user_id: a console user who is a recipient, by id
+    :param recipient_email: a console user who is a recipient, by e-mail address
+    :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient
+    :param recipient_external_id: the id of that user in the tenant
     :param is_enabled: wait until the schedule is on (True) or off (False)
     """
 

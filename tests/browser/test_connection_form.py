@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.connection_fields import EXTRA_FIELDS, SESSION_SETTINGS
+from airflow_provider_platform.client.connection_fields import EXTRA_FIELDS
 from airflow_provider_platform.hooks.connection import config_from_connection
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -200,7 +200,7 @@ def test_only_id_and_type_of_a_connection_look_required(
         expect(form.dialog.get_by_text("*", exact=True)).to_have_count(2)
     form.open_section(SECTIONS[0])
     expect(form.dialog.get_by_text("Port (optional; the Test button needs 443)")).to_be_visible()
-    expect(form.dialog.locator("[name=port]")).to_have_attribute("placeholder", "443")
+    expect(form.dialog.locator("[name=port]")).to_have_attribute("placeholder", "")
 
 
 def test_form_shows_each_field_with_its_label_and_help(
@@ -212,15 +212,6 @@ def test_form_shows_each_field_with_its_label_and_help(
         form.open_section(field.section)
         expect(form.dialog.get_by_text(field.label, exact=True)).to_be_visible()
         expect(form.dialog.get_by_text(field.description, exact=True)).to_be_visible()
-
-
-def test_form_explains_every_session_setting(page: Page, airflow_server: AirflowServer) -> None:
-    form = ConnectionPage(page, airflow_server.url)
-    form.add("session_settings")
-    [field] = [field for field in EXTRA_FIELDS if field.name == "session_settings"]
-    form.open_section(field.section)
-    for name, words in SESSION_SETTINGS.items():
-        expect(form.dialog.get_by_text(f"{name}: {words}")).to_be_visible()
 
 
 def test_form_names_no_address_but_examples(page: Page, airflow_server: AirflowServer) -> None:

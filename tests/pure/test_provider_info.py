@@ -20,7 +20,6 @@ from airflow_provider_platform.client.connection_fields import (
     EXTRA_FIELDS,
     EXTRA_NAMES,
     LABELS,
-    SESSION_SETTINGS,
     with_label,
 )
 from airflow_provider_platform.get_provider_info import get_provider_info
@@ -138,8 +137,7 @@ def test_form_has_the_public_names_of_the_fields() -> None:
         *(
             "chat_service_header",
             "session_settings",
-            "deployment_id",
-            "data_api_url",
+                "data_api_url",
             "default_row_limit",
         ),
         *("max_row_limit", "request_timeout", "stream_idle_timeout", "max_attempts"),
@@ -293,17 +291,26 @@ def test_the_server_serves_every_setting_in_order(served_form: dict[str, Any]) -
 CONNECTION_PAGE = (PACKAGE.parent / "docs" / "connection.md").read_text()
 
 
-def test_form_explains_every_session_setting_of_the_service() -> None:
-    names = [SessionSettings.caller_name(name) for name in SessionSettings.model_fields]
-    assert list(SESSION_SETTINGS) == names
-    description = CONNECTION_TYPE["conn-fields"]["session_settings"]["description"]
-    for name, words in SESSION_SETTINGS.items():
-        assert f"{name}: {words}" in description
+SESSION_SETTINGS = [SessionSettings.caller_name(name) for name in SessionSettings.model_fields]
 
 
 @pytest.mark.parametrize("name", SESSION_SETTINGS)
 def test_page_explains_every_session_setting(name: str) -> None:
     assert re.search(rf"^\| .*`{name}`.* \| .+ \|$", CONNECTION_PAGE, re.MULTILINE)
+
+
+def test_help_of_session_settings_is_short_and_has_an_example() -> None:
+    description = CONNECTION_TYPE["conn-fields"]["session_settings"]["description"]
+    assert len(description) < 300
+    [example] = re.findall(r"\{.*\}", description)
+    assert set(json.loads(example)) <= set(SESSION_SETTINGS)
+
+
+def test_deployment_stands_before_the_chat_and_its_help_says_where_to_find_it() -> None:
+    fields = CONNECTION_TYPE["conn-fields"]
+    assert next(iter(fields)) == "deployment_id"
+    assert fields["deployment_id"]["schema"]["section"] == "Management API"
+    assert "click Test" in fields["deployment_id"]["description"]
 
 
 @pytest.mark.parametrize("name", LABELS)
@@ -314,4 +321,7 @@ def test_error_begins_with_the_label_of_the_form_and_the_setting(name: str) -> N
 
 
 def test_form_says_that_a_port_is_optional() -> None:
-    assert "optional" in CONNECTION_TYPE["ui-field-behaviour"]["relabeling"]["port"]
+    """And shows no number that looks as if it were entered: an empty port fails Airflow's Test."""
+    behaviour = CONNECTION_TYPE["ui-field-behaviour"]
+    assert "optional" in behaviour["relabeling"]["port"]
+    assert behaviour["placeholders"]["port"] == ""
