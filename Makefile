@@ -105,7 +105,7 @@ dist: .venv .venv-docs ## build the package, and try the wheel in an empty envir
 	  .venv-docs/bin/uv build --quiet --build-constraints constraints-docs.txt --out-dir dist .
 	@.venv-docs/bin/python -m twine check --strict dist/*
 	@.venv-docs/bin/uv venv --quiet --python .venv/bin/python build/installed
-	@.venv-docs/bin/uv pip install --quiet --python build/installed/bin/python -c constraints.txt "$$(ls dist/*.whl)[sandbox]"
+	@.venv-docs/bin/uv pip install --quiet --python build/installed/bin/python -c constraints.txt "$$(ls dist/*.whl)[sandbox]" pytest
 	@mkdir build/installed/home && cd build/installed/home && export AIRFLOW_HOME="$$PWD" && ../bin/python ../../../.ci/try_installed.py
 	@cd build/installed/home && ../bin/python -m airflow_provider_platform.sandbox.demo >demo.log || { cat demo.log; exit 1; }
 	@ls dist/*

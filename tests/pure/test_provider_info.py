@@ -133,13 +133,8 @@ def test_connection_type_equals_the_hooks() -> None:
 def test_form_has_the_public_names_of_the_fields() -> None:
     # Connections that exist keep their values under these names.
     assert list(CONNECTION_TYPE["conn-fields"]) == [
-        *("chat_url", "agent", "chat_api_key", "chat_service_token"),
-        *(
-            "chat_service_header",
-            "session_settings",
-                "data_api_url",
-            "default_row_limit",
-        ),
+        *("deployment_id", "chat_url", "agent", "chat_api_key", "chat_service_token"),
+        *("chat_service_header", "session_settings", "data_api_url", "default_row_limit"),
         *("max_row_limit", "request_timeout", "stream_idle_timeout", "max_attempts"),
         *("verify_tls", "ca_bundle", "proxy", "allow_http", "web_links"),
     ]
