@@ -385,7 +385,8 @@ def branch_gate(
     a branch only at the commit that all tasks inside have checked: after new commits on the branch,
     clear the whole group.
 
-    Raises PlatformInputError for a bad argument.
+    Raises PlatformInputError for a bad argument, and for a group without a task that checks the
+    branch.
 
     :param branch_name: the branch; a template or an output of a task, as of
         `PlatformDbtSyncOperator`
@@ -488,7 +489,8 @@ def branch_gate(
             gone = _delete_task(branch_name, passed, delete, remove_on_upstream, ending)
             gone.as_teardown(setups=setups)
             gone.set_upstream([passed, close])
-        gate.is_complete = True
+        _check_inside(gate, checks)
+        _seal(gate)
 
 
 def _delete_task(
@@ -521,18 +523,45 @@ class BranchGate(TaskGroup):
     """The group of tasks that `branch_gate` returns. `branch_name` is the name to ask."""
 
     branch_name: Any = None
-    is_complete = False
 
-    def add(self, task: Any) -> Any:
-        """Add a task. Raises PlatformInputError after the end of the gate's `with` block."""
-        if self.is_complete:
+
+def _seal(group: TaskGroup) -> None:
+    """Let this group and the groups inside refuse further tasks: the gate would merge the branch
+    without waiting for them."""
+
+    def refuse(_: Any) -> Any:
+        raise PlatformInputError(
+            "A task was added to a branch gate after the end of its with block, so the gate would "
+            "merge the branch without waiting for the task. Move the task into the with block.",
+            where=f"task group {group.group_id!r}",
+        )
+
+    group.add = refuse  # type: ignore[method-assign, assignment]
+    for child in group.children.values():
+        if isinstance(child, TaskGroup):
+            _seal(child)
+
+
+def _check_inside(gate: BranchGate, checks: list[Any]) -> None:
+    """Refuse a gate that checks nothing. Raises PlatformInputError."""
+    where = f"task group {gate.group_id!r}"
+    if not checks:
+        raise PlatformInputError(
+            "The branch gate has no task, so it would merge the branch unchecked. Put the tasks "
+            "that check the branch into its with block.",
+            where=where,
+        )
+    for task in checks:
+        given = vars(task)
+        if hasattr(task, "partial_kwargs"):
+            mapped = getattr(task.expand_input, "value", None)
+            given = {**task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
+        if given.get("no_regression") is False and given.get("threshold") is None:
             raise PlatformInputError(
-                "A task was added to a branch gate after the end of its with block, so the gate "
-                "would merge the branch without waiting for the task. Move the task into the with "
-                "block.",
-                where=f"task group {self.group_id!r}",
+                f"Task {task.task_id} of the branch gate never fails: it has no_regression=False "
+                "and no threshold. Set threshold, or leave out no_regression.",
+                where=where,
             )
-        return super().add(task)
 
 
 def _output(task: BaseOperator, key: str) -> Any:
@@ -558,10 +587,6 @@ class _Needed(PlainXComArg):
                 "the service did not name the branch's commit. Clear the whole gate."
             )
         return value
-
-    def __str__(self) -> str:
-        # In a larger template, `.strip()` of no name is an error of Jinja.
-        return f"{super().__str__().removesuffix(' }}')}.strip() }}}}"
 
 
 class _CommitOperator(BaseOperator):

@@ -243,7 +243,7 @@ class PlatformChatOperator(StoppableRunOperator):
         the sum. If this fails, the task continues its work."""
         try:
             record = attempt.submission
-            summed = _add_usage(record.store, record.counters, ids, usage)
+            summed = add_usage(record.store, record.counters, ids, usage)
             if summed:
                 attempt.context["ti"].xcom_push(key="total_usage", value=summed)
         except Exception:
@@ -412,7 +412,7 @@ def _main_file(result: dict[str, Any]) -> str | None:
     return file
 
 
-def _add_usage(
+def add_usage(
     store: Any, counters: TryCounters, ids: Ids, usage: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Store the usage of the run with these ids, None if it is unknown. Return the sum of all runs

@@ -13,7 +13,6 @@ from airflow_provider_platform.client.errors import (
     NumbersMovedError,
     PlatformError,
     PlatformInputError,
-    ResultEmptyError,
 )
 from airflow_provider_platform.client.redaction import log_line, quote_service
 from airflow_provider_platform.links import BranchLink, all_links
@@ -61,15 +60,17 @@ class PlatformCompareOperator(DeploymentOperator):
     tolerance, the task fails, and the branch is not merged.
 
     The rows of both sides are joined by the columns that are not numbers, or by `keys`. A row that
-    only one side has exceeds every tolerance. Null is equal only to null. The results must be
-    complete (at most 50,000 rows), so aggregate in the query. If a query fails on one side, has no
-    rows on either side, or has other columns on the branch, the task fails.
+    only one side has exceeds every tolerance. Null is equal only to null. Binary noise of a sum is
+    no difference: numbers have ten significant digits. The results must be complete (at most 50,000
+    rows), so aggregate in the query. If a query fails on one side, has no rows or only nulls on
+    both sides, or has other columns on the branch, the task fails.
 
     Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
-    "verdict", "compared": int, "moved_count": int, "moved": [{"key": {...}, "column", "production",
-    "branch", "percent"}], "rows_missing": int, "rows_more": int}]}`. `verdict` is `same`,
-    `within_tolerance` or `moved`. `moved` of a query has its 20 largest moves, with numbers as
-    strings. `percent` is None if production has 0 or no number.
+    "verdict", "columns": [...], "keys": [...], "compared": int, "moved_count": int, "moved":
+    [{"key": {...}, "column", "production", "branch", "percent"}], "rows_missing": int, "rows_more":
+    int, "numbers": [...]}]}`. `verdict` is `same`, `within_tolerance` or `moved`. `moved` of a
+    query has its 20 largest moves, `numbers` its first 3 numbers, with numbers as strings.
+    `percent` is None if production has 0 or no number.
 
     :param branch_name: the branch, which must be open and built
     :param queries: the queries: a dict of names and SQL, or a list of SQL
@@ -134,27 +135,28 @@ class PlatformCompareOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Compare the results of all queries."""
+        from airflow_provider_platform.resources.branches import refuse_production
         from airflow_provider_platform.resources.evaluations.moved_numbers import VERDICTS, sentence
 
         with ShortTraceback(), self.opened(context) as hook:
             self._hook = hook
+            deployment_id = hook.resolve_deployment_id(self.deployment_id)
+            hook.open_client().run(
+                lambda api: refuse_production(api, deployment_id, self.branch_name)
+            )
             with self.named_errors():
                 queries = self.queries or self._measures_sql() or self._reports_sql(hook)
                 queries = {name: one_query("queries", sql) for name, sql in queries.items()}
             compared = [self._compared(hook, name, sql) for name, sql in queries.items()]
+            branch = quote_service(self.branch_name)
             for query in compared:
-                if not (query["compared"] or query["rows_missing"] or query["rows_more"]):
-                    raise ResultEmptyError(
-                        f"Nothing was compared: query {quote_service(query['name'])} has no "
-                        "numbers, or no row on either side. Check its conditions."
-                    )
                 log = self.log.warning if query["verdict"] == "moved" else self.log.info
-                log("%s", sentence(query))
+                log("Branch %s beside production: %s", branch, sentence(query))
             beyond = [sentence(query) for query in compared if query["verdict"] == "moved"]
             if beyond and self.on_difference == "fail":
                 raise NumbersMovedError(
-                    f"Branch {quote_service(self.branch_name)} changes numbers by more than the "
-                    f"tolerance. {' '.join(beyond)} If this is intended, raise tolerance, or set "
+                    f"Branch {branch} changes numbers by more than the tolerance. "
+                    f"{' '.join(beyond)} If this is intended, raise tolerance, or set "
                     'on_difference="warn".'
                 )
         return {

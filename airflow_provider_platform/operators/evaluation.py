@@ -4,6 +4,7 @@ worse."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,6 +27,7 @@ from airflow_provider_platform.operators._base import (
 from airflow_provider_platform.operators._files import optional_folder, storage_path
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
 from airflow_provider_platform.operators._trace import add_span
+from airflow_provider_platform.operators.chat import add_usage
 
 if TYPE_CHECKING:
     import os
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.argument_rules import Rule
+    from airflow_provider_platform.client.errors import PlatformError
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.resources.evaluations.golden_questions import (
@@ -76,8 +79,13 @@ def questions_or_service(
     agent_id: str | None,
     branch_name: str | None,
     threshold: float | None,
+    no_regression: bool,
 ) -> None:
-    """A rule: each kind of evaluation has arguments of its own."""
+    """A rule: each kind of evaluation has arguments of its own, and that of a branch has a gate."""
+    if branch_name and threshold is None and not no_regression:
+        raise ValueError(
+            "an evaluation of a branch needs a gate: set threshold, or leave out no_regression"
+        )
     if questions is not None and question_file:
         raise ValueError(
             "question_file is for evaluations by the service, which asks the questions of the "
@@ -102,17 +110,20 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     Without `questions`, the service's own evaluations API (preview) asks and grades the questions
     of the deployment's repository. It can neither ask one question again nor be stopped.
 
-    Returns `{"status", "reason", "counts", "share", "interval", "branch_name", "tokens", "seconds",
-    "questions", "reports", "answer", "columns", "rows"}`. `status` is green, no_baseline (nothing
-    to compare with) or no_gate. If it is red, the task fails. If it is not_measured, the task fails
-    and is retried. XCom has the result in both cases. A question has `name`, `verdict` (pass, fail,
-    review, error), `stability` (stable, flaky, regression, new_failure), `cause` (agent, model,
-    data, rollup, service, unknown), `reason`, `difference`, `sql`, `expected_sql`, `sql_before`,
-    `rows`, `tokens` and `seconds`. `answer`, `columns` and `rows` are the text and the table of a
-    message.
+    Returns `{"status", "reason", "counts", "share", "interval", "branch_name", "tokens",
+    "uncounted", "seconds", "questions", "reports", "answer", "columns", "rows"}`. `status` is green
+    or no_baseline (nothing to compare with). If it is red, the task fails. If it is not_measured,
+    the task fails and is retried. XCom has the result in both cases. A question has `name`,
+    `verdict` (pass, fail, review, error), `stability` (stable, flaky, regression, new_failure),
+    `cause` (agent, model, data, rollup, unclear, service, unknown), `reason`, `difference`, `sql`,
+    `expected_sql`, `sql_before`, `rows`, `tokens` and `seconds`. `answer`, `columns` and `rows` are
+    the text and the table of a message. `uncounted` is the number of askings whose tokens the
+    platform did not report. The XCom `total_usage` has the tokens of all tries, even if the task
+    fails.
 
     :param questions: a list of questions `{"name", "question", "sql" or "certifiedQuery"}`, or
-        paths of YAML files in the service's form (`eval_questions`)
+        paths of YAML files in the service's form (`eval_questions`). With `"allow_empty": true`,
+        an expected result without a row or a value is right
     :param certified_queries: the SQL of certified queries by name; the API does not return them
     :param agent: another agent of the deployment to ask, by its name in the platform. For
         evaluations by the service: its name in the data model; by default the automatic agent
@@ -125,7 +136,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         `eval_questions/revenue.yml`; by default all questions
     :param confirm: how often a question that passed before and fails now is asked again
     :param threshold: the least share of passed questions, from 0 to 1
-    :param no_regression: fail if a question that passed before fails in all askings
+    :param no_regression: fail if a question that passed before fails in all askings. If False, no
+        question is asked again, and on a branch `threshold` must be set
     :param min_measured: the least share of questions that must be measured, from 0 to 1
     :param max_tokens: how many tokens all questions may use. If the estimate by an earlier run is
         higher, nothing is sent. After this many tokens, no further question is asked
@@ -168,7 +180,14 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     rules: ClassVar[Sequence[Rule]] = (
         (("questions", "certified_queries"), known_questions),
         (
-            ("questions", "question_file", "agent_id", "branch_name", "threshold"),
+            (
+                "questions",
+                "question_file",
+                "agent_id",
+                "branch_name",
+                "threshold",
+                "no_regression",
+            ),
             questions_or_service,
         ),
         (("agent", "agent_id"), arguments.at_most_one),
@@ -214,6 +233,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         self.reset_baseline = reset_baseline
         self.output_path: Any = output_path
         self._baseline: Baseline | None = None
+        self._keeps_baseline = True
         self._suite: tuple[Question, ...] = ()
         self.validate_known_arguments()
 
@@ -229,17 +249,24 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             return {}
         from airflow_provider_platform.resources.evaluations.golden_questions import Baseline
 
-        return {"suite": self._suite, "baseline": self._baseline or Baseline()}
+        return {
+            "suite": self._suite,
+            "baseline": self._baseline or Baseline(),
+            "confirm": self._confirm,
+        }
+
+    @property
+    def _confirm(self) -> int:
+        """How often a question is asked again: only a regression needs this, and the service cannot
+        ask again."""
+        is_needed = self.questions is not None and self.no_regression
+        return int(self.confirm) if is_needed else 0
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
-        """Read the earlier answers and the questions, which the kind of the run needs."""
-        from airflow_provider_platform.resources.evaluations.golden_questions import (
-            Baseline,
-            read_suite,
-        )
+        """Read the questions and the earlier answers, which the kind of the run needs."""
+        from airflow_provider_platform.resources.evaluations.golden_questions import read_suite
 
-        ti: Any = context["ti"]
         with airflow_errors():
             self.coerce_arguments()
             given = self.questions
@@ -247,17 +274,48 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
                 with self.named_errors():
                     documents = [*map(_read_yaml, given)] if _are_paths(given) else [given]
                     self._suite = tuple(read_suite(documents, self.certified_queries or {}))
-            # An evaluation of a branch by the service has nothing to be compared with.
-            if not self.reset_baseline and (given is not None or not self.branch_name):
-                stored = ti.xcom_pull(
-                    task_ids=ti.task_id,
-                    key=BASELINE_KEY,
-                    map_indexes=ti.map_index,
-                    include_prior_dates=True,
-                )
-                self._baseline = Baseline.from_json(stored)
+            self._baseline = self._read_baseline(context)
         with super()._opened(context, ids) as attempt:
+            self._baseline = self._own_baseline(attempt, self._baseline, self._suite)
+            attempt.kind = self.run_kind()  # it compares with the baseline
             yield attempt
+
+    def _read_baseline(self, context: Context) -> Baseline:
+        """Return what the last run of this task left. Airflow finds it by the logical date, so a
+        run without one leaves nothing for runs with one. Raises PlatformInputError."""
+        from airflow_provider_platform.resources.evaluations.golden_questions import Baseline
+
+        ti: Any = context["ti"]
+        pull = partial(ti.xcom_pull, task_ids=ti.task_id, key=BASELINE_KEY)
+        pull = partial(pull, map_indexes=ti.map_index)
+        run: Any = context.get("dag_run")
+        is_dated = getattr(run, "logical_date", None) is not None
+        found, none = Baseline.from_json(pull(include_prior_dates=True)), Baseline()
+        self._keeps_baseline = is_dated or found == none or not found.is_dated
+        if not self._keeps_baseline and self.reset_baseline:
+            raise PlatformInputError(
+                "Nothing was asked: this DAG run has no logical date, but earlier runs have one. "
+                "The next run would not find its baseline. Trigger the DAG with a logical date.",
+                field="reset_baseline",
+            )
+        if is_dated and not found.is_dated:  # some databases sort a run without a date first
+            before = ti.get_previous_dagrun()
+            dated = Baseline.from_json(pull(run_id=before.run_id) if before else None)
+            found = found if dated == none else dated
+        found = none if self.reset_baseline else found
+        return found.model_copy(update={"is_dated": is_dated})
+
+    def _own_baseline(
+        self, attempt: Attempt, found: Baseline, suite: Sequence[Question]
+    ) -> Baseline:
+        """Return what of the baseline belongs to this connection, deployment, agent, user and
+        suite."""
+        kind: Any = attempt.kind
+        owner = kind.baseline_owner(attempt.config)
+        kept, said = found.of_suite(suite, owner, is_dated=found.is_dated)
+        if said:
+            self.log.warning("%s", said)
+        return kept
 
     def _hear(self, attempt: Attempt, event: object) -> None:
         from airflow_provider_platform.resources.evaluations.run import QuestionOver
@@ -287,39 +345,52 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             judge,
         )
 
+        self._count_tokens(attempt, ids)
         outcome = self.read(attempt, ids, outcome)
         before = self._baseline or Baseline()
         by_service = self.questions is None
+        today: dict[str, Asking] = {}
         if by_service:
-            suite, askings = _of_service(outcome["items"])
+            suite, askings, unnamed = _of_service(outcome["items"])
+            if unnamed:
+                self.log.warning("The service named no question of %s results.", unnamed)
+            # An evaluation of a branch by the service has nothing to be compared with.
+            before = Baseline() if self.branch_name else self._own_baseline(attempt, before, suite)
         else:
             suite = self._suite
             askings = {
                 Key.parse(text): [Asking(**one) for one in asked]
                 for text, asked in outcome["askings"].items()
             }
+            today = {name: Asking(**one) for name, one in outcome["before_today"].items()}
         judged = judge(
             suite,
             askings,
             before,
             on_branch=self.branch_name is not None and not by_service,
-            confirm=0 if by_service else int(self.confirm),
+            confirm=self._confirm,
+            before_today=today,
         )
         gate = Gate(self.threshold, bool(self.no_regression), float(self.min_measured))
         status, reason = gate.status(judged)
+        missing = outcome.get("missing")
         if by_service and outcome["status"] == "failed":
             status, reason = "not_measured", "the service's evaluation failed"
+        elif missing:
+            status, reason = "not_measured", missing
         since = float(outcome.get("submitted_at") or ids["submitted_at"])
         result = {
             **self._result(judged, status, reason),
             "tokens": outcome.get("tokens"),
+            "uncounted": outcome.get("uncounted"),
             "seconds": round(attempt.now - since, 1),
         }
         if self.output_path is not None:
             result["reports"] = self._write_reports(result)
         result["questions"] = _bounded(result["questions"])
         ti: Any = attempt.context["ti"]
-        if self.branch_name is None:  # answers of a branch are no earlier answers of production
+        # Answers of a branch are no earlier answers of production.
+        if self.branch_name is None and self._keeps_baseline:
             baseline = before.after(judged, status)
             ti.xcom_push(key=BASELINE_KEY, value=baseline.to_json())
             for name in falling(judged, baseline):
@@ -328,19 +399,44 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
                 )
         for line in log_lines(result):
             self.log.info("%s", line)
-        if status in ("no_baseline", "no_gate"):
+        if not self._keeps_baseline:
+            self.log.warning(
+                "This DAG run has no logical date, and earlier runs have one. Its answers are no "
+                "baseline of the next run."
+            )
+        if status == "no_baseline" or (self.threshold is None and not self.no_regression):
             self.log.warning("%s", result["answer"])
         if status in ("red", "not_measured"):
             ti.xcom_push(key="return_value", value=result)
         if status == "red":
             raise EvaluationFailedError(f"The evaluation is red. {result['answer']}")
         if status == "not_measured":
-            failure = EvaluationRunFailedError if by_service else EvaluationNotMeasuredError
-            again = "starts a new one" if by_service else "asks only what was not measured"
+            starts_new = by_service and not missing
+            failure = EvaluationRunFailedError if starts_new else EvaluationNotMeasuredError
+            again = "asks only what was not measured"
+            if by_service:
+                again = "starts a new one" if starts_new else "reads the results again"
             raise failure(
                 f"The evaluation measured too little. {result['answer']} A retry {again}."
             )
         return result
+
+    def _give_up(self, attempt: Attempt, error: PlatformError, **how: Any) -> None:
+        self._count_tokens(attempt, attempt.known)
+        super()._give_up(attempt, error, **how)
+
+    def _count_tokens(self, attempt: Attempt, ids: Ids | None) -> None:
+        """Push the tokens of all tries. If this fails, the task continues its work."""
+        if self.questions is None or ids is None or ids.get("tokens") is None:
+            return
+        record = attempt.submission
+        run = {"message_id": ids["evaluation_id"], "submitted_at": ids["submitted_at"]}
+        usage = {"totalTokens": ids["tokens"]}
+        try:
+            summed = add_usage(record.store, record.counters, run, usage)
+            attempt.context["ti"].xcom_push(key="total_usage", value=summed)
+        except Exception:
+            self.log.warning("The tokens of the task could not be counted.", exc_info=True)
 
     def _result(self, judged: list[Judged], status: str, reason: str) -> dict[str, Any]:
         from airflow_provider_platform.resources.evaluations.golden_questions import counts, wilson
@@ -407,28 +503,35 @@ def _read_yaml(path: str) -> Any:
 
 def _of_service(
     items: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[Question, ...], dict[Key, list[Asking]]]:
-    """Return the questions of the service's results, and their verdicts. A question is named by its
-    text, because the service returns no name."""
+) -> tuple[tuple[Question, ...], dict[Key, list[Asking]], int]:
+    """Return the questions of the service's results, their verdicts, and how many have no text. A
+    question is named by its text, because the service returns no name. Raises
+    PlatformInputError if two have the same text."""
     from airflow_provider_platform.resources.evaluations.golden_questions import (
         Asking,
         Key,
         Question,
     )
 
-    suite: dict[str, Question] = {}
+    texts = [str(item.get("questionTextSnapshot") or "") for item in items]
+    twice = [text for text, times in Counter(filter(None, texts)).items() if times > 1]
+    if twice:
+        raise PlatformInputError(
+            "The evaluation was not graded: the service names a question by its text only, and "
+            f"several questions have the same one: {', '.join(map(quote_service, twice[:5]))}. "
+            "Give each question of the deployment its own text."
+        )
+    suite: list[Question] = []
     askings: dict[Key, list[Asking]] = {}
-    for number, item in enumerate(items, start=1):
-        name = str(item.get("questionTextSnapshot") or f"question {number}")
-        if name in suite:
-            name = f"{name} ({number})"
-        suite[name] = Question(name, name, "")
+    for number, (text, item) in enumerate(zip(texts, items, strict=True), start=1):
+        name = text or f"question {number}"
+        suite.append(Question(name, name, ""))
         said = str(item.get("verdict") or "no verdict").strip().lower()
         measured = said in ("pass", "fail", "review")
         verdict: Any = said if measured else "error"
         reason = None if said == "pass" else said if measured else "error"
         askings[Key(name)] = [Asking(verdict=verdict, measured=measured, reason=reason)]
-    return tuple(suite.values()), askings
+    return tuple(suite), askings, texts.count("")
 
 
 def _table(questions: Sequence[Mapping[str, Any]], most: int | None = SHOWN) -> dict[str, Any]:

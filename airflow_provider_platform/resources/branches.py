@@ -37,6 +37,7 @@ from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.deployments import (
     DeploymentEnvironment,
     get_deployment,
+    get_deployment_settings,
     list_environments,
 )
 from airflow_provider_platform.resources.missing_operations import (
@@ -184,6 +185,26 @@ async def delete_branch(
     except OperationMissingError:
         return NotDeleted("this tenant has no operation that deletes branches", exists=True)
     return None
+
+
+async def refuse_production(api: Api, deployment_id: int, branch_name: str) -> None:
+    """Raise PlatformInputError for the production branch: beside itself everything is the same. A
+    tenant that does not name its production branch is not checked."""
+    if api.config.management_url is None:
+        return
+    try:
+        settings = await api.call(get_deployment_settings(deployment_id=deployment_id))
+    except (PlatformAddressError, PlatformApiError) as error:
+        if error.retryable:
+            raise
+        return
+    if settings.deploy_branch_name == branch_name:
+        raise PlatformInputError(
+            "Nothing was asked: this is the production branch, and the task compares a branch with "
+            "production. Set branch_name to another branch.",
+            field="branch_name",
+            where=name_branch(deployment_id, branch_name),
+        )
 
 
 async def find_branch_address(

@@ -6,8 +6,12 @@ result, and other actual columns are ignored. Rows count as often as they occur.
 
 The service's documentation says no more than this. What this module adds:
 
-- A number is rounded half up, as a decimal (12345 is 12350). Two numbers are equal if their
+- Binary noise is removed first: a number has ten significant digits, or as many as its whole part.
+  (A sum of floats depends on the order of its rows.) Numbers around 0, below 1e-10 and of different
+  signs, are 0.
+- A number is then rounded half up, as a decimal (12345 is 12350). Two numbers are equal if their
   roundings are equal, so equality is transitive, and rows can be counted and hashed.
+- NaN and infinity are values of a column of numbers. NaN is equal to NaN.
 - A string is a number only in a column that is not declared as text: "00123" is a postal code.
 - A day is equal to its midnight: 2020-01-01 and 2020-01-01T00:00:00.000.
 - Null is equal to null only.
@@ -53,6 +57,11 @@ SHOWN_CELLS = 5
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00:00(\.0+)?Z?", re.ASCII)
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf(inity)?)", re.ASCII | re.IGNORECASE)
+_DIGITS = 10
+_SMALLEST = Decimal("1e-10")
+_NOISE = Decimal("1e-12")
+"""A relative difference that is noise, where it crosses the boundary of a rounding."""
 _FOUR = Context(prec=4, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _EXACT = Context(prec=400, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _TEXTS = ("char", "date", "string", "text", "time", "utf8", "varchar")
@@ -72,6 +81,11 @@ class Result:
     rows: Sequence[Sequence[Any]]
     why_truncated: str | None = None
     used_pre_aggregations: tuple[str, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the result has no value: no row, or nothing but nulls."""
+        return all(value is None for row in self.rows for value in row)
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,8 @@ def compare(expected: Result, actual: Result) -> Comparison:
                 f"The results were not compared: the {side} result may be incomplete. "
                 f"{result.why_truncated}"
             )
-    left, right, count = _columns(expected), _columns(actual), len(expected.rows)
+    left, right = _without_noise_around_zero(_columns(expected), _columns(actual))
+    count = len(expected.rows)
     if count == len(actual.rows) and _match(left, right, count):
         return Comparison("pass")
     return _difference(expected, actual, left, right)
@@ -122,7 +137,7 @@ def value_of(value: Any, declared: str) -> Any:
     if declared.startswith("bool") and text.lower() in _BOOLEANS:
         return text.lower() == "true"
     is_text = isinstance(value, str) and declared.startswith(_TEXTS)
-    if not is_text and _NUMBER.fullmatch(text):
+    if not is_text and (_NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text)):
         return _EXACT.create_decimal(text)
     midnight = _MIDNIGHT.fullmatch(text)
     return midnight[1] if midnight else text
@@ -135,8 +150,62 @@ def _comparable(value: Any, declared: str) -> str:
     if isinstance(meant, bool):
         return f"?{meant}"
     if isinstance(meant, Decimal):
-        return f"#{_FOUR.plus(meant).normalize(_FOUR) or 0}"
+        return f"#{_rounded(meant) or 0}"
     return f"'{meant}"
+
+
+def without_noise(number: Decimal) -> Decimal:
+    """Return a number without binary noise: ten significant digits, or as many as its whole part
+    has."""
+    if not number.is_finite():
+        return number
+    digits = max(_DIGITS, number.adjusted() + 1)
+    return Context(digits, ROUND_HALF_UP, MIN_EMIN, MAX_EMAX, traps=[]).plus(number)
+
+
+def _rounded(number: Decimal) -> Decimal:
+    return _FOUR.plus(without_noise(number)).normalize(_FOUR)
+
+
+def same_number(one: Decimal, other: Decimal) -> bool:
+    """Return whether two numbers differ by binary noise at most. What is the same here is equal in
+    `compare` too."""
+    if one.is_nan() or other.is_nan():
+        return one.is_nan() and other.is_nan()
+    if without_noise(one) == without_noise(other):
+        return True
+    if max(abs(_rounded(one)), abs(_rounded(other))) < _SMALLEST:
+        return one.compare(Decimal(0)) != other.compare(Decimal(0))
+    if not (one.is_finite() and other.is_finite()) or _rounded(one) != _rounded(other):
+        return False
+    are_whole = all(value == value.to_integral_value() for value in (one, other))
+    return not are_whole and abs(one - other) <= _NOISE * abs(one)
+
+
+def shown_number(number: Decimal) -> str:
+    """Return a number as a person writes it: without binary noise and without an exponent."""
+    plain = without_noise(number)
+    if not plain.is_finite() or not -20 < plain.adjusted() < 40:
+        return str(plain)
+    text = f"{plain:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _without_noise_around_zero(
+    left: list[Column], right: list[Column]
+) -> tuple[list[Column], list[Column]]:
+    """Return the columns of both results with 0 for numbers around 0."""
+    values = set(chain.from_iterable(map(set, (*left, *right))))
+    small = (value for value in values if value == "#0" or (value[:1] == "#" and "E-" in value))
+    numbers = {value: Decimal(value[1:]) for value in small}
+    zeros = {value for value, number in numbers.items() if abs(number) < _SMALLEST}
+    if len({numbers[value].compare(Decimal(0)) for value in zeros}) < 2:
+        return left, right
+    one, other = (
+        [["#0" if value in zeros else value for value in column] for column in side]
+        for side in (left, right)
+    )
+    return one, other
 
 
 def _match(left: list[Column], right: list[Column], count: int) -> bool:
@@ -206,10 +275,10 @@ def _difference(
     for one, two in changed[:SHOWN_CELLS]:
         before, after = expected.rows[mine.index(one)], actual.rows[theirs.index(two)]
         same_values = [places[at][0] for at in range(len(one)) if one[at] == two[at]]
-        shown = ", ".join(f"{names[i]}={_shown(before[i])}" for i in same_values[:3])
+        shown = ", ".join(f"{names[i]}={_shown(expected, before, i)}" for i in same_values[:3])
         cells += [
-            f"{names[i]}{' of ' if shown else ''}{shown} is {_shown(after[j])}, "
-            f"expected {_shown(before[i])}"
+            f"{names[i]}{' of ' if shown else ''}{shown} is {_shown(actual, after, j)}, "
+            f"expected {_shown(expected, before, i)}"
             for (i, j), old, new in zip(places, one, two, strict=True)
             if old != new
         ]
@@ -248,8 +317,12 @@ def _likely_places(
     return sorted(pairs.items())
 
 
-def _shown(value: Any) -> str:
-    return "null" if value is None else shortened(str(value), _SHOWN)
+def _shown(result: Result, row: Sequence[Any], at: int) -> str:
+    if row[at] is None:
+        return "null"
+    meant = value_of(row[at], str(result.columns[at].get("type") or "").lower())
+    said = shown_number(meant) if isinstance(meant, Decimal) else str(row[at])
+    return shortened(said, _SHOWN)
 
 
 async def read_result(api: Api, query: SqlQuery, config: PlatformConfig, clock: Clock) -> Result:

@@ -1,10 +1,11 @@
 """Golden questions: what the answers of one night mean. Values only, no I/O.
 
 A suite is a list of questions, each with the SQL of its expected result. Each question is asked,
-and `client.equal_results` compares the result of the agent's SQL with the expected result. That
-is one `Asking`, with one of the service's verdicts: `pass`, `fail`, `review` (the agent ran no
-query) or `error`. `measured` says whether the asking says anything about the agent. An error of the
-service or of the expected SQL does not, so it is never a reason for red.
+and `equal_results` compares the result of the agent's SQL with the expected result. That is one
+`Asking`, with one of the service's verdicts: `pass`, `fail`, `review` (the agent ran no query) or
+`error`. `measured` says whether the asking says anything about the agent. An error of the service
+or of the expected SQL does not, and neither does an expected result without a value, so it is
+never a reason for red.
 
 An agent that is right in 95 of 100 nights gives a suite of 40 questions a failure in 87 % of the
 nights. So a question that passed before and fails now is asked again, at most `confirm` times:
@@ -13,30 +14,38 @@ nights. So a question that passed before and fails now is asked again, at most `
     pass                           stable
     fail          one pass         flaky         (counts as passed)
     fail          all fail         regression
-    fail          not measured     (unclear: the night is not measured)
+    fail          not measured     (open: the night is not measured)
     fail          failed before    stable        (a known failure; not asked again)
     fail          never passed     new_failure   (not asked again)
 
 "Before" is the `Baseline`: of each question the answer of the last green run, which the task reads
 from its last DAG run. If a branch is evaluated, "before" is production's answer of the same task,
-and production is asked again too if both are wrong.
+and production is asked again too if both are wrong. A question that production answered and the
+branch did not is open too: the branch may have broken it.
 
-`cause_of` compares a failure with the answer before, and names the first difference:
+If a question that was right before is wrong now, the SQL of the answer before runs once more on
+today's build. `cause_of` reads its result:
 
-    another build of the data model      model
-    the same build, other SQL            agent
-    other pre-aggregations               rollup
-    other rows of the expected SQL       data
-    nothing of these                     unknown
-    not measured                         service
+    right today                                       agent
+    wrong today, and one difference from before       model, rollup or data
+    wrong today, and several differences              unclear
+    wrong today, and no difference                    unknown
+    it was not right before, or is new                unknown
+    not measured                                      service
+
+The differences: another build of the data model (model), other pre-aggregations (rollup), other
+rows of the expected SQL (data). If the SQL before cannot run again, other SQL of the agent is one
+difference more (agent).
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Self
 
@@ -48,8 +57,8 @@ from airflow_provider_platform.client.redaction import quote_service
 Side = Literal["production", "branch"]
 Verdict = Literal["pass", "fail", "review", "error"]
 Stability = Literal["stable", "flaky", "regression", "new_failure"]
-Cause = Literal["agent", "model", "data", "rollup", "service", "unknown"]
-Status = Literal["green", "red", "not_measured", "no_baseline", "no_gate"]
+Cause = Literal["agent", "model", "data", "rollup", "unclear", "service", "unknown"]
+Status = Literal["green", "red", "not_measured", "no_baseline"]
 
 MAX_QUESTIONS = 200
 """A larger suite is refused: its state would not fit into Airflow's task state store."""
@@ -65,16 +74,25 @@ _CONFIDENCE = 1.96
 
 @dataclass(frozen=True)
 class Question:
-    """One question, and the SQL of its expected result."""
+    """One question, and the SQL of its expected result. `allow_empty`: whether a result without a
+    value is a right one."""
 
     name: str
     question: str
     sql: str
+    allow_empty: bool = False
+
+    @property
+    def mark(self) -> str:
+        """Eight characters that name the question by its text. Digits do not count, so that a
+        question with a date is the same every night; the expected SQL may be corrected."""
+        return sha256(re.sub(r"\d+", "0", self.question).encode()).hexdigest()[:8]
 
 
 def read_suite(documents: Sequence[Any], certified_queries: Mapping[str, str]) -> list[Question]:
     """Return the questions of documents in the service's form: `{"eval_questions": [{"name",
-    "question", "sql" or "certifiedQuery"}]}`, or only the list. Other fields are ignored.
+    "question", "sql" or "certifiedQuery"}]}`, or only the list. `allow_empty` is our own field.
+    Other fields are ignored.
 
     `certified_queries` has the SQL of certified queries by name. Raises PlatformInputError.
     """
@@ -111,7 +129,10 @@ def _question(item: Any, certified_queries: Mapping[str, str]) -> Question:
             f"{given['certifiedQuery']!r}. The service has no operation that reads one, so give "
             "its SQL in certified_queries"
         )
-    return Question(given["name"], given["question"], sql)
+    allow_empty = fields.get("allow_empty", False)
+    if not isinstance(allow_empty, bool):
+        raise _refused(f"must have true or false in allow_empty; question {named} has not")
+    return Question(given["name"], given["question"], sql, allow_empty)
 
 
 def _refused(rule: str) -> PlatformInputError:
@@ -123,8 +144,9 @@ def _refused(rule: str) -> PlatformInputError:
 
 class Asking(BaseModel):
     """The outcome of asking one question once. `reason` is one of the service's reasons,
-    `difference` says it in words. `expected_digest` names the rows of the expected SQL, `build` the
-    commit from which the data model of this side was built."""
+    `difference` says it in words. `sql` can be cut, so `sql_digest` names the whole SQL.
+    `expected_digest` names the rows of the expected SQL, `build` the commit from which the data
+    model of this side was built."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -133,6 +155,7 @@ class Asking(BaseModel):
     reason: str | None = None
     difference: str | None = None
     sql: str | None = None
+    sql_digest: str | None = None
     expected_digest: str | None = None
     rollups: tuple[str, ...] = ()
     build: str | None = None
@@ -146,9 +169,21 @@ class Asking(BaseModel):
         return self.verdict == "pass"
 
     @property
+    def whole_sql(self) -> str | None:
+        """The agent's SQL; None if it was cut."""
+        return self.sql if self.sql and sql_digest(self.sql) == self.sql_digest else None
+
+    @property
     def failed(self) -> bool:
         """Whether the agent's result is known to be wrong or missing."""
         return self.measured and not self.passed
+
+
+def sql_digest(sql: str) -> str:
+    """Return 16 characters that name SQL without differences of spaces, which mean nothing outside
+    of strings."""
+    normal = " ".join(sql.split()).rstrip("; ")
+    return sha256(normal.encode()).hexdigest()[:16]
 
 
 class Key(NamedTuple):
@@ -176,10 +211,15 @@ Askings = Mapping[Key, Sequence[Asking]]
 
 class Baseline(BaseModel):
     """What the next night is compared with: by the names of questions, the answers of the last
-    green night, and the first verdicts of the last nights, the newest last (`P` or `F`)."""
+    green night, the first verdicts of the last nights, the newest last (`P` or `F`), and the marks
+    of the questions. `owner` names whose answers these are: a connection, a deployment, an agent
+    and a user. `is_dated`: whether the DAG run that left it has a logical date."""
 
     answers: dict[str, Asking] = {}
     firsts: dict[str, str] = {}
+    marks: dict[str, str] = {}
+    owner: str = ""
+    is_dated: bool = True
 
     @classmethod
     def from_json(cls, stored: Any) -> Self:
@@ -192,6 +232,31 @@ class Baseline(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+    def of_suite(
+        self, suite: Sequence[Question], owner: str, *, is_dated: bool = True
+    ) -> tuple[Baseline, str | None]:
+        """Return what of this baseline belongs to a suite of this owner, and a sentence about what
+        does not. (A mapped task reads what the task at its place in the list has left.)"""
+        own = Baseline(owner=owner, is_dated=is_dated)
+        if not self.answers and not self.firsts:
+            return own, None
+        if self.owner != owner:
+            return own, (
+                "The last run of this task asked with another connection, deployment, agent or "
+                "user. Its answers are no baseline of this run."
+            )
+        marks = {one.name: one.mark for one in suite}
+        others = {name for name, mark in self.marks.items() if marks.get(name, mark) != mark}
+        said = (
+            f"The last run of this task asked other questions under these names, so they have no "
+            f"baseline: {', '.join(quote_service(name) for name in sorted(others)[:5])}."
+        )
+        kept: dict[str, Any] = {
+            field: {name: one for name, one in getattr(self, field).items() if name not in others}
+            for field in ("answers", "firsts", "marks")
+        }
+        return own.model_copy(update=kept), said if others else None
 
     def after(self, judged: Sequence[Judged], status: Status) -> Baseline:
         """Return the baseline for the next night. Answers change only if this night is not red and
@@ -210,10 +275,12 @@ class Baseline(BaseModel):
             if one.askings and one.askings[0].measured
         }
         # A question may be left out for a night, so the others are kept too.
-        return Baseline(
-            answers=dict(islice({**finals, **self.answers, **finals}.items(), MAX_QUESTIONS)),
-            firsts=dict(islice({**firsts, **self.firsts, **firsts}.items(), MAX_QUESTIONS)),
-        )
+        answers = dict(islice({**finals, **self.answers, **finals}.items(), MAX_QUESTIONS))
+        firsts = dict(islice({**firsts, **self.firsts, **firsts}.items(), MAX_QUESTIONS))
+        marks = {**self.marks, **{one.name: one.mark for one in judged}}
+        known = {name: mark for name, mark in marks.items() if name in answers or name in firsts}
+        update = {"answers": answers, "firsts": firsts, "marks": known}
+        return self.model_copy(update=update)
 
 
 # What to ask next, and what it means.
@@ -256,8 +323,9 @@ def before_of(name: str, askings: Askings, baseline: Baseline, *, on_branch: boo
 
 @dataclass(frozen=True)
 class Judged:
-    """What the askings of one question mean together. `stability` is None if the question was not
-    measured, `cause` (why it failed) is None if it passed."""
+    """What the askings of one question mean together. `stability` is None if the askings do not
+    say it, `cause` (why it failed) is None if it passed. `on_branch`: whether `before` is
+    production's answer. `before_today` is the result of the SQL before on today's build."""
 
     name: str
     question: str
@@ -266,22 +334,30 @@ class Judged:
     before: Asking | None
     stability: Stability | None
     cause: Cause | None = None
+    on_branch: bool = False
+    before_today: Asking | None = None
+    mark: str = ""
 
     @property
     def final(self) -> Asking | None:
-        """The asking that counts: one that passed, else the last one."""
-        passed = [asking for asking in self.askings if asking.passed]
-        return passed[0] if passed else (self.askings[-1] if self.askings else None)
+        """The asking that counts: one that passed, else the last measured one, else the last."""
+        measured = [asking for asking in self.askings if asking.measured] or self.askings
+        return next((one for one in measured if one.passed), measured[-1] if measured else None)
 
     @property
     def measured(self) -> bool:
-        return self.stability is not None
+        return self.final is not None and self.final.measured
 
     @property
-    def is_unclear(self) -> bool:
-        """Whether the question failed, and it is not known whether it failed before or fails
+    def is_open(self) -> bool:
+        """Whether the question is wrong, and it is not known whether it was right before or fails
         again."""
-        return not self.measured and any(asking.failed for asking in self.askings)
+        return self.measured and self.stability is None
+
+    @property
+    def is_lost_on_branch(self) -> bool:
+        """Whether production answered the question and the branch did not."""
+        return self.on_branch and not self.measured and self.before is not None
 
     @property
     def passed(self) -> bool:
@@ -318,16 +394,30 @@ def judge(
     *,
     on_branch: bool,
     confirm: int,
+    before_today: Mapping[str, Asking] | None = None,
 ) -> list[Judged]:
-    """Return what the askings of each question mean."""
+    """Return what the askings of each question mean. `before_today` has, by the names of questions
+    that became wrong, the results of their SQL before on today's build."""
     judged = []
     for one in suite:
         before = before_of(one.name, askings, baseline, on_branch=on_branch)
         asked = tuple(askings.get(Key(one.name, "branch" if on_branch else "production"), ()))
         stability = _stability(asked, before, confirm)
-        if on_branch and before is None and stability == "new_failure":
-            stability = None  # production was not measured
-        found = Judged(one.name, one.question, one.sql, asked, before, stability)
+        if on_branch and not (asked and asked[0].passed):
+            tries = sum(other.failed for other in askings.get(Key(one.name), ()))
+            if before is None or (not before.passed and tries <= confirm):
+                stability = None  # production may be right
+        found = Judged(
+            one.name,
+            one.question,
+            one.sql,
+            asked,
+            before,
+            stability,
+            on_branch=on_branch,
+            before_today=(before_today or {}).get(one.name),
+            mark=one.mark,
+        )
         judged.append(found if found.passed else replace(found, cause=cause_of(found)))
     return judged
 
@@ -347,24 +437,24 @@ def _stability(asked: Sequence[Asking], before: Asking | None, confirm: int) -> 
 
 
 def cause_of(judged: Judged) -> Cause:
-    """Return why a question failed: the first difference from the answer before."""
-    final, before = judged.final, judged.before
-    if final is None or not judged.measured:
+    """Return why a question failed, by the table at the top of this module."""
+    final, before, again = judged.final, judged.before, judged.before_today
+    if final is None or not final.measured:
         return "service"
-    if before is None:
+    if before is None or not before.passed:
         return "unknown"
-    if None not in (final.build, before.build) and final.build != before.build:
-        return "model"
-    if _normal(final.sql) != _normal(before.sql):
-        return "agent"
-    if set(final.rollups) != set(before.rollups):
-        return "rollup"
-    return "data" if final.expected_digest != before.expected_digest else "unknown"
-
-
-def _normal(sql: str | None) -> str:
-    """SQL without differences of spaces, which mean nothing outside of strings."""
-    return " ".join((sql or "").split()).rstrip("; ")
+    same_sql = final.sql_digest == before.sql_digest
+    if again is not None and again.passed:
+        return "unclear" if same_sql else "agent"
+    today = again or final
+    differences: dict[Cause, bool] = {
+        "agent": again is None and not same_sql,
+        "model": None not in (today.build, before.build) and today.build != before.build,
+        "rollup": set(today.rollups) != set(before.rollups),
+        "data": today.expected_digest != before.expected_digest,
+    }
+    found = [cause for cause, differs in differences.items() if differs]
+    return "unknown" if not found else found[0] if len(found) == 1 else "unclear"
 
 
 # The gate.
@@ -382,25 +472,34 @@ class Gate:
     def status(self, judged: Sequence[Judged]) -> tuple[Status, str]:
         """Return the status of a night, and why in words."""
         measured = [one for one in judged if one.measured]
+        passed = sum(one.passed for one in measured)
         counted = f"{len(measured)} of {len(judged)} questions were measured"
         if not measured or len(measured) / len(judged) < self.min_measured - _ROUNDING:
             return "not_measured", f"{counted}, and min_measured is {self.min_measured:g}"
-        unclear = [one.name for one in judged if one.is_unclear]
         worse = [one.name for one in measured if one.stability == "regression"]
         if self.no_regression and worse:
-            named = ", ".join(quote_service(name) for name in worse[:5])
-            return "red", f"{len(worse)} passed before and fail now: {named}"
+            return "red", f"{len(worse)} passed before and fail now: {_named(worse)}"
+        lost = [one.name for one in judged if one.is_lost_on_branch]
+        if lost:
+            answered = f"production answered {len(lost)} that the branch did not"
+            return "not_measured", f"{answered}: {_named(lost)}"
+        unclear = [one.name for one in judged if one.is_open]
         if self.no_regression and unclear:
-            named = ", ".join(quote_service(name) for name in unclear[:5])
-            return "not_measured", f"{len(unclear)} failed and were not confirmed: {named}"
-        passed = sum(one.passed for one in measured)
+            return (
+                "not_measured",
+                f"{len(unclear)} failed and were not confirmed: {_named(unclear)}",
+            )
         if self.threshold is not None and passed / len(measured) < self.threshold - _ROUNDING:
             return "red", f"{passed} of {len(measured)} passed, and threshold is {self.threshold:g}"
         if self.threshold is None and not self.no_regression:
-            return "no_gate", "no gate is set (threshold, no_regression)"
+            return "green", f"{counted}; neither threshold nor no_regression is set"
         if self.threshold is None and all(one.before is None for one in judged):
             return "no_baseline", "no earlier answer is known, so this run is the first baseline"
         return "green", counted
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(quote_service(name) for name in names[:5])
 
 
 def wilson(passed: int, total: int) -> tuple[float, float]:

@@ -1,15 +1,19 @@
 """A run of a suite of golden questions: asked in small groups, graded here, each question once.
 
-The questions of a group run on the service at the same time. The task submits them, waits for the
-end of all of them (in the triggerer, if it is deferrable), and grades them: it runs the agent's SQL
-and the expected SQL through the data API, one after the other, and compares the results. Then it
-asks the next group. `client.golden_questions` decides what is asked next and what the answers mean.
+The questions of a group run on the service at the same time. Before the task asks a question, it
+runs the expected SQL: if this fails or returns nothing, the agent is not asked. The task submits
+the questions, waits for the end of all of them (in the triggerer, if it is deferrable), and grades
+them: it runs the agent's SQL and the expected SQL through the data API, one after the other, and
+compares the results. Then it asks the next group. `golden_questions` decides what is asked next and
+what the answers mean. At the end the SQL before of each question that became wrong runs once more.
 
 The ids of the run are its whole state, and a retry continues from them:
 
     active    the questions that were sent and not graded: the ids of each chat, and its phase
               (`intent`, `running`) as in the record of a chat
     graded    the askings that are graded, compressed: Airflow's task state store holds 64 KB
+    tokens    the tokens of all askings so far, with and without an answer, in all tries
+    uncounted the askings whose tokens the service did not report
 
 A retry finds a question in phase `intent` as a chat does, follows those that run, and asks again
 only what could not be measured. Chats are asked by `ChatRunKind`.
@@ -21,13 +25,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import lzma
 import uuid
-import zlib
 from collections import defaultdict
 from contextlib import suppress
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT
@@ -46,14 +50,16 @@ from airflow_provider_platform.client.errors import (
     ResultNotComparableError,
     from_payload,
 )
-from airflow_provider_platform.client.redaction import shortened
+from airflow_provider_platform.client.redaction import CUT, shortened
 from airflow_provider_platform.resources.agents import find_agent_id
+from airflow_provider_platform.resources.branches import refuse_production
 from airflow_provider_platform.resources.chat.run import ChatRunKind
 from airflow_provider_platform.resources.deployments import (
     get_build_status,
     get_deployment_settings,
 )
 from airflow_provider_platform.resources.evaluations.equal_results import (
+    Result,
     compare,
     digest,
     read_result,
@@ -65,7 +71,9 @@ from airflow_provider_platform.resources.evaluations.golden_questions import (
     Question,
     Side,
     estimate,
+    judge,
     next_keys,
+    sql_digest,
 )
 from airflow_provider_platform.resources.run_kind import (
     MAX_EVENT_BYTES,
@@ -77,7 +85,7 @@ from airflow_provider_platform.resources.run_kind import (
     RunKind,
     Traced,
 )
-from airflow_provider_platform.resources.run_log import say, warn
+from airflow_provider_platform.resources.run_log import LogLine, say, warn
 from airflow_provider_platform.resources.sql.query import SqlQuery
 
 if TYPE_CHECKING:
@@ -85,9 +93,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.redaction import KnownSecrets
 
 
-MAX_STATE_BYTES = 40_000
-"""Of the compressed askings. If they are larger, SQL and differences are shortened."""
-SHORT = 100
+MAX_STATE_BYTES = 45_000
+"""Of the compressed askings. If they are larger, their longest texts are shortened."""
 MAX_SQL = 1000
 MAX_DIFFERENCE = 500
 """Characters that are kept."""
@@ -105,9 +112,10 @@ class QuestionOver:
 class EvaluationRunKind(RunKind[dict[str, Any]]):
     """A suite of questions, with the arguments of `PlatformEvaluationOperator`.
 
-    The outcome is `{"askings": {key: [Asking]}, "tokens": int | None, "submitted_at": Unix time}`,
-    as plain JSON. A trigger waits for one group of questions: it knows neither suite nor baseline,
-    and its event has the answers of the group.
+    The outcome is `{"askings": {key: [Asking]}, "before_today": {name: Asking}, "tokens": int |
+    None, "uncounted": int, "submitted_at": Unix time}`, as plain JSON. A trigger waits for one
+    group of questions: it knows neither suite nor baseline, and its event has the answers of the
+    group.
     """
 
     followed_with = ("session_settings",)
@@ -139,18 +147,34 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             settings.to_json() if settings else None,
         )
 
+    def baseline_owner(self, config: PlatformConfig) -> str:
+        """Return the fingerprint of whom and what the questions ask."""
+        settings = config.resolve_session_settings(self.session_settings)
+        return fingerprint(
+            "baseline",
+            config.require_chat_url(self.agent_id),
+            config.agent_name(self.agent, self.agent_id),
+            config.chat_identity(settings),
+            config.resolve_deployment_id(self.deployment_id),
+        )
+
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> dict[str, Any] | None:
         self._check_budget(api)
-        ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": api.clock(), "tokens": None}
+        if self.branch_name is not None:
+            deployment_id = api.config.resolve_deployment_id(self.deployment_id)
+            await refuse_production(api, deployment_id, self.branch_name)
+        now = api.clock()
+        ids: Ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": now}
+        ids |= {"tokens": None, "uncounted": 0}
         await api.notify(Intended(ids))
         ids["agent_id"] = await find_agent_id(api, api.config, self.agent, self.agent_id)
         ids["builds"] = await self._builds(api, env)
         state = _State(ids)
         await state.save(api)
         await self._ask_next(api, env, state)
-        return None if state.active else state.outcome()
+        return None if state.active else await self._outcome(api, env, state)
 
     async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
         """Nothing is asked before the run is recorded as accepted."""
@@ -164,7 +188,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         while state.active:
             await self._grade(api, env, state, await self._answers(api, env, state))
             await self._ask_next(api, env, state)
-        return state.outcome()
+        return await self._outcome(api, env, state)
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
         """Stop all active questions at the same time. Raises the first error after all stops have
@@ -201,7 +225,8 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         answers = event["answers"] or await self._answers(api, env, state)
         await self._grade(api, env, state, answers)
         await self._ask_next(api, env, state)
-        return (None if state.active else state.outcome()), state.ids
+        outcome = None if state.active else await self._outcome(api, env, state)
+        return outcome, state.ids
 
     async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
         """Find or repeat the questions whose submission was interrupted, and ask those again that
@@ -249,7 +274,39 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
                 warn(api, f"{len(keys)} questions are not asked, because {limit}.")
                 return
             for key in keys[: self.parallel]:
-                await self._ask(api, env, state, key, None)
+                first = not state.askings.get(key)
+                unmeasured = await self._check_expected(api, env, key) if first else None
+                if unmeasured is None:
+                    await self._ask(api, env, state, key, None)
+                else:
+                    warn(api, f"{state.named(key)}: not asked. {_about(unmeasured)}")
+                    state.add(key, unmeasured)
+                    await state.save(api)
+
+    async def _check_expected(self, api: Api, env: RunEnvironment, key: Key) -> Asking | None:
+        """Return why a question cannot be measured, by its expected SQL; None if it can be."""
+        self._refuse_if_stopped(env)
+        expected = await self._expected(api, env, key)
+        return expected if isinstance(expected, Asking) else None
+
+    async def _expected(self, api: Api, env: RunEnvironment, key: Key) -> Result | Asking:
+        """Return the expected result, or the asking of a question that has none."""
+        question = self._question(key)
+        try:
+            expected = await self._result(api, env, key, question.sql)
+        except PlatformError as error:
+            return _error("ground truth query failed", _said(error))
+        if expected.is_nothing and not question.allow_empty:
+            return _error(
+                "no expected result",
+                "The expected SQL returns no row or only nulls. If this is right, set allow_empty "
+                "to true for the question.",
+            )
+        return expected
+
+    def _refuse_if_stopped(self, env: RunEnvironment) -> None:
+        if env.interrupted():
+            raise PlatformInterruptedError("The task was stopped, so it asks no further question.")
 
     def _limit(self, api: Api, env: RunEnvironment, state: _State) -> str | None:
         """Return the limit that ends the asking; None if none does."""
@@ -278,13 +335,13 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
                 case Traced():
                     pass
                 case _:
-                    await api.notify(event)
+                    await api.notify(_named_event(state.named(key), event))
 
-        if env.interrupted():
-            raise PlatformInterruptedError("The task was stopped, so it asks no further question.")
+        self._refuse_if_stopped(env)
         say(api, f"Question {state.named(key)}")
         try:
             kind = self._chat(state, key)
+            api = _naming(api, state, key)
             outcome = await kind.submit(api.hearing(hear), env, earlier, until_end=False)
             if outcome is not None:
                 await self._grade(api, env, state, {str(key): _answer(outcome)})
@@ -338,7 +395,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             if not chat.get("accepted"):
                 raise PlatformDeadlineError("The question was not accepted before the deadline.")
             env = replace(env, in_triggerer=True)
-            outcome = await self._chat(state).follow(api, env, chat)
+            outcome = await self._chat(state).follow(_naming(api, state, key), env, chat)
         except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
             return str(key), await self._failed(api, state, key, error)
         finally:
@@ -351,12 +408,15 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         """Stop a question that failed, and return its error as the answer. An error that every
         other question would meet too, such as a used-up quota, is raised after all were stopped."""
         is_final = not error.retryable and not isinstance(error, PlatformOutcomeUnknownError)
+        usage = error.details.get("usage")
         stopped = {str(one): chat for one, chat in state.active.items() if is_final or one == key}
         with suppress(PlatformError):  # the error that led here says more
             await self.stop(api, {**state.ids, "active": stopped})
         if is_final:
+            state.count(usage)
+            await state.save(api)
             raise error
-        return {"error": error.to_payload()}
+        return {"error": error.to_payload(), "usage": usage}
 
     async def _grade(
         self, api: Api, env: RunEnvironment, state: _State, answers: dict[str, dict[str, Any]]
@@ -375,19 +435,20 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             failure = from_payload(answer["error"]) if "error" in answer else None
             await api.notify(QuestionOver(chat, answer.get("usage"), failure))
             difference = api.secrets.redact_text(asking.difference or "")
-            tokens = (answer.get("usage") or {}).get("totalTokens")
+            tokens = state.count(answer.get("usage"))
             kept = {
                 "difference": shortened(difference, MAX_DIFFERENCE) or None,
-                "sql": asking.sql and shortened(asking.sql, MAX_SQL),
+                "sql": asking.sql and _cut(asking.sql, MAX_SQL),
                 "build": state.ids["builds"].get(key.side),
-                "tokens": tokens if isinstance(tokens, int) else None,
+                "tokens": tokens,
                 "seconds": round(api.clock() - float(chat.get("submitted_at") or api.clock()), 1),
                 "chat_id": chat.get("chat_id"),
             }
-            about = f": {asking.reason}. {kept['difference'] or ''}" if asking.reason else ""
+            asking = asking.model_copy(update=kept)
             write = say if asking.passed else warn
-            write(api, f"{state.named(key)}: {asking.verdict}{about}")
-            state.add(key, asking.model_copy(update=kept))
+            counted = "" if tokens is not None else ". The platform did not report its tokens"
+            write(api, f"{state.named(key)}: {asking.verdict}{_about(asking)}{counted}")
+            state.add(key, asking)
             await state.save(api)
 
     async def _graded(
@@ -399,17 +460,27 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         queries = answer["queries"]
         if not queries:
             return Asking(verdict="review", reason="the agent ran no query")
-        try:
-            expected = await self._result(api, env, key, self._question(key).sql)
-        except PlatformError as error:
-            return _error("ground truth query failed", _said(error))
+        expected = await self._expected(api, env, key)
+        if isinstance(expected, Asking):
+            return expected
         good = [query["sql"] for query in queries if query["error"] is None]
-        known: dict[str, Any] = {"expected_digest": digest(expected)}
-        known["sql"] = good[-1] if good else queries[-1]["sql"]
+        sql = good[-1] if good else queries[-1]["sql"]
         if not good:
+            known = {"expected_digest": digest(expected), "sql": sql, "sql_digest": sql_digest(sql)}
             return _error("query error", queries[-1]["error"], measured=True, **known)
+        return await self._compared(api, env, key, sql, expected)
+
+    async def _compared(
+        self, api: Api, env: RunEnvironment, key: Key, sql: str, expected: Result
+    ) -> Asking:
+        """Return the verdict on SQL, by its result today."""
+        known: dict[str, Any] = {
+            "expected_digest": digest(expected),
+            "sql": sql,
+            "sql_digest": sql_digest(sql),
+        }
         try:
-            actual = await self._result(api, env, key, good[-1])
+            actual = await self._result(api, env, key, sql)
         except PlatformError as error:
             wrong = isinstance(error, DataQueryError | ResultNotComparableError)
             measured = wrong and not isinstance(error, DataQueryTimeoutError)
@@ -427,7 +498,31 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             **known,
         )
 
-    async def _result(self, api: Api, env: RunEnvironment, key: Key, sql: str) -> Any:
+    async def _outcome(self, api: Api, env: RunEnvironment, state: _State) -> dict[str, Any]:
+        """Return the outcome of a run that has asked everything. The SQL before of each question
+        that became wrong runs once more on today's build: it shows whether the agent or its data
+        changed."""
+        on_branch = self.branch_name is not None
+        again: dict[str, Any] = {}
+        judged = judge(
+            self.suite, state.askings, self.baseline, on_branch=on_branch, confirm=self.confirm
+        )
+        for one in judged:
+            sql = one.before.whole_sql if one.before and one.before.passed else None
+            if one.passed or not one.measured or sql is None:
+                continue
+            key = Key(one.name, "branch" if on_branch else "production")
+            self._refuse_if_stopped(env)
+            expected = await self._expected(api, env, key)
+            if isinstance(expected, Asking):
+                continue
+            today = await self._compared(api, env, key, sql, expected)
+            if today.measured:
+                kept = {"build": state.ids["builds"].get(key.side), "sql": None, "difference": None}
+                again[one.name] = today.model_copy(update=kept).model_dump(mode="json")
+        return {**state.outcome(), "before_today": again}
+
+    async def _result(self, api: Api, env: RunEnvironment, key: Key, sql: str) -> Result:
         """Return the whole result of a query, read with the permissions of the user who asks if
         the connection has a service token, else with those of the connection."""
         query = SqlQuery.build(
@@ -466,6 +561,42 @@ def _error(reason: str, said: str, *, measured: bool = False, **known: Any) -> A
     return Asking(verdict="error", measured=measured, reason=reason, difference=said, **known)
 
 
+def _about(asking: Asking) -> str:
+    return f": {asking.reason}. {asking.difference or ''}" if asking.reason else ""
+
+
+@dataclass(frozen=True)
+class _OfQuestion:
+    """An event of one question's chat, with the question's name."""
+
+    name: str
+    event: Any
+
+    @property
+    def is_detail(self) -> bool:
+        return bool(getattr(self.event, "is_detail", False))
+
+    @property
+    def is_warning(self) -> bool:
+        return bool(getattr(self.event, "is_warning", False))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.event}"
+
+
+def _naming(api: Api, state: _State, key: Key) -> Api:
+    """Return an `Api` that names the question in each line of the log."""
+    named, report = copy(api), api.report
+    named.report = lambda event: report(_named_event(state.named(key), event))
+    return named
+
+
+def _named_event(name: str, event: Any) -> Any:
+    if isinstance(event, LogLine):
+        return LogLine(f"{name}: {event.text}", event.is_warning)
+    return _OfQuestion(name, event)
+
+
 def _said(error: PlatformError) -> str:
     """Return the error's message. An error for which no other question will do better is raised:
     the task was stopped, or the credential was refused."""
@@ -502,11 +633,19 @@ class _State:
         return f"{shortened(key.name, 100)} ({key.side}{again})"
 
     def add(self, key: Key, asking: Asking) -> None:
-        """Add a graded asking, and its tokens to those of all questions."""
-        del self.active[key]
+        """Add an asking that is over."""
+        self.active.pop(key, None)
         self.askings[key].append(asking)
-        if asking.tokens is not None:
-            self.ids["tokens"] = (self.ids["tokens"] or 0) + asking.tokens
+
+    def count(self, usage: dict[str, Any] | None) -> int | None:
+        """Count the tokens of an asking, whatever its outcome. Return their number, None if the
+        service did not report it."""
+        tokens = (usage or {}).get("totalTokens")
+        if not isinstance(tokens, int):
+            self.ids["uncounted"] = self.ids.get("uncounted", 0) + 1
+            return None
+        self.ids["tokens"] = (self.ids["tokens"] or 0) + tokens
+        return tokens
 
     async def save(self, api: Api, *, sends_next: bool = False) -> None:
         """Have the record written. The ids that the caller holds change too."""
@@ -521,38 +660,54 @@ class _State:
                 for key, asked in self.askings.items()
             },
             "tokens": self.ids["tokens"],
+            "uncounted": self.ids.get("uncounted", 0),
             "submitted_at": self.ids["submitted_at"],
         }
 
 
 def _packed(askings: dict[Key, list[Asking]]) -> str:
-    """Return the askings, compressed. Of a question that was asked again, only the verdict
-    counts."""
+    """Return the askings, compressed. Of a question that was asked again, only the last answer is
+    kept, and the verdicts of the others."""
     stored = {
         str(key): [
             one.model_dump(
                 mode="json",
                 exclude_defaults=True,
-                include=None if one is asked[-1] else {"verdict", "measured", "tokens"},
+                include=None if one in _last(asked) else {"verdict", "measured", "tokens"},
             )
             for one in asked
         ]
         for key, asked in askings.items()
     }
-    packed = _compressed(stored)
-    if len(packed) > MAX_STATE_BYTES:
-        for one in chain.from_iterable(stored.values()):
-            one |= {name: shortened(one.get(name) or "", SHORT) for name in ("sql", "difference")}
-        packed = _compressed(stored)
+    texts = [(one, name) for asked in stored.values() for one in asked for name in _TEXTS]
+    most = MAX_SQL
+    while len(packed := _compressed(stored)) > MAX_STATE_BYTES and most:
+        most = most * 2 // 3  # only a display is lost: `sql_digest` names the whole SQL
+        for one, name in texts:
+            if one.get(name):
+                one[name] = _cut(one[name], most)
     return packed
 
 
+_TEXTS = ("sql", "difference")
+
+
+def _last(asked: list[Asking]) -> list[Asking]:
+    """Return the last asking, and the last one that was measured."""
+    return [*asked[-1:], *[one for one in asked if one.measured][-1:]]
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the text as it is, or its beginning."""
+    return text if len(text) <= most else f"{text[: most - 1]}{CUT}" if most else ""
+
+
 def _compressed(value: Any) -> str:
-    return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
+    return base64.b85encode(lzma.compress(json.dumps(value).encode(), preset=1)).decode()
 
 
 def _unpacked(text: str | None) -> defaultdict[Key, list[Asking]]:
-    stored = json.loads(zlib.decompress(base64.b64decode(text))) if text else {}
+    stored = json.loads(lzma.decompress(base64.b85decode(text))) if text else {}
     askings: defaultdict[Key, list[Asking]] = defaultdict(list)
     for key, asked in stored.items():
         askings[Key.parse(key)] = [Asking(**one) for one in asked]

@@ -2,7 +2,8 @@
 
 No document describes the operations: the vendor's command-line client shows them. There is no list
 of evaluations and no operation that stops one. So a start whose response was lost cannot be found
-again, and is not repeated: each start is billed.
+again, and is not repeated: each start is billed. For the same reason results that are late are read
+again, in this try and in the next ones.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -20,8 +21,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import may_have_been_processed
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
-from airflow_provider_platform.client.pages import Page
-from airflow_provider_platform.resources.branches import all_rows
+from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.resources.deployments import get_deployment_settings
 from airflow_provider_platform.resources.missing_operations import may_be_missing
 from airflow_provider_platform.resources.run_kind import (
@@ -49,6 +49,11 @@ get_evaluation = typed("getEvaluation", Evaluation)
 get_evaluation_results = typed("getEvaluationResults", Page[ResponseModel])
 
 
+RESULTS_GRACE = 30.0
+RESULTS_PAUSE = 2.0
+"""Seconds for which results that are late are read again, and between two reads."""
+
+
 @dataclass(frozen=True)
 class EvaluationEnd:
     """The last status of an evaluation: `completed` or `failed`."""
@@ -59,8 +64,8 @@ class EvaluationEnd:
 class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
     """An evaluation of a deployment's questions on a branch.
 
-    Its part of the result is `{"status": str, "items": [...]}`, the items as the service sends
-    them.
+    Its part of the result is `{"status": str, "items": [...], "missing": str | None}`, the items as
+    the service sends them. `missing` says why results may be missing.
     """
 
     id_field = "evaluation_id"
@@ -78,6 +83,12 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
         return fingerprint(
             "service_evaluation", config.management_url, deployment_id, self.model_dump()
         )
+
+    def baseline_owner(self, config: PlatformConfig) -> str:
+        """Return the fingerprint of whom and what the questions ask."""
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        asked = (self.agent, self.question_file)
+        return fingerprint("baseline", config.management_url, deployment_id, *asked)
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
@@ -120,9 +131,31 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
         return EvaluationEnd(status) if status in ("completed", "failed") else None
 
     async def read(self, api: Api, ids: Ids, outcome: EvaluationEnd) -> dict[str, Any]:
-        items = await all_rows(api, get_evaluation_results(**_path(ids)), None)
-        result = {"status": outcome.status, "items": [item.to_json() for item in items]}
+        until = api.clock() + (RESULTS_GRACE if outcome.status == "completed" else 0.0)
+        while True:
+            items, missing = await _results(api, ids)
+            if missing is None or api.clock() >= until:
+                break
+            await api.sleep(RESULTS_PAUSE)
+        result = {"status": outcome.status, "items": items, "missing": missing}
         return api.secrets.redact_data(result)
+
+
+async def _results(api: Api, ids: Ids) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the results that are there now, and why some may be missing."""
+    walk = PageWalk(get_evaluation_results(**_path(ids)))
+    items: list[dict[str, Any]] = []
+    has_end = True
+    while walk.operation is not None:
+        page = await api.call(walk.operation)
+        has_end = page.page_info is not None or page.total is not None
+        items += [item.to_json() for item in walk.add_page(page)]
+    late = sum(item.get("verdict") is None for item in items)
+    if not items:
+        return items, "the service returned no results"
+    if late:
+        return items, f"{late} of {len(items)} results have no verdict"
+    return items, None if has_end else "the list of results has no pageInfo, so it may be cut"
 
 
 def _path(ids: Ids) -> dict[str, Any]:

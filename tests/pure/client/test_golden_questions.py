@@ -26,10 +26,18 @@ from airflow_provider_platform.resources.evaluations.golden_questions import (
     judge,
     next_keys,
     read_suite,
+    sql_digest,
     wilson,
 )
 
-PASS = Asking(verdict="pass", sql="SELECT 1", expected_digest="d", tokens=100, build="build")
+PASS = Asking(
+    verdict="pass",
+    sql="SELECT 1",
+    sql_digest=sql_digest("SELECT 1"),
+    expected_digest="d",
+    tokens=100,
+    build="build",
+)
 FAIL = Asking(verdict="fail", reason="value mismatch", sql="SELECT 2", expected_digest="d")
 LOST = Asking(verdict="error", measured=False, reason="agent error")
 
@@ -97,7 +105,7 @@ def test_only_a_question_that_passed_before_is_asked_again(
 ) -> None:
     [one], askings = night(suite(1), lambda key: answers[key.time - 1], before)
     assert (one.stability, len(askings)) == (stability, asked)
-    assert one.measured == (stability is not None)
+    assert one.measured == (answers[0] is not LOST), "a wrong answer stays measured"
 
 
 def test_branch_is_compared_with_production_and_not_with_the_baseline() -> None:
@@ -121,26 +129,54 @@ def test_branch_is_compared_with_production_and_not_with_the_baseline() -> None:
     }
 
 
+OTHER_SQL = {"sql_digest": sql_digest("SELECT 2")}
+
+
 @pytest.mark.parametrize(
-    ("change", "build", "cause"),
+    ("change", "today", "cause"),
     [
-        ({"sql": "SELECT 2"}, "build", "agent"),
-        ({"sql": "SELECT   1 ;"}, "build", "unknown"),
-        ({"sql": "SELECT 2"}, "other build", "model"),
-        ({}, "other build", "model"),
+        (OTHER_SQL, {}, "agent"),
+        (OTHER_SQL, {"build": "other", "expected_digest": "other"}, "agent"),
+        ({}, {}, "unclear"),
+        (OTHER_SQL, {"verdict": "fail", "build": "other"}, "model"),
+        (OTHER_SQL, {"verdict": "error", "build": "other"}, "model"),
+        (OTHER_SQL, {"verdict": "fail", "rollups": ("orders.by_month",)}, "rollup"),
+        (OTHER_SQL, {"verdict": "fail", "expected_digest": "other"}, "data"),
+        (OTHER_SQL, {"verdict": "fail", "expected_digest": "other", "build": "x"}, "unclear"),
+        (OTHER_SQL, {"verdict": "fail", "build": None}, "unknown"),
+        (OTHER_SQL, {"verdict": "fail"}, "unknown"),
+        (OTHER_SQL, None, "agent"),
+        ({"build": "other"}, None, "model"),
+        ({"build": "other", **OTHER_SQL}, None, "unclear"),
+        ({"sql_digest": None, "verdict": "review"}, None, "agent"),
         ({}, None, "unknown"),
-        ({"rollups": ("orders.by_month",)}, "build", "rollup"),
-        ({"expected_digest": "other"}, "build", "data"),
-        ({"expected_digest": "other", "rollups": ("r",)}, "build", "rollup"),
-        ({"sql": None, "verdict": "review"}, "build", "agent"),
     ],
 )
-def test_cause_is_the_first_difference_from_the_answer_before(
-    change: dict[str, Any], build: str | None, cause: Cause
+def test_cause_follows_from_the_sql_before_on_todays_build(
+    change: dict[str, Any], today: dict[str, Any] | None, cause: Cause
 ) -> None:
-    failed = PASS.model_copy(update={"verdict": "fail", "build": build, **change})
-    [one], _ = night(suite(1), lambda _: failed, PASSED)
-    assert (one.cause, cause_of(one)) == (cause, cause)
+    """`today` is the result of the SQL before; None if it could not run again."""
+    failed = PASS.model_copy(update={"verdict": "fail", **change})
+    again = {} if today is None else {"q0": PASS.model_copy(update=today)}
+    [one] = judge(
+        suite(1), {Key("q0"): [failed] * 3}, PASSED, on_branch=False, confirm=2, before_today=again
+    )
+    assert (one.stability, one.cause, cause_of(one)) == ("regression", cause, cause)
+
+
+def test_cause_of_a_question_that_was_not_right_before_is_unknown() -> None:
+    [one], _ = night(suite(1), lambda _: FAIL, FAILED)
+    assert one.cause == "unknown"
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", " SELECT   1 ;"])
+def test_spaces_make_no_other_sql(sql: str) -> None:
+    assert sql_digest(sql) == PASS.sql_digest
+
+
+def test_sql_that_was_cut_is_not_whole() -> None:
+    assert PASS.whole_sql == "SELECT 1"
+    assert PASS.model_copy(update={"sql": "SELECT…"}).whole_sql is None
 
 
 def test_cause_of_what_was_not_measured_is_the_service() -> None:
@@ -155,8 +191,8 @@ def test_cause_of_what_was_not_measured_is_the_service() -> None:
         (Gate(), [PASS, PASS], False, "no_baseline"),
         (Gate(threshold=0.5), [PASS, FAIL], False, "green"),
         (Gate(threshold=0.6), [PASS, FAIL], False, "red"),
-        (Gate(no_regression=False), [FAIL, FAIL], True, "no_gate"),
-        (Gate(no_regression=False), [PASS, PASS], False, "no_gate"),
+        (Gate(no_regression=False), [FAIL, FAIL], True, "green"),
+        (Gate(no_regression=False), [PASS, PASS], False, "green"),
         (Gate(), [PASS, LOST], True, "not_measured"),
         (Gate(min_measured=0.5), [PASS, LOST], True, "green"),
         (Gate(min_measured=0), [LOST, LOST], True, "not_measured"),
@@ -170,6 +206,85 @@ def test_gate_is_never_green_without_a_measurement(
     known = before(q0=FAIL, q1=FAIL) if has_before else Baseline()
     judged, _ = night(suite(2), lambda key: answers[int(key.name[1:])], known)
     assert gate.status(judged)[0] == status
+
+
+@pytest.mark.parametrize("no_regression", [True, False])
+@pytest.mark.parametrize("production", [PASS, FAIL])
+def test_question_that_only_production_answered_is_not_measured(
+    no_regression: bool, production: Asking
+) -> None:
+    """The expected SQL fails on the branch, or the agent ends with an error there."""
+
+    def answer(asked: Asked) -> Asking:
+        lost = asked.name == "q0" and asked.side == "branch"
+        return LOST if lost else production if asked.name == "q0" else PASS
+
+    judged, _ = night(suite(5), answer, Baseline(), on_branch=True)
+    gate = Gate(threshold=0.5, no_regression=no_regression)
+    status, reason = gate.status(judged)
+    assert (status, judged[0].cause) == ("not_measured", "service")
+    assert reason == "production answered 1 that the branch did not: q0"
+
+
+def test_question_that_neither_side_answered_counts_by_min_measured_alone() -> None:
+    lost_on_both, _ = night(
+        suite(5), lambda asked: LOST if asked.name == "q0" else PASS, Baseline(), on_branch=True
+    )
+    assert Gate().status(lost_on_both)[0] == "green"
+
+
+def test_wrong_answer_counts_if_its_confirmation_was_lost() -> None:
+    def answer(asked: Asked) -> Asking:
+        return PASS if asked.name != "q0" else FAIL if asked.time == 1 else LOST
+
+    judged, _ = night(suite(5), answer, before(**{f"q{n}": PASS for n in range(5)}))
+    assert Gate(threshold=0.9, no_regression=False).status(judged)[0] == "red"
+    assert Gate(threshold=0.5).status(judged)[0] == "not_measured"
+    assert judged[0].final == FAIL
+    assert counts(judged)["measured"] == 5
+
+
+def test_branch_is_open_if_production_may_be_wrong_by_chance() -> None:
+    """Production was asked again, and this met an error."""
+
+    def answer(asked: Asked) -> Asking:
+        return LOST if asked.time > 1 else FAIL if asked.name == "q0" else PASS
+
+    judged, _ = night(suite(5), answer, Baseline(), on_branch=True)
+    assert Gate().status(judged)[0] == "not_measured"
+
+
+def kept(questions: list[Question], owner: str = "a", **options: Any) -> tuple[Baseline, str]:
+    """What of the baseline of `suite(2)` of owner `a` belongs to these questions, and the
+    sentence."""
+    judged, _ = night(suite(2), lambda _: PASS, Baseline())
+    own, _ = Baseline().of_suite(suite(2), "a", is_dated=True)
+    stored = Baseline.from_json(own.after(judged, "green").to_json())
+    found, said = stored.of_suite(questions, owner, **options)
+    return found, said or ""
+
+
+def test_baseline_of_the_same_suite_is_kept() -> None:
+    found, said = kept(suite(2))
+    assert (set(found.answers), found.firsts, said) == ({"q0", "q1"}, {"q0": "P", "q1": "P"}, "")
+
+
+def test_baseline_of_another_owner_is_none() -> None:
+    found, said = kept(suite(2), owner="b")
+    assert (found.answers, found.firsts, found.owner) == ({}, {}, "b")
+    assert "another connection, deployment, agent or user" in said
+
+
+def test_baseline_of_another_suite_with_the_same_names_is_none() -> None:
+    questions = [suite(2)[0], Question("q1", "orders of a customer", "SELECT 1")]
+    found, said = kept(questions)
+    assert (set(found.answers), set(found.firsts)) == ({"q0"}, {"q0"})
+    assert "asked other questions under these names, so they have no baseline: q1." in said
+
+
+def test_question_with_another_date_and_one_that_is_left_out_keep_their_baseline() -> None:
+    found, said = kept([Question("q0", "question 7", "SELECT 28")])
+    assert (set(found.answers), said) == ({"q0", "q1"}, "")
 
 
 answers = st.sampled_from([PASS, FAIL, LOST])
@@ -240,7 +355,7 @@ def test_red_night_does_not_become_the_baseline() -> None:
 
 def test_question_that_was_not_measured_keeps_its_answer_before() -> None:
     lost, _ = night(suite(1), lambda _: LOST, PASSED)
-    assert PASSED.after(lost, "green") == PASSED
+    assert PASSED.after(lost, "green").answers == PASSED.answers
 
 
 @pytest.mark.parametrize("stored", [None, 3, [], {}, {"answers": 1}, {"answers": {"q": 1}}])
@@ -305,6 +420,7 @@ def test_suite_has_the_form_of_the_service() -> None:
         ([{"name": "a", "question": "b", "certifiedQuery": "x"}], "known certified queries"),
         ([{"question": "b", "sql": "c"}], "must have name, question"),
         ([{**ONE, "sql": " "}], "each a non-empty string; question a has not"),
+        ([{**ONE, "allow_empty": "yes"}], "true or false in allow_empty; question a has not"),
         ([3], "must have name, question"),
         ("text", "must be a list"),
         ([{**ONE, "name": str(n)} for n in range(201)], "must be 1 to 200; these are 201"),

@@ -42,7 +42,7 @@ def judged(passed: int, total: int, unmeasured: int = 0) -> list[Judged]:
     """Judged questions of which so many passed."""
     kinds = [(PASS, "stable")] * passed + [(FAIL, "new_failure")] * (total - passed)
     found: list[Any] = [
-        Judged(f"q{n}", "q", "s", (asking,), None, stability, None)  # type: ignore[arg-type]
+        Judged(f"q{n}", "q", "s", (asking,), None, stability)  # type: ignore[arg-type]
         for n, (asking, stability) in enumerate(kinds)
     ]
     return found + [Judged(f"u{n}", "q", "s", (), None, None, "service") for n in range(unmeasured)]
@@ -140,7 +140,14 @@ def test_report_for_build_servers_is_xml_whatever_the_texts_are(text: str) -> No
 
 def test_report_on_verdicts_that_the_service_does_not_document_is_xml_and_short() -> None:
     words = ["time\x08out", "x" * 300_000, None, 7]
-    suite, askings = _of_service([{"verdict": word} for word in words])
+    suite, askings, unnamed = _of_service([{"verdict": word} for word in words])
+    assert unnamed == 4
     assert {one.reason for [one] in askings.values()} == {"error"}
     judged = judge(suite, askings, Baseline(), on_branch=False, confirm=0)
     ET.fromstring(_junit("suite", [one.to_json() for one in judged]))
+
+
+def test_two_questions_of_the_service_with_one_text_are_refused() -> None:
+    items = [{"verdict": "pass", "questionTextSnapshot": text} for text in ("a", "b", "a")]
+    with pytest.raises(PlatformInputError, match=r"several questions have the same one: a\."):
+        _of_service(items)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError, ResultEmptyError
 from airflow_provider_platform.resources.evaluations.equal_results import Result
 from airflow_provider_platform.resources.evaluations.moved_numbers import (
     MAX_MOVED,
@@ -68,9 +68,30 @@ def test_change_without_a_percentage_is_beyond_every_tolerance(before: Any, afte
     assert found["verdict"] == "moved"
 
 
-@pytest.mark.parametrize(("before", "after"), [("31800.9", "31800.899999999998"), (None, None)])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("31800.9", "31800.899999999998"), (None, None), ("NaN", "NaN"), ("0", "1e-12")],
+)
 def test_noise_of_floats_and_equal_nulls_are_no_difference(before: Any, after: Any) -> None:
-    assert compared(result("n", [before]), result("n", [after]))["verdict"] == "same"
+    sides = result("n m", [before, "1"]), result("n m", [after, "1"])
+    assert compared(*sides)["verdict"] == "same"
+
+
+@pytest.mark.parametrize("rows", [[], [["a", None]], [[None, None]]])
+def test_results_without_a_value_on_both_sides_are_refused(rows: list[list[Any]]) -> None:
+    names = "n m" if rows == [[None, None]] else "n"
+    rows = [row[-len(names.split()) :] for row in rows]
+    nothing = result(names, *rows)
+    with pytest.raises(ResultEmptyError, match="no row on either side, or nothing but nulls"):
+        compared(nothing, nothing, [])
+
+
+def test_same_numbers_are_named_with_their_columns_and_values() -> None:
+    said = sentence({"name": "sales", **compared(OLD, OLD)})
+    numbers = (
+        "year of Country=Spain is 2024; revenue of Country=Spain is 100; year of Country=Italy"
+    )
+    assert said == (f"sales: 4 numbers are the same (year, revenue by Country): {numbers} is 2024.")
 
 
 @pytest.mark.parametrize(
@@ -134,3 +155,16 @@ def test_each_side_is_accounted_for(old: Any, new: Any, random: Any) -> None:
     moved = {key for key in old.keys() & new.keys() if old[key] != new[key]}
     assert {move["key"]["Key"] for move in found["moved"]} == moved
     assert (found["verdict"] == "same") == (old == new)
+
+
+def test_column_with_nan_is_no_key() -> None:
+    found = compared(result("Key n", ["a", "NaN"]), result("Key n", ["a", "7"]))
+    assert (found["columns"], found["keys"]) == (["n"], ["Key"])
+    [move] = found["moved"]
+    assert (move["production"], move["branch"], move["percent"]) == ("NaN", "7", None)
+
+
+def test_moved_number_is_shown_without_noise() -> None:
+    found = compared(result("n", ["189.64999999999998"]), result("n", ["379.30000000000007"]))
+    [move] = found["moved"]
+    assert (move["production"], move["branch"], move["percent"]) == ("189.65", "379.3", 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,14 @@ from airflow_provider_platform.resources.evaluations.equal_results import (
     compare,
     digest,
     read_result,
+    same_number,
+    shown_number,
 )
 from airflow_provider_platform.resources.sql.query import SqlQuery
 from tests.support.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
     import random
-    from decimal import Decimal
 
     from airflow_provider_platform.sandbox.server import Sandbox
 
@@ -374,3 +376,64 @@ def test_result_that_is_too_large_is_refused(
     monkeypatch.setattr(module, limit, value)
     with pytest.raises(ResultNotComparableError, match="Aggregate in the query"):
         read("SELECT id FROM orders")
+
+
+NOISY = [
+    ("189.64999999999998", "189.65000000000006"),
+    ("0", "1e-12"),
+    ("-3e-13", "2.8e-14"),
+    ("31800.9", "31800.899999999998"),
+    ("12345678901.0000001", "12345678901"),
+    ("NaN", "nan"),
+    ("Infinity", "inf"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), NOISY)
+def test_binary_noise_is_no_difference_for_evaluation_and_comparison(one: str, other: str) -> None:
+    assert verdict(one, other) == verdict(other, one) == "pass"
+    assert same_number(Decimal(one), Decimal(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("NaN", "1"), ("inf", "-inf"), ("0", "1e-9"), ("1e-11", "2e-11"), ("NaN", "")],
+)
+def test_other_small_or_infinite_numbers_are_different(one: str, other: str) -> None:
+    assert verdict(one, other) == "fail"
+
+
+NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12)
+
+
+@settings(max_examples=examples(300))
+@given(NUMBERS, st.integers(-30, 30), st.sampled_from(["0", "1e-16", "1e-13", "1e-11", "1e-5"]))
+def test_what_is_the_same_for_a_comparison_is_equal_for_an_evaluation(
+    number: Decimal, power: int, relative: str
+) -> None:
+    one = number.scaleb(power % 20 - 10)
+    other = one * (1 + Decimal(relative) * (1 if power > 0 else -1))
+    if same_number(one, other):
+        assert verdict(str(one), str(other)) == "pass"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("189.64999999999998", "189.65"),
+        ("50.0", "50"),
+        ("1E+3", "1000"),
+        ("-0.10", "-0.1"),
+        ("NaN", "NaN"),
+        ("12345678901.25", "12345678901"),
+    ],
+)
+def test_number_is_shown_without_noise(number: str, text: str) -> None:
+    assert shown_number(Decimal(number)) == text
+
+
+@pytest.mark.parametrize(
+    ("rows", "nothing"), [([], True), ([[None, None]], True), ([[None, 0]], False), ([[""]], False)]
+)
+def test_result_of_no_row_or_of_nulls_is_nothing(rows: list[list[Any]], nothing: bool) -> None:
+    assert Result([{"name": "a", "type": "Double"}], rows).is_nothing is nothing

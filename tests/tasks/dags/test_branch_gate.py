@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import DAG, task, task_group
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, TaskGroup, task, task_group
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import branches
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from tests.support.task_context import TaskTries
 
@@ -727,6 +730,45 @@ class TestGraph:
                 counting(gate)
             with pytest.raises(PlatformInputError, match="after the end of its with block"), gate:
                 counting(gate).task_id = "late"
+
+    @pytest.mark.parametrize("inside_of", ["with block", "argument"])
+    def test_task_that_is_added_later_to_a_group_inside_is_refused(self, inside_of: str) -> None:
+        with DAG(dag_id="late"):
+            with branch_gate(BRANCH) as gate, TaskGroup("outer"), TaskGroup("inner") as inner:
+                EmptyOperator(task_id="check")
+            group = inner if inside_of == "argument" else None
+            with (
+                pytest.raises(PlatformInputError, match="after the end of its with block"),
+                nullcontext() if group else inner,
+            ):
+                EmptyOperator(task_id="late", task_group=group)
+        assert gate.group_id == "branch_gate"
+
+    @pytest.mark.parametrize("teardown", [False, True])
+    def test_gate_without_a_check_is_refused(self, teardown: bool) -> None:
+        with (  # noqa: PT012 - the gate is refused at its end
+            DAG(dag_id="empty"),
+            pytest.raises(PlatformInputError, match="it would merge the branch unchecked"),
+            branch_gate(BRANCH),
+        ):
+            if teardown:
+                EmptyOperator(task_id="clean").as_teardown()
+
+    @pytest.mark.parametrize("mapped", [False, True])
+    def test_evaluation_without_a_gate_of_its_own_is_refused_inside_a_gate(
+        self, mapped: bool
+    ) -> None:
+        suite = [{"name": "a", "question": "b", "sql": "SELECT 1"}]
+        with (  # noqa: PT012 - the gate is refused at its end
+            DAG(dag_id="ungated"),
+            pytest.raises(PlatformInputError, match=r"suite of the branch gate never fails"),
+            branch_gate(BRANCH),
+        ):
+            options: dict[str, Any] = {"task_id": "suite", "no_regression": False}
+            if mapped:
+                PlatformEvaluationOperator.partial(**options).expand(questions=[suite])
+            else:
+                PlatformEvaluationOperator(questions=suite, **options)
 
     def test_merge_waits_for_setups_but_not_for_teardowns_of_the_author(self) -> None:
         with DAG(dag_id="own_teardown") as dag, branch_gate(BRANCH):

@@ -157,6 +157,27 @@ def test_query_that_fails_on_the_branch_only_fails_the_task(
     assert f"A query could not be compared: total: {TOTAL}" in capsys.readouterr().out
 
 
+def test_production_beside_itself_is_refused_before_any_query(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = compared(run_dag, branch_name="main", queries=[TOTAL])
+    assert "this is the production branch" in str(run.task("compare").error)
+    paths = [one.path for one in platform_sandbox.control.state().requests]
+    assert not any(path.endswith("/cubesql") for path in paths)
+
+
+def test_log_says_which_branch_measures_and_numbers_were_compared(
+    run_dag: RunDag, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compared(run_dag, measures=["orders.count"], by=["orders.status"])
+    log = capsys.readouterr().out
+    assert (
+        "Branch nightly beside production: orders: 2 numbers are the same (count by status): "
+        in log
+    )
+    assert "count of status=delivered is " in log
+
+
 def test_result_that_may_be_cut_is_never_the_same(
     run_dag: RunDag, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,9 @@ def test_regression_is_no_reason_for_red_without_the_gate(
     night()
     platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
     run = night(no_regression=False)
-    assert (run.state, run.xcom("suite")["status"]) == ("success", "no_gate")
+    assert (run.state, run.xcom("suite")["status"]) == ("success", "green")
+    assert "neither threshold nor no_regression is set" in run.xcom("suite")["reason"]
+    assert asked(platform_sandbox)["total revenue"] == 2, "nothing depends on a second answer"
     run = night(no_regression=False, threshold=0.9)
     assert run.state == "failed"
     assert "1 of 2 passed, and threshold is 0.9" in str(run.task("suite").error)
@@ -154,11 +156,95 @@ def test_retry_asks_only_what_was_not_measured(night: Any, platform_sandbox: San
 
 
 @pytest.mark.exhaustive
-def test_model_that_changed_is_the_cause(night: Any, platform_sandbox: Sandbox) -> None:
+def test_agent_is_the_cause_although_the_model_was_merged(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
     night()
     merge_a_branch(platform_sandbox)
     platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
-    assert verdicts(night())["total"] == ("fail", "regression", "model")
+    assert verdicts(night())["total"] == ("fail", "regression", "agent")
+
+
+@pytest.mark.exhaustive
+def test_model_in_which_the_sql_before_is_wrong_is_the_cause(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    control = platform_sandbox.control
+    control.add_branch(BRANCH)
+    with PlatformHook() as hook:
+        body = {"branchName": BRANCH, "enabled": True}
+        hook.call("setBranchStagingEnvironment", deployment_id=1, body=body)
+    control.set(branch_lacks_columns=["orders.amount"])
+    control.answer("number of orders", sql="SELECT COUNT(amount) AS orders FROM orders", times=None)
+    run = night(questions=SUITE[1:], branch_name=BRANCH)
+    assert verdicts(run)["orders"] == ("error", "regression", "model")
+
+
+def test_branch_that_breaks_an_expected_sql_is_not_merged_and_costs_no_answer(
+    night: Any, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    """Four of five questions pass, and production answers the fifth."""
+    control = platform_sandbox.control
+    control.add_branch(BRANCH)
+    control.set(branch_lacks_columns=["orders.amount"])
+    others = [{**SUITE[1], "name": f"n{n}", "question": f"number of orders {n}"} for n in range(4)]
+    with (
+        DAG(dag_id="gated", default_args={"retries": 0}) as dag,
+        branch_gate(BRANCH, group_id="gate", poll_interval=0.05) as gate,
+    ):
+        PlatformEvaluationOperator(
+            task_id="suite",
+            questions=[SUITE[0], *others],
+            branch_name=gate.branch_name,
+            poll_interval=0.1,
+        )
+    run = run_dag(dag)
+    assert run.states["gate.merge"] == "upstream_failed"
+    result = run.xcom("gate.suite")
+    assert result["status"] == "not_measured"
+    assert "production answered 1 that the branch did not: total" in result["reason"]
+    assert asked(platform_sandbox)["total revenue"] == 1, "only production is asked"
+
+
+def test_expected_sql_without_a_value_is_not_measured_and_costs_no_answer(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    nothing = [
+        {"name": "sum", "question": "total revenue", "sql": f"{TOTAL} WHERE month = '1999-01'"},
+        {"name": "rows", "question": "number of orders", "sql": "SELECT id FROM orders WHERE 0"},
+    ]
+    for one, sql in (("total revenue", nothing[0]["sql"]), ("number of orders", nothing[1]["sql"])):
+        platform_sandbox.control.answer(one, sql=sql, times=None)
+    run = night(questions=nothing)
+    assert (run.state, run.xcom("suite")["status"]) == ("failed", "not_measured")
+    assert "set allow_empty to true" in run.xcom("suite")["questions"][0]["difference"]
+    assert asked(platform_sandbox) == {}
+    assert not run.xcom("suite", "baseline").get("answers")
+    allowed = [{**one, "allow_empty": True} for one in nothing]
+    assert night(questions=allowed).xcom("suite")["counts"]["passed"] == 2
+
+
+def test_mapped_suites_share_no_baseline_by_their_place(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    control = platform_sandbox.control
+    control.answer("total revenue", sql=WRONG, times=None)  # never right
+    control.answer("number of orders", sql=ORDERS, times=None)
+    total, orders = ([{**one, "name": "the same"}] for one in SUITE)
+
+    def night(suites: list[Any]) -> FinishedRun:
+        with DAG(dag_id="mapped") as dag:
+            PlatformEvaluationOperator.partial(
+                task_id="suite", poll_interval=0.1, retries=0
+            ).expand(questions=suites)
+        return run_dag(dag)
+
+    assert night([total, orders]).state == "success"
+    control.answer("number of orders", sql=WRONG, times=None)
+    run = night([orders, total])
+    results = [run.xcom("suite", map_index=at) for at in (0, 1)]
+    assert [one["status"] for one in results] == ["no_baseline", "no_baseline"]
+    assert results[0]["questions"][0]["stability"] == "new_failure", "not stable"
 
 
 @pytest.mark.exhaustive
@@ -221,6 +307,32 @@ def test_quota_that_is_used_up_ends_the_task(
 
 
 @pytest.mark.exhaustive
+def test_tokens_of_answers_before_a_used_up_quota_are_pushed(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 0.5)
+    platform_sandbox.control.set(token_quota=1000, answer_tokens=1000, pace=0.05)
+    run = night(parallel=1)
+    assert run.state == "failed"
+    assert run.xcom("suite", "total_usage")["totalTokens"] == 1000
+
+
+@needs_store
+def test_askings_without_an_answer_count_and_end_the_asking(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    """The agent answers without a final record, over two tries."""
+    control = platform_sandbox.control
+    control.set(answer_tokens=30_000, pace=0.05)
+    control.answer("total revenue", error="overloaded", times=None)
+    run = night(parallel=1, retries=1, retry_delay=0, max_tokens=20_000)
+    total = run.xcom("suite", "total_usage")["totalTokens"]
+    result = run.xcom("suite")
+    assert total == result["tokens"]
+    assert total >= 30_000
+
+
+@pytest.mark.exhaustive
 def test_reports_are_written_and_sent(
     night: Any, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -263,6 +375,14 @@ def test_rendered_suite_that_is_none_is_refused_before_anything_is_sent(
 ) -> None:
     assert night(questions="{{ [] }}").state == "failed"
     assert not asked(platform_sandbox)
+
+
+def test_production_beside_itself_is_refused_before_any_question(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    run = night(branch_name="main")
+    assert "this is the production branch" in str(run.task("suite").error)
+    assert asked(platform_sandbox) == {}
 
 
 def test_branch_that_answers_worse_blocks_its_merge(
@@ -311,6 +431,39 @@ def test_evaluation_by_the_service_reads_all_pages(night: Any, platform_sandbox:
     assert run.state == "failed"
     assert run.xcom("suite")["counts"]["regressions"] == 1
     assert len(platform_sandbox.control.state().changed("evaluations")) == 2
+
+
+def test_results_of_the_service_that_are_late_are_read_again(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(evaluation_results_delay=2.5)
+    assert night(questions=None).xcom("suite")["counts"]["total"] == 4
+    assert len(platform_sandbox.control.state().changed("evaluations")) == 1
+
+
+@pytest.mark.exhaustive
+@needs_store
+def test_retry_after_results_that_did_not_come_starts_no_second_evaluation(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_platform.resources.evaluations.service.RESULTS_GRACE", 0)
+    platform_sandbox.control.set(evaluation_results_delay=1000)
+    run = night(questions=None, retries=2, retry_delay=0)
+    assert "returned no results. A retry reads the results again" in str(run.task("suite").error)
+    assert len(platform_sandbox.control.state().changed("evaluations")) == 1
+
+
+@pytest.mark.exhaustive
+def test_list_of_results_without_page_info_is_not_measured(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_platform.resources.evaluations.service.RESULTS_GRACE", 0)
+    platform_sandbox.control.fault(
+        "odd_field", path="/results$", field="pageInfo", value=None, count=None
+    )
+    run = night(questions=None)
+    assert run.xcom("suite")["status"] == "not_measured"
+    assert "has no pageInfo, so it may be cut" in str(run.task("suite").error)
 
 
 def test_tenant_without_evaluations_is_named(night: Any, platform_sandbox: Sandbox) -> None:
