@@ -5,10 +5,8 @@ first argument, and calls the service through it:
 `answer = await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs no
 server.
 
-`Steps` and `run_here` run such a function on the running event loop, for the clients.
-`Transport` sends what an `Api` asks for: management calls, streams and the abort of a chat. It
-repeats a management call under the policy of `failed_calls`. It follows no redirect, and sends each
-credential to its own address only.
+The `Api` repeats a management call under the policy of `failed_calls`, and everything else is sent
+once. `run_here` runs such a function on the running event loop, for the clients.
 """
 
 from __future__ import annotations
@@ -17,12 +15,10 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import Future
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from queue import SimpleQueue
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from pydantic import SecretStr
 from tenacity import AsyncRetrying
@@ -30,7 +26,6 @@ from tenacity import AsyncRetrying
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
-    PlatformClosedError,
     PlatformError,
     PlatformInputError,
     PlatformInterruptedError,
@@ -610,90 +605,3 @@ async def run_here(work: Operation[T] | Work[T], api: Api) -> T:
         raise
     finally:
         await api.aclose()
-
-
-CLOSED = "The client was closed before the run was complete."
-
-
-class Steps(Generic[T]):
-    """Work on an event loop, for a caller in another thread.
-
-    `events` has each event, with whether the work waits until the caller has handled it, and at
-    last the work's outcome as a Future. `ended` has an item once the work `is_over`. It is no
-    threading.Event: a signal handler that raises where the caller waits can leave the lock of an
-    Event locked, and then the loop would wait for it forever. The loop must call the methods.
-    """
-
-    def __init__(
-        self,
-        work: Operation[T] | Work[T],
-        state: ClientState,
-        interrupted: Callable[[], bool],
-        running: set[Steps[Any]],
-    ) -> None:
-        self.task: asyncio.Task[T] | None = None
-        self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
-        self.ended: SimpleQueue[None] = SimpleQueue()
-        self.is_over = False
-        self._api = Api(state, self._offer, self._report, interrupted)
-        self._work: Operation[T] | Work[T] | None = work
-        self._running = running
-        self._is_ending = False
-        self._handled: asyncio.Future[None] | None = None
-        self._offers = asyncio.Lock()
-
-    def proceed(self) -> None:
-        """Start the work; later say that the caller has handled the event."""
-        if self._work is not None:
-            self.task = asyncio.create_task(run_here(self._work, self._api))
-            self.task.add_done_callback(self._finish)
-            self._running.add(self)
-            self._work = None  # it may refer to the client, whose deletion ends the loop
-        elif self._handled is not None and not self._handled.done():
-            self._handled.set_result(None)
-
-    def interrupt(self) -> None:
-        """End what is under way on the service, so that the work ends."""
-        self._api.interrupt()
-
-    def end(self) -> None:
-        """Cancel the work. It hands over no further event."""
-        self._is_ending = True
-        if self._work is not None:  # a signal handler raised before the start
-            self._work = None
-            self._conclude()
-        elif self.task is not None and not self.task.cancelling():
-            self.task.cancel()  # a second cancel would end the clean-up
-
-    async def _offer(self, event: object) -> None:
-        """Hand the event to the caller, and wait until the caller has handled it."""
-        if self._is_ending:
-            raise asyncio.CancelledError
-        async with self._offers:  # work may do several things at the same time
-            self._handled = asyncio.get_running_loop().create_future()
-            self.events.put((event, True))
-            await self._handled
-
-    def _report(self, event: object) -> None:
-        """Hand the event to the caller."""
-        self.events.put((event, False))
-
-    def _finish(self, task: asyncio.Task[T]) -> None:
-        self.task = None  # its error will hold the frames of the caller
-        self._running.discard(self)
-        outcome: Future[T] = Future()
-        if task.cancelled():
-            stopped = self._api.interrupted()
-            outcome.set_exception(
-                PlatformInterruptedError(INTERRUPTED) if stopped else PlatformClosedError(CLOSED)
-            )
-        elif (error := task.exception()) is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(task.result())
-        self.events.put((outcome, False))
-        self._conclude()
-
-    def _conclude(self) -> None:
-        self.is_over = True
-        self.ended.put(None)

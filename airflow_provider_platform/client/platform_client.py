@@ -4,7 +4,7 @@ A client makes an `Api` and calls a function with it: `client.run(lambda api: fo
 
 `AsyncPlatformClient` runs such a function on the event loop of its caller. `PlatformClient` is for
 synchronous code and has an event loop in its own thread (`LoopThread`). The caller's thread
-receives only the events of the function, in order (`Events`, from the `Steps` of `client.api`).
+receives only the events of the function, in order (`Events`).
 The function waits until an event of `notify` is handled. An event of `report`, for the log, does
 not stop it.
 
@@ -18,7 +18,7 @@ that raises meanwhile would lose the work. The portal also cancels a task at eac
 clean-up again.
 
 Work that starts together on one loop takes turns (`yield_turn`): a thousand waits do their first
-step one after another, and the loop does all other work in between.
+steps for some milliseconds in each round of the loop, and the loop does all other work in between.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ import os
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from queue import Empty
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -42,19 +41,22 @@ from anyio import to_thread
 
 from airflow_provider_platform.client import pages as paging
 from airflow_provider_platform.client.api import (
-    CLOSED,
+    INTERRUPTED,
     Api,
     ClientState,
     Clock,
     OnEvent,
-    Steps,
     Work,
     ignore_event,
     run_here,
     steady_clock,
 )
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
+from airflow_provider_platform.client.errors import (
+    PlatformClosedError,
+    PlatformError,
+    PlatformInterruptedError,
+)
 from airflow_provider_platform.client.operation import Operation, prepared
 
 T = TypeVar("T")
@@ -63,6 +65,7 @@ T = TypeVar("T")
 # An event loop in its own thread, for synchronous code.
 
 
+CLOSED = "The client was closed before the run was complete."
 STOP_SECONDS = 5.0
 EXIT_SECONDS = 2.0
 """How long `stop`, and the end of a process, wait for connections to be closed."""
@@ -87,7 +90,7 @@ class LoopThread(threading.Thread):
 
     def __init__(self, cleanup: Callable[[], Awaitable[None]]) -> None:
         super().__init__(name="platform-client", daemon=True)
-        self.running: set[Steps[Any]] = set()
+        self.running: set[Run[Any]] = set()
         self._cleanup = cleanup
         self._loop = asyncio.new_event_loop()
         self._stop_requested = asyncio.Event()
@@ -110,9 +113,9 @@ class LoopThread(threading.Thread):
     async def _serve(self) -> None:
         await self._stop_requested.wait()
         while self.running:  # before connections are closed, so that it can report why it ended
-            for steps in self.running:
-                steps.end()
-            await asyncio.wait([steps.task for steps in self.running if steps.task])
+            for run in self.running:
+                run.end()
+            await asyncio.wait([run.task for run in self.running if run.task])
         await self._loop.shutdown_asyncgens()
         await self._cleanup()
 
@@ -129,10 +132,10 @@ class LoopThread(threading.Thread):
             with suppress(RuntimeError):  # the loop was closed in the meantime
                 self._loop.call_soon_threadsafe(function)
 
-    def end_soon(self, steps: Steps[Any]) -> None:
+    def end_soon(self, run: Run[Any]) -> None:
         """End the work if it has not ended, without waiting."""
-        if not steps.is_over:
-            self.call_soon(steps.end)
+        if not run.is_over:
+            self.call_soon(run.end)
 
     def request_stop(self) -> None:
         """`stop` without waiting."""
@@ -146,8 +149,8 @@ class LoopThread(threading.Thread):
 
     def interrupt(self) -> None:
         """Interrupt the running work. The loop must call this."""
-        for steps in self.running:
-            steps.interrupt()
+        for run in self.running:
+            run.interrupt()
 
     @property
     def why_stopped(self) -> str:
@@ -172,7 +175,89 @@ def _stop_all() -> None:
         thread.stop(seconds=max(0.0, until - time.monotonic()))
 
 
-# The events of one run of work.
+# One run of work.
+
+
+class Run(Generic[T]):
+    """The side of the loop of one run of work, for a caller in another thread.
+
+    `events` has each event, with whether the work waits until the caller has handled it, and at
+    last the work's outcome as a Future. It is no future of `run_coroutine_threadsafe`: a signal
+    handler that raises where the caller holds its lock would leave it locked, and then the loop
+    would wait for it forever. The loop must call the methods.
+    """
+
+    def __init__(
+        self,
+        work: Operation[T] | Work[T],
+        state: ClientState,
+        interrupted: Callable[[], bool],
+        running: set[Run[Any]],
+    ) -> None:
+        self.task: asyncio.Task[T] | None = None
+        self.events: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
+        self.is_over = False
+        self._api = Api(state, self._offer, self._report, interrupted)
+        self._work: Operation[T] | Work[T] | None = work
+        self._running = running
+        self._is_ending = False
+        self._handled: asyncio.Future[None] | None = None
+        self._offers = asyncio.Lock()
+
+    def proceed(self) -> None:
+        """Start the work; later say that the caller has handled the event."""
+        if self._work is not None:
+            self.task = asyncio.create_task(run_here(self._work, self._api))
+            self.task.add_done_callback(self._finish)
+            self._running.add(self)
+            self._work = None  # it may refer to the client, whose deletion ends the loop
+        elif self._handled is not None and not self._handled.done():
+            self._handled.set_result(None)
+
+    def interrupt(self) -> None:
+        """End what is under way on the service, so that the work ends."""
+        self._api.interrupt()
+
+    def end(self) -> None:
+        """Cancel the work. It hands over no further event."""
+        self._is_ending = True
+        if self._work is not None:  # a signal handler raised before the start
+            self._work = None
+            self._conclude(None)
+        elif self.task is not None and not self.task.cancelling():
+            self.task.cancel()  # a second cancel would end the clean-up
+
+    async def _offer(self, event: object) -> None:
+        """Hand the event to the caller, and wait until the caller has handled it."""
+        if self._is_ending:
+            raise asyncio.CancelledError
+        async with self._offers:  # work may do several things at the same time
+            self._handled = asyncio.get_running_loop().create_future()
+            self.events.put((event, True))
+            await self._handled
+
+    def _report(self, event: object) -> None:
+        """Hand the event to the caller."""
+        self.events.put((event, False))
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        self.task = None  # its error will hold the frames of the caller
+        self._running.discard(self)
+        outcome: Future[T] = Future()
+        if task.cancelled():
+            stopped = self._api.interrupted()
+            outcome.set_exception(
+                PlatformInterruptedError(INTERRUPTED) if stopped else PlatformClosedError(CLOSED)
+            )
+        elif (error := task.exception()) is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(task.result())
+        self._conclude(outcome)
+
+    def _conclude(self, outcome: Future[T] | None) -> None:
+        self.is_over = True
+        self.events.put((outcome, False))
 
 
 class Events(Generic[T]):
@@ -186,9 +271,9 @@ class Events(Generic[T]):
 
     result: T
 
-    def __init__(self, begin: Callable[[], tuple[LoopThread, Steps[T]]]) -> None:
+    def __init__(self, begin: Callable[[], tuple[LoopThread, Run[T]]]) -> None:
         self._begin = begin
-        self._begun: tuple[LoopThread, Steps[T]] | None = None
+        self._begun: tuple[LoopThread, Run[T]] | None = None
         self._work_waits = True
         self._end: Exception | type[StopIteration] | None = None
 
@@ -217,30 +302,32 @@ class Events(Generic[T]):
             "This run was closed before it was complete, so it has no more events."
         )
         if self._begun is not None:
-            thread, steps = self._begun
-            thread.end_soon(steps)
+            thread, run = self._begun
+            thread.end_soon(run)
             elsewhere = threading.current_thread() is not thread
-            while elsewhere and thread.is_running and not steps.is_over:
+            while elsewhere and thread.is_running and not run.is_over:
                 with suppress(Empty):
-                    steps.ended.get(timeout=SIGNAL_SECONDS)
+                    event, waits = run.events.get(timeout=SIGNAL_SECONDS)
+                    if isinstance(event, Future):  # another thread may wait for it
+                        run.events.put((event, waits))
 
     def _next(self) -> Any:
         """Let the work continue if it waits for that, and return its next event, or its outcome as
         a Future."""
         if self._begun is None:
             self._begun = self._begin()
-            thread, steps = self._begun
+            thread, run = self._begun
             # If nobody refers to this object any more, the work ends.
-            weakref.finalize(self, thread.end_soon, steps).atexit = False
-        thread, steps = self._begun
+            weakref.finalize(self, thread.end_soon, run).atexit = False
+        thread, run = self._begun
         if threading.current_thread() is thread:
             raise RuntimeError("the loop's own thread cannot wait for it")
         if self._work_waits:
             self._work_waits = False
-            thread.call_soon(steps.proceed)
+            thread.call_soon(run.proceed)
         while thread.is_running:
             with suppress(Empty):
-                event, self._work_waits = steps.events.get(timeout=SIGNAL_SECONDS)
+                event, self._work_waits = run.events.get(timeout=SIGNAL_SECONDS)
                 return event
         raise PlatformClosedError(thread.why_stopped)
 
@@ -429,10 +516,10 @@ class PlatformClient(_Client):
     def events(self, work: Operation[T] | Work[T]) -> Events[T]:
         """Run work to its end, one step at a time: what it notifies of, as it is wanted."""
 
-        def begin() -> tuple[LoopThread, Steps[T]]:
+        def begin() -> tuple[LoopThread, Run[T]]:
             thread = self._loop_thread()
             interrupted = partial(bool, self._interrupted)
-            return thread, Steps(work, self._state, interrupted, thread.running)
+            return thread, Run(work, self._state, interrupted, thread.running)
 
         return Events(begin)
 
@@ -485,31 +572,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-# A turn for each of many waits that begin together.
+# Turns of many waits that begin together.
 
 
-_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None]]] = (
-    WeakKeyDictionary()
-)
+TURN_SECONDS = 0.005
+"""Seconds of starts in one round of a loop. Without turns, a thousand waits that begin together
+would hold up all other work of the loop for more than a second."""
+_rounds: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+"""When the round of a loop began."""
 
 
 async def yield_turn() -> None:
-    """Wait for a turn. Each round of the loop gives one turn, in the order of the calls. After its
-    turn, the caller should run only for milliseconds until it waits again."""
+    """Wait until this round of the loop has time for a start. Turns come in the order of the calls.
+    After its turn, the caller should run only for milliseconds until it waits again."""
     loop = asyncio.get_running_loop()
-    waiting = _waiting.setdefault(loop, deque())
-    mine = loop.create_future()
-    waiting.append(mine)
-    if len(waiting) == 1:
-        loop.call_soon(_give, loop, waiting)
-    await mine
-
-
-def _give(loop: asyncio.AbstractEventLoop, waiting: deque[asyncio.Future[None]]) -> None:
-    while waiting:
-        first = waiting.popleft()
-        if not first.done():
-            first.set_result(None)
-            break
-    if waiting:
-        loop.call_soon(_give, loop, waiting)
+    began = _rounds.get(loop)
+    while began is not None and loop.time() - began >= TURN_SECONDS:
+        await asyncio.sleep(0)
+        began = _rounds.get(loop)
+    if began is None:
+        _rounds[loop] = loop.time()
+        loop.call_soon(_rounds.pop, loop, None)

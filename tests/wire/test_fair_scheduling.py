@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client import platform_client
 from airflow_provider_platform.client.api import Api, ClientState
 from airflow_provider_platform.client.platform_client import yield_turn
 from airflow_provider_platform.client.polling import first_pause, poll_pause
@@ -116,29 +117,34 @@ def test_first_poll_is_staggered_only_in_a_triggerer() -> None:
         assert isinstance(program.send(None), Call)
 
 
-def test_each_round_of_the_loop_starts_one_task() -> None:
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 51), (600.0, 1)])
+def test_each_round_of_the_loop_has_limited_time_for_starts(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, rounds: int
+) -> None:
+    """All other work of the loop runs in between. At least one task starts in each round."""
+    monkeypatch.setattr(platform_client, "TURN_SECONDS", seconds)
+
     async def run() -> list[int]:
-        rounds = 0
-        taken: list[int] = []
+        passed = 0
+        started: list[tuple[int, int]] = []
         loop = asyncio.get_running_loop()
 
         def count() -> None:
-            nonlocal rounds
-            rounds += 1
+            nonlocal passed
+            passed += 1
             loop.call_soon(count)
 
-        async def start() -> None:
+        async def start(number: int) -> None:
             await yield_turn()
-            taken.append(rounds)
+            started.append((number, passed))
 
+        tasks = [asyncio.create_task(start(number)) for number in range(52)]
         loop.call_soon(count)
-        tasks = [asyncio.create_task(start()) for _ in range(50)]
         await asyncio.sleep(0)
         tasks[10].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(start(), start())
-        return taken
+        assert [number for number, _ in started] == sorted(number for number, _ in started)
+        return [at for _, at in started]
 
     taken = asyncio.run(run())
-    assert len(taken) == len(set(taken)) == 51
-    assert taken == sorted(taken)
+    assert len(set(taken)) == rounds

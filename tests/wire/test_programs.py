@@ -19,14 +19,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client import platform_client
-from airflow_provider_platform.client.api import ClientState, Steps
+from airflow_provider_platform.client.api import ClientState
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
     PlatformInterruptedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.platform_client import (
+    AsyncPlatformClient,
+    PlatformClient,
+    Run,
+)
 from tests.support.wire.calls import GET, POST, config_for, reading
 from tests.support.wire.http_server import (
     STREAM_HEAD,
@@ -293,11 +297,10 @@ def test_work_that_is_ended_before_its_first_step_has_an_outcome() -> None:
 
     async def end_at_once() -> None:
         state = ClientState(config_for("http://127.0.0.1:9"))
-        steps = Steps(work, state, lambda: False, running=set())
-        steps.proceed()
-        steps.end()
-        await asyncio.to_thread(steps.ended.get, timeout=20)
-        outcome, _ = steps.events.get_nowait()
+        run = Run(work, state, lambda: False, running=set())
+        run.proceed()
+        run.end()
+        outcome, _ = await asyncio.to_thread(run.events.get, timeout=20)
         with pytest.raises(PlatformClosedError):
             outcome.result()
 
@@ -426,11 +429,11 @@ def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> No
     async def play() -> None:
         work, reference = work_and_reference()
         state = ClientState(config_for("http://127.0.0.1:9"))
-        steps = Steps(work, state, lambda: False, running=set())
+        run = Run(work, state, lambda: False, running=set())
         del work
-        steps.proceed()
-        await asyncio.to_thread(steps.ended.get, timeout=20)
-        steps.proceed()
+        run.proceed()
+        await asyncio.to_thread(run.events.get, timeout=20)
+        run.proceed()
         await asyncio.sleep(0)
         assert begun == ["begun"]
         assert reference() is None
