@@ -305,6 +305,7 @@ class _Received:
         self._on_failure = on_failure
         self.row_count = 0
         self.columns: list[dict[str, str]] | None = None
+        self.used_pre_aggregations: tuple[str, ...] = ()
         self.rows: deque[list[Any]] = deque()
         self.ended = False
         self.open_ended = False
@@ -313,6 +314,7 @@ class _Received:
     def take(self, event: SqlColumns | SqlChunk | SqlOpenEnd) -> None:
         if isinstance(event, SqlColumns):
             self.columns = event.columns
+            self.used_pre_aggregations = event.used_pre_aggregations
         elif isinstance(event, SqlOpenEnd):
             self.open_ended = True
         else:
@@ -392,6 +394,13 @@ class SqlRows:
         while self._received.columns is None and self._receive():
             continue
         return self._received.known_columns()
+
+    @property
+    def used_pre_aggregations(self) -> tuple[str, ...]:
+        """The names of the pre-aggregations that the service says it read; none if it does not say
+        so."""
+        self.columns  # noqa: B018 - waits for them
+        return self._received.used_pre_aggregations
 
     @property
     def truncated(self) -> bool | None:

@@ -43,6 +43,20 @@ class AirflowApi:
     def unpause(self, dag_id: str) -> None:
         self._ask("PATCH", f"dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
 
+    def asset_event(self, uri: str) -> None:
+        """Report that the asset changed, once."""
+        [asset] = self._ask("GET", f"assets?uri_pattern={quote(uri)}")["assets"]
+        self._ask("POST", "assets/events", {"asset_id": asset["id"]})
+
+    def runs(self, dag_id: str) -> list[str]:
+        """The ids of the DAG's runs."""
+        return [run["dag_run_id"] for run in self._ask("GET", f"dags/{dag_id}/dagRuns")["dag_runs"]]
+
+    def approve(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer for a person."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        self._ask("PATCH", path, {"chosen_options": [option], "params_input": {}})
+
     def dags(self) -> list[str]:
         """The DAGs that the DAG processor has found."""
         return [dag["dag_id"] for dag in self._ask("GET", "dags?limit=100")["dags"]]

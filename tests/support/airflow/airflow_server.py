@@ -98,6 +98,7 @@ def running_airflow() -> Iterator[RunningAirflow]:
     home = Path(tempfile.mkdtemp(prefix="airflow-system-"))
     try:
         shutil.copytree(DAGS, home / "dags")
+        shutil.copytree(ROOT / "example_dags" / "with_others", home / "dags" / "with_others")
         shutil.copytree(CONFIG, home / "config")
         port = free_port()
         log_file = home / "standalone.log"
