@@ -37,22 +37,24 @@ NOT_OPTIONS = ("agent", "agent_id", "chat_id", "timeout")
 """Options of `chat` that the request itself, or whoever binds the agent, decides."""
 
 
-def bind(hook: Any, agent: str) -> Any:
+def bind(hook: Any, agent: str) -> contract.BoundManagedAgent:
     """Return an agent of the connection as the client that `ManagedAgentToolset` takes."""
     return contract.BoundManagedAgent(hook=hook, agent=agent)
 
 
-def resolve(agent: str) -> Any:
+def resolve(agent: str) -> contract.ManagedAgentRef:
     """Return how logs and metrics name the agent."""
     return contract.ManagedAgentRef(platform=PLATFORM, name=agent or "the connection's agent")
 
 
-def capabilities() -> Any:
+def capabilities() -> contract.ManagedAgentCapabilities:
     """Return what each of our agents can do."""
     return contract.ManagedAgentCapabilities(sessions=True, usage=True, trace=True)
 
 
-def invoke(chat: Callable[..., ChatResult], agent: str, request: Any) -> Any:
+def invoke(
+    chat: Callable[..., ChatResult], agent: str, request: contract.ManagedAgentRequest
+) -> contract.ManagedAgentResponse:
     """Ask the agent with `PlatformHook.chat`, and return its answer. `session_id` is a chat id,
     `trace_ref` the message id; `vendor_options` are options of `chat`.
 

@@ -70,7 +70,7 @@ def test_pre_aggregations_follow_an_asset_event(
     sandbox.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
     task = example("model_follows_data", "prove", lambda: api.asset_event(TABLE))
     task.wait_run("success")
-    assert task.result == ["prod_pre_aggregations.orders_revenue_by_month"]
+    assert task.result == ["orders.revenue_by_month"]
 
 
 @pytest.mark.parametrize(("option", "merged"), [("Approve", 1), ("Reject", 0)])

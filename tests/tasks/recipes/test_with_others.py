@@ -52,7 +52,7 @@ def test_the_model_follows_its_tables(
     run = run_dag(dag)
     assert run.states == states, [task.error for task in run.tasks]
     if states["prove"] == "success":
-        assert run.xcom("prove") == ["prod_pre_aggregations.orders_revenue_by_month"]
+        assert run.xcom("prove") == ["orders.revenue_by_month"]
 
 
 def test_a_run_without_an_event_builds_nothing(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
