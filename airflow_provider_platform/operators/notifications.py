@@ -147,9 +147,8 @@ class NotificationScheduleOperator(PlatformOperator):
     :param hour: 0-23; with DAILY, WEEKLY, MONTHLY
     :param day_of_week: 0-6 from Sunday; with WEEKLY
     :param day_of_month: 1-31; with MONTHLY
-    :param custom_cron: a cron expression with five fields; only with CUSTOM. Forms beyond plain
-        cron (`LW`, `FRI#2`, `@daily`, a first field of seconds) are sent as they are, and the task
-        fails if the service does not know them
+    :param custom_cron: a cron expression with five fields; only with CUSTOM. It is sent as it is,
+        and the task fails if the service does not know it
     :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
     :param notification_format: png or pdf
     :param notification_enabled: whether the schedule sends anything
@@ -502,7 +501,7 @@ class PlatformCreateNotificationOperator(
         unclear = self._there.unclear if self._there is not None else []
         if unclear:
             first = unclear[0]
-            settings = " and ".join(self._body.unclear_settings(first))
+            settings = " and ".join(self._body.unconfirmed_settings(first))
             raise PlatformConflictError(
                 f"Nothing was created: notification {_with_silence(first)} of this dashboard may "
                 f"already be the one that this task would create. The tenant does not report its "
@@ -513,25 +512,15 @@ class PlatformCreateNotificationOperator(
             )
 
     def _warn_of_differences(self, created: Notification) -> None:
-        """Log a warning if the service stored other settings than the task sent (the next run
-        creates another notification), or does not report them (the next run fails: see
-        `_refuse_unclear`)."""
-        if differing := self._body.differing_settings(created):
+        """Log a warning if the service stored other settings than the task sent, or does not report
+        them: the next run does not recognize the notification then."""
+        if unconfirmed := self._body.unconfirmed_settings(created):
             self.log.warning(
-                "The service did not store the %s of notification %s as the task sent them. "
-                "The tenant may not support these settings. Correct the notification "
-                "or this task. Otherwise the next run does not recognize the notification and "
-                "creates another one.",
-                " and ".join(differing),
-                created.id,
-            )
-        elif unclear := self._body.unclear_settings(created):
-            self.log.warning(
-                "The service does not report the %s of notification %s in a form that the task can "
-                "read. The tenant may not support these settings. Check the notification "
-                "in the platform. The next run cannot compare the notification with this task, so "
-                "it creates nothing and fails.",
-                " and ".join(unclear),
+                "The service does not report the %s of notification %s as the task sent them. The "
+                "tenant may not support these settings. Check the notification in the platform, "
+                "and correct it or this task. Otherwise the next run does not recognize the "
+                "notification: it fails, or it creates another one.",
+                " and ".join(unconfirmed),
                 created.id,
             )
 

@@ -121,21 +121,17 @@ class CreateNotificationInput(NotificationInput):
         """Whether an existing schedule of the same dashboard is this one, at whatever times: it has
         this format, and filters, time grains and member switchers of the same meaning. None if it
         is this one as far as the service reports it, and some of its settings are not reported (see
-        `unclear_settings`). A format that is not given here (the service then chooses) is not
+        `unconfirmed_settings`). A format that is not given here (the service then chooses) is not
         compared."""
         if self.notification_format not in (None, existing.notification_format):
             return False
         same = self._same_settings(existing).values()
         return False if False in same else None if None in same else True
 
-    def differing_settings(self, existing: Notification) -> list[str]:
-        """Which of filters, time grains and member switchers have another meaning there."""
-        return [name for name, same in self._same_settings(existing).items() if same is False]
-
-    def unclear_settings(self, existing: Notification) -> list[str]:
-        """Which of them the answer has not, though they are given here, or has in a shape that
-        cannot be read: older tenants drop what they do not know."""
-        return [name for name, same in self._same_settings(existing).items() if same is None]
+    def unconfirmed_settings(self, existing: Notification) -> list[str]:
+        """Which of filters, time grains and member switchers have another meaning there, or are not
+        reported in a form that can be read: older tenants drop what they do not know."""
+        return [name for name, same in self._same_settings(existing).items() if same is not True]
 
     def is_sent_when(self, existing: Notification) -> bool:
         """Whether an existing schedule has these times in this time zone."""
@@ -234,36 +230,39 @@ async def find_matching(
 async def find_created(
     api: Api, deployment_id: int, body: CreateNotificationInput, *, ids_before: Collection[int]
 ) -> list[Notification]:
-    """Return the matching schedules that are not in `ids_before`: a call with a lost response may
-    have created them.
+    """Return the matching schedules with these times that are not in `ids_before`: a call with a
+    lost response may have created them.
 
-    Raises PlatformOutcomeUnknownError if no new schedule matches and one may match.
+    Raises PlatformOutcomeUnknownError if there is none, and a new schedule may be it: its settings
+    are not reported, or its times are spelled in another way.
     """
     for poll in range(2):
         if poll:
             await api.sleep(SECOND_POLL_AFTER)
-        matches = await find_matching(api, deployment_id, body, by_time=True)
-        created = [row for row in matches.same if row.id not in ids_before]
+        matches = await find_matching(api, deployment_id, body)
+        new = [row for row in (*matches.same, *matches.unclear) if row.id not in ids_before]
+        created = [row for row in new if row in matches.same and body.is_sent_when(row)]
         if created:
             return created
-    unclear = [str(row.id) for row in matches.unclear if row.id not in ids_before]
-    if unclear or matches.unreadable:
+    if new or matches.unreadable:
         raise PlatformOutcomeUnknownError(
             "The connection broke before the service confirmed the new notification, and the "
-            f"list does not show whether it was created ({describe_unclear(matches, unclear)}). "
+            f"list does not show whether it was created ({_describe_doubt(new, matches)}). "
             "Look at the dashboard's notifications. If the new notification is there, mark this "
             "task as successful. If it is not there, clear the task to create it."
         )
     return []
 
 
-def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
+def _describe_doubt(new: Collection[Notification], matches: Matches) -> str:
     """Return which part of the list could not be compared."""
-    parts = (
-        [f"the tenant does not report all settings of notification {', '.join(unclear)}"]
-        if unclear
-        else []
-    )
+    parts = []
+    if new:
+        ids = ", ".join(str(row.id) for row in new)
+        parts.append(
+            f"notification {ids} is new, and the tenant does not report all settings of it, or "
+            "reports other times than this task has"
+        )
     if matches.unreadable:
         parts.append(f"{matches.unreadable} notifications of the list cannot be read")
     return ", ".join(parts)

@@ -88,7 +88,7 @@ def test_creation_of_a_notification_has_the_described_body() -> None:
         {"notification_format": "gif"},
         {"schedule_type": "CUSTOM", "hour": None, "minute": None},
         {"schedule_type": "CUSTOM", "custom_cron": "0 9 * * *"},
-        {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "0 99 * * *"},
+        {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "99 * *"},
         {"schedule_type": "WEEKLY", "day_of_week": 7},
         {"schedule_type": "MONTHLY", "day_of_month": 32},
         {"schedule_type": "HOURLY"},
@@ -139,7 +139,7 @@ def existing(**fields: Any) -> Notification:
     ("wanted", "fields"),
     [
         ({}, {}),
-        ({}, {"cronExpression": "05 9 * 1-12 0-6"}),
+        ({}, {"cronExpression": "05 09 * * *"}),
         ({"timezone": "UTC"}, {"timezone": None}),
         ({"notification_format": "png"}, {}),
         ({"hour": None, "minute": None}, {"cronExpression": "0 8 * * *"}),
@@ -148,21 +148,17 @@ def existing(**fields: Any) -> Notification:
             {},
         ),
         (
-            {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "@hourly"},
-            {"cronExpression": "0 * * * *"},
-        ),
-        (
             {
                 "schedule_type": "CUSTOM",
                 "hour": None,
                 "minute": None,
-                "custom_cron": "5 9 ? * fri#2",
+                "custom_cron": "5 9 * * fri#2",
             },
             {"cronExpression": "5 9 * * 5#2"},
         ),
         (
             {"schedule_type": "WEEKLY", "day_of_week": 0},
-            {"cronExpression": "5 9 * * 7"},
+            {"cronExpression": "5 9 * * SUN"},
         ),
     ],
 )
