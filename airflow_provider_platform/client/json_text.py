@@ -1,6 +1,6 @@
 """JSON of the service as plain values that can be stored and sent on, from one text or from lines.
 
-Python's JSON parser accepts more than the receivers of the values can carry. So:
+A JSON text can hold more than the receivers of its values can carry. So:
 
 - `NaN` and numbers beyond a float's range become None.
 - Integers beyond 64 bits become floats: they would end the process that packs them into a message
@@ -11,8 +11,8 @@ Python's JSON parser accepts more than the receivers of the values can carry. So
   string, so the reader of the whole string replaces surrogates (`replace_surrogates`).
 
 pydantic's parser reads nearly every text and is several times as fast as Python's. Python's parser
-reads the rest: texts that pydantic's parser refuses, and texts that may contain integers beyond 64
-bits. It decides what is an error, and where.
+gets the texts that pydantic's refuses: it accepts half characters, and says what is wrong and
+where.
 
 `LineReader` splits a stream of bytes at line feeds only. Other splitters also break at U+2028 and
 similar characters, which are data inside a JSON string. A piece may end anywhere, even inside a
@@ -26,7 +26,6 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -36,29 +35,12 @@ from airflow_provider_platform.client.redaction import CUT, quote_service
 
 MAX_DEPTH = 100
 _CONTAINERS = (dict, list)
-_LIST, _OBJECT = b"[{"
-_LONG = 2048
-"""Bytes above which looking for brackets costs more than looking at the first values."""
-LONG_LINE = 1 << 20
-"""Bytes. A longer line is parsed once, by `read_json`: its numbers may take long to read."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _INSIDE_STRINGS = ("Unterminated string", "Invalid \\uXXXX escape")
 _CUT_NUMBER = re.compile(r"[.eE][+-]?")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_NUMERALS = bytes.maketrans(b"123456789E", b"000000000e")
-_MANY_DIGITS = b"0" * 19
-_EXPONENT = b"0e"
-_LARGE_EXPONENT = re.compile(rb"0e\+?000+[ \t\r\n]*(?:[],}]|$)")
-"""As they look once each digit is a 0: what may be a whole number beyond 64 bits, and what may be a
-number beyond a float's range (its exponent has three digits unless there are many before)."""
-
-
-_LARGE_WHOLE = re.compile(rb"[\[:,][ \t\r\n]*-?0{19}")
-MAX_LARGE_NUMBERS = 200_000
-"""Whole numbers beyond 64 bits in one text, at most: reading more of them stops an event loop for
-half a second and longer."""
 
 
 class CutJsonError(ValueError):
@@ -69,61 +51,29 @@ class CutStringError(CutJsonError):
     """The text is the beginning of a JSON text, and it ends inside a string."""
 
 
-def read_json(text: str | bytes, *, storable: bool = True, plain: Any = None) -> Any:
-    """The value of a JSON text; bytes are UTF-8. If not `storable`, the caller passes what it keeps
-    of the value to `storable_numbers`. `plain` is what `read_plain_json` gives, if that is known.
-    Raises ValueError saying what is wrong, and CutJsonError where only the end is missing."""
+def read_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text; bytes are UTF-8. Raises ValueError saying what is wrong, and
+    CutJsonError if only the end is missing."""
+    return storable(read_any_json(text))
+
+
+def read_any_json(text: str | bytes) -> Any:
+    """`read_json` for readers that make what they keep storable themselves."""
     try:
-        data = text if isinstance(text, bytes) else text.encode()
-        numerals = data.translate(_NUMERALS)
-        has_large = _MANY_DIGITS in numerals
-        value = plain if has_large or plain is not None else read_plain_json(data)
+        return read_unchecked_json(text)
     except ValueError:
-        return _read_again(text, storable=storable)
-    if has_large:  # which Python's parser reads five times as fast
-        if len(_LARGE_WHOLE.findall(numerals)) > MAX_LARGE_NUMBERS:
-            raise ValueError(f"contains more than {MAX_LARGE_NUMBERS:,} numbers beyond 64 bits")
-        return _read_again(text, storable=storable)
-    infinite = storable and _EXPONENT in numerals and _LARGE_EXPONENT.search(numerals) is not None
-    return storable_numbers(value) if infinite else value
+        return _read_again(text)
 
 
-def read_plain_json(data: bytes) -> Any:
-    """The value of a JSON text, for readers that look at its numbers themselves: those may be
-    larger than what `read_json` gives, or infinite. Raises ValueError without a reason for what is
-    not plain; `read_json` tells whether that is wrong, and why."""
-    value = from_json(data, allow_inf_nan=False, cache_strings="keys")
-    if len(data) < _LONG:
-        nests = _LIST in data.partition(b"[")[2] or _OBJECT in data[1:]
-    else:
-        nests = not _is_flat(value)
-    if nests:
-        brackets = data.count(b"[") + data.count(b"{")
-        if brackets > MAX_DEPTH and _is_deep(value, brackets):
-            raise ValueError
-    return value
-
-
-def read_plain_lines(lines: list[tuple[bytes, int]]) -> list[tuple[bytes, int, Any]]:
-    """The lines of a stream (see `LineReader`), each with its value as `read_plain_json` gives it.
-    None for a line that is not plain, or longer than `LONG_LINE`."""
-    read = []
-    for line, number in lines:
-        try:
-            value = None if len(line) > LONG_LINE else read_plain_json(line)
-        except ValueError:
-            value = None
-        read.append((line, number, value))
-    return read
-
-
-def read_unchecked_json(data: bytes) -> Any:
-    """`read_plain_json` for readers that look at the depth themselves too."""
+def read_unchecked_json(text: str | bytes) -> Any:
+    """`read_any_json` for texts without half characters. Raises ValueError without a reason for
+    others."""
     # Few values of the service come twice at once: to look for each costs more than the text anew.
-    return from_json(data, allow_inf_nan=False, cache_strings="keys")
+    data = text if isinstance(text, bytes) else text.encode()
+    return from_json(data, cache_strings="keys")
 
 
-def _read_again(text: str | bytes, *, storable: bool = True) -> Any:
+def _read_again(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         try:
             text = text.removeprefix(_BYTE_ORDER_MARK).decode()
@@ -133,7 +83,7 @@ def _read_again(text: str | bytes, *, storable: bool = True) -> Any:
                 f"is not valid UTF-8 (error at byte {error.start})"
             ) from None
     try:
-        value = _DECODER.decode(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         in_string = error.msg.startswith(_INSIDE_STRINGS)
         beginning = CutStringError if in_string else CutJsonError
@@ -145,10 +95,37 @@ def _read_again(text: str | bytes, *, storable: bool = True) -> Any:
         raise ValueError("contains a number with too many digits") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
-    brackets = text.count("[") + text.count("{")
-    if brackets > MAX_DEPTH and _is_deep(value, brackets):
-        raise ValueError("is nested too deeply")
-    return storable_numbers(value) if storable else value
+
+
+def storable(value: Any) -> Any:
+    """Return the value, changed in place: integers beyond 64 bits become floats, and numbers beyond
+    a float's range None. Raises ValueError if it is nested too deeply."""
+    whole = [value]
+    level: list[Any] = [whole]
+    for _ in range(MAX_DEPTH + 2):
+        below = []
+        for outer in level:
+            for place, item in outer.items() if type(outer) is dict else enumerate(outer):
+                kind = type(item)
+                if kind is int:
+                    if not -(2**63) <= item < 2**64:
+                        outer[place] = _as_float(item)
+                elif kind is float:
+                    if not math.isfinite(item):
+                        outer[place] = None
+                elif kind in _CONTAINERS:
+                    below.append(item)
+        if not below:
+            return whole[0]
+        level = below
+    raise ValueError("is nested too deeply")
+
+
+def _as_float(number: int) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None
 
 
 def replace_surrogates(value: Any) -> Any:
@@ -195,72 +172,6 @@ def _is_beginning(text: str, error: json.JSONDecodeError) -> bool:
         or any(word.startswith(rest) for word in _WORDS)
         or _CUT_NUMBER.fullmatch(rest) is not None
     )
-
-
-def _is_flat(value: Any) -> bool:
-    """Whether an object's lists and objects hold no others: so are a stream's longest records."""
-    inside = value.values() if isinstance(value, dict) else (value,)
-    return not any(
-        isinstance(inner, _CONTAINERS)
-        for outer in inside
-        if isinstance(outer, _CONTAINERS)
-        for inner in (outer.values() if isinstance(outer, dict) else outer)
-    )
-
-
-def _is_deep(value: Any, brackets: int) -> bool:
-    """Whether more than `MAX_DEPTH` lists and objects lie within one another below the outermost.
-    The text has as many opening brackets; once those left cannot make it deep, nothing more is
-    looked at: nor is most of a table, as a rule."""
-    level = [value] if isinstance(value, _CONTAINERS) else []
-    for depth in range(MAX_DEPTH + 1):
-        brackets -= len(level)
-        spare = depth + brackets - MAX_DEPTH
-        if not level or spare <= 0:
-            return False
-        inside = (
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, _CONTAINERS)
-        )
-        level = list(islice(inside, spare + 1))
-    return bool(level)
-
-
-def storable_numbers(value: Any) -> Any:
-    """Return the value, changed in place: whole numbers beyond 64 bits become floats, and numbers
-    beyond a float's range None. One pass over the value takes a fraction of the time of a parser
-    that calls a function for each number."""
-    whole = [value]
-    pending: list[Any] = [whole]
-    while pending:
-        outer = pending.pop()
-        for place, item in outer.items() if type(outer) is dict else enumerate(outer):
-            kind = type(item)
-            if kind is int:
-                if not -(2**63) <= item < 2**64:
-                    outer[place] = _as_float(item)
-            elif kind is float:
-                if not math.isfinite(item):
-                    outer[place] = None
-            elif kind in _CONTAINERS:
-                pending.append(item)
-    return whole[0]
-
-
-def _as_float(number: int) -> float | None:
-    try:
-        return float(number)
-    except OverflowError:
-        return None
-
-
-def _none(_name: str) -> None:
-    """What `NaN`, `Infinity` and `-Infinity` become."""
-
-
-_DECODER = json.JSONDecoder(parse_constant=_none)
 
 
 MAX_LINE_BYTES = 32 * 1024 * 1024

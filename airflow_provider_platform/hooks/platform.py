@@ -631,7 +631,6 @@ class PlatformHook(BaseHook):
             client.clock,
             seconds=in_seconds(timeout),
             max_rows=max_rows,
-            max_attempts=client.config.max_attempts,
             agent_id=await find_agent_id(api, client.config, agent, agent_id),
         )
 

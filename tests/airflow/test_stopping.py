@@ -189,7 +189,7 @@ def test_stop_by_a_cancelled_trigger_survives_further_cancels(
     sandbox.wait_for_breakpoint("mid_stream")
     wait_under_way(task, deferrable=True)
     sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
-    sandbox.fault("drop", api="chat", has_input=False, count=5)
+    sandbox.fault("drop", api="chat", has_input=False, count=6)
     task.mark("failed")
     sandbox.wait_until(run_is("aborted", 2))
 

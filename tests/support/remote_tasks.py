@@ -92,7 +92,7 @@ def lost_prompt(control: SandboxControl) -> TaskTries:
     """Return the tries of a chat. The first try knows the thread, but could not read it to find its
     prompt."""
     control.fault("cut", after=1)
-    control.fault("drop", **LOOK, count=5)
+    control.fault("drop", **LOOK, count=6)
     tries = TaskTries()
     with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         chat().execute(tries.context())

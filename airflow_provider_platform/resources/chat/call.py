@@ -29,10 +29,12 @@ The verdict on a connection decides what follows:
     SUSPENDED         find the message         connect again, once        False
     ABSENT            find the message         raise                      False
     UNCLEAR           find the message         raise                      raise
-    BROKEN            find the message         connect again, 5 times     connect again, 5 times
+    BROKEN            find the message         connect again              connect again
 
-Once the message is found or accepted, `submit` follows it. "Finish" reads the thread once more if
-records may have been lost, or if the final answer is not marked as complete.
+`poll_thread` connects again: for two minutes at least while connections bring nothing, and as long
+as they bring something new or say that the thread is streaming. Once the message is found or
+accepted, `submit` follows it. "Finish" reads the thread once more if records may have been lost, or
+if the final answer is not complete.
 
 A stop may come late: a worker or a triggerer that was frozen can try to stop a run that ended long
 ago, while the thread answers somebody else's message. An abort knows threads only. So every stop
@@ -46,17 +48,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform.client.choices import MAX_ROWS, POLL_INTERVAL, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
-    ChatRpcError,
     ChatSuspendedError,
     PlatformApiError,
     PlatformAuthenticationError,
+    PlatformDeadlineError,
     PlatformError,
+    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     PlatformTransportError,
@@ -67,35 +70,38 @@ from airflow_provider_platform.client.failed_calls import (
     pause_after,
     rpc_error,
 )
-from airflow_provider_platform.client.polling import FailureBudget, poll_pause
+from airflow_provider_platform.client.polling import poll_pause
 from airflow_provider_platform.resources.chat import errors
+from airflow_provider_platform.resources.chat.lines import is_busy
 from airflow_provider_platform.resources.chat.request import (
     ChatRequest,
     check_max_rows,
     input_digest,
     new_message_id,
 )
-from airflow_provider_platform.resources.chat.thread import abort
+from airflow_provider_platform.resources.chat.thread import (
+    Again,
+    abort,
+    poll_thread,
+    read_answer,
+)
 from airflow_provider_platform.resources.chat.turns import (
     Accepted,
     ChatRun,
     ThreadNamed,
     Verdict,
     Waiting,
-    is_busy,
 )
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api, Clock
 
-FUTILE_RECONNECTS = 5
-"""How many connections in a row may bring nothing new."""
-IDLE_POLLS = 3
-"""How many of these must show an idle thread before its run counts as lost."""
+T = TypeVar("T")
+
+IDLE_POLLS = 5
+"""How many connections in a row must show an idle thread before its run counts as lost."""
 READINGS = 3
 """How often a thread is read to find lost records of a run that is over."""
-CONFIRMING_READINGS = 5
-"""The same, to confirm a final record that is still in process."""
 USAGE_WAIT = 5.0
 """Seconds that a stream is read on after its end, for the usage record."""
 EARLY_END = 0.5
@@ -149,6 +155,14 @@ class ChatLimits:
             max_attempts=config.max_attempts,
             if_thread_busy=if_thread_busy,
             interrupted=interrupted,
+        )
+
+    def within(self, deadline: float, idle_timeout: float) -> ChatLimits:
+        """Return limits that end no later."""
+        return replace(
+            self,
+            deadline=min(self.deadline, deadline),
+            idle_timeout=min(self.idle_timeout, idle_timeout),
         )
 
 
@@ -312,20 +326,20 @@ class ChatCall:
                     raise errors.thread_busy(run)
                 repeats = False  # the service did not process it, so this time does not count
                 await api.notify(Waiting(limits.poll_interval))
-                await self._pause_for_poll(api, clock)
+                await poll_pause(api, limits.poll_interval, limits.deadline - clock())
                 continue
             if verdict in FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
                 return await self._finish(api, verdict, clock)
             if run.chat_id is None:
                 raise errors.thread_unknown(run, failure)
             if failure is not None:
-                await self._pause_after_failure(api, failure, 1, clock)
+                await self._pause_after_failure(api, failure, clock)
             if run.accepted or await self._find_lost_message(api, clock):
                 return await self.follow(api, clock) if until_end else False
             if repeats:
                 raise errors.message_absent(run, failure) from failure
             repeats = True
-            await self._pause_after_failure(api, failure, 1, clock)
+            await self._pause_after_failure(api, failure, clock)
 
     def _prompt_body(self) -> dict[str, Any]:
         """The body that asks. It names the thread as soon as the service has named it."""
@@ -363,43 +377,23 @@ class ChatCall:
         """Stay with an accepted run until it is over; returns True.
 
         Raises ChatSuspendedError if the run stays suspended when a new connection asks for it, and
-        the error that the run ended with. If five connections in a row bring nothing new, raises
-        the last error, or ChatEndUnknownError if the thread is not streaming.
+        the error that the run ended with. If connections bring nothing new for longer than an
+        outage is tolerated, raises the last error, or ChatEndUnknownError if the thread is not
+        streaming.
         """
         run = self.run
-        futile = 0
-        idle = 0
-        stalled = 0
         resumed = False
-        reloaded = False
-        while True:
-            self._check_limits(clock)
-            verdict, failure = await self._follow_up(api, clock)
-            if verdict is Verdict.REFUSED:
-                if not reloaded and await api.reload_credentials():
-                    reloaded = True
-                    continue
-                raise failure or errors.run_ended(run, verdict)
-            reloaded = False
-            grew = failure is None and run.connection.grew
-            progressed = grew or (failure is None and run.reported_streaming)
-            idle = 0 if progressed else idle + (failure is None and run.reported_idle)
-            stalled = 0 if grew else stalled + 1
+
+        def judge(verdict: Verdict) -> Verdict | None:
+            nonlocal resumed
             if verdict is Verdict.SUSPENDED and (run.connection.grew or not resumed):
                 resumed = True
-                await self._pause_for_poll(api, clock)
-            elif verdict in (Verdict.BUSY, Verdict.STREAMING):
-                futile = idle = 0
-                await self._pause_for_poll(api, clock)
-            elif verdict is Verdict.BROKEN:
-                futile = 0 if progressed else futile + 1
-                if futile >= FUTILE_RECONNECTS:
-                    if idle >= IDLE_POLLS:
-                        raise errors.end_unknown(run, idle)
-                    raise failure or errors.nothing_new(run, futile)
-                await self._pause_after_failure(api, failure, stalled, clock)
-            else:
-                return await self._finish(api, verdict, clock)
+                return None
+            waits = (Verdict.BUSY, Verdict.STREAMING, Verdict.BROKEN)
+            return None if verdict in waits else verdict
+
+        verdict = await self._poll(api, clock, judge)
+        return await self._finish(api, verdict, clock)
 
     async def follow_or_resume(self, api: Api, clock: Clock) -> bool:
         """Follow an accepted run. If it stays suspended, repeat its input, once.
@@ -419,38 +413,26 @@ class ChatCall:
         self, api: Api, clock: Clock, *, seconds: float = POLL_SECONDS
     ) -> bool:
         """Return whether an accepted run is over. Each request takes at most `seconds`. False if
-        the service says that the run continues, or shows no end of it.
+        the service says that the run continues, or shows no end of it. Raises the error that the
+        run ended with, and the last failure if the service could not be reached."""
+        run = self.run
+        answered = False
 
-        Raises the error that the run ended with. A service that cannot be reached says nothing of
-        the run: five transient failures are tolerated. The sixth is raised, and so is a failure
-        right before the deadline.
-        """
-        run, limits = self.run, self.limits
-        budget = FailureBudget()
-        reloaded = False
-        while True:
-            until = min(limits.deadline, clock() + seconds)
-            idle_timeout = min(limits.idle_timeout, seconds)
-            once = replace(limits, deadline=until, idle_timeout=idle_timeout)
-            verdict, failure = await self._follow_up(api, clock, limits=once)
-            if verdict is Verdict.REFUSED:
-                if not reloaded and await api.reload_credentials():
-                    reloaded = True
-                    continue
-                raise failure or errors.run_ended(run, verdict)
-            if verdict is Verdict.OVER or verdict in FINAL_VERDICTS:
-                return await self._finish(api, verdict, clock)
-            if verdict is not Verdict.BROKEN or (failure is None and run.reported_streaming):
+        def judge(verdict: Verdict) -> Verdict | None:
+            nonlocal answered
+            answered = answered or run.connection.history_received
+            waits = verdict is Verdict.BROKEN and not run.reported_streaming
+            return None if waits else verdict
+
+        try:
+            verdict = await self._poll(api, clock, judge, seconds=seconds)
+        except PlatformError as error:
+            if answered and (is_transient(error) or isinstance(error, ChatEndUnknownError)):
                 return False
-            answered = failure is None and run.connection.history_received
-            error = failure or errors.nothing_new(run, budget.failures + 1)
-            tolerated = budget.tolerates(error, clock())
-            pause = pause_after(failure, budget.failures)
-            if not tolerated or clock() + pause >= limits.deadline:
-                if answered:
-                    return False
-                raise error
-            await api.sleep(pause)
+            raise
+        if verdict is Verdict.OVER or verdict in FINAL_VERDICTS:
+            return await self._finish(api, verdict, clock)
+        return False
 
     async def find_message(self, api: Api, clock: Clock) -> bool:
         """Return whether the thread holds our message; this resolves a lost answer to the prompt.
@@ -459,42 +441,76 @@ class ChatCall:
         Raises PlatformOutcomeUnknownError if the thread cannot say it, and ChatEndUnknownError if
         the thread neither streams nor says what it holds.
         """
-        run, limits = self.run, self.limits
-        futile = 0
-        idle = 0
-        reloaded = False
-        while True:
-            self._check_limits(clock)
-            try:
-                verdict, failure = await self._follow_up(api, clock, until_end=False)
-            except PlatformNotFoundError:
-                if run.in_existing_thread:
-                    raise
-                run.forget_thread()
-                return False
+        run = self.run
+
+        def judge(verdict: Verdict) -> bool | None:
             if run.accepted:
                 return True
-            if verdict is Verdict.REFUSED and not reloaded:
-                reloaded = True
-                if await api.reload_credentials():
-                    continue
             if verdict in FINAL_VERDICTS:
-                raise failure or errors.run_ended(run, verdict)
-            if verdict in (Verdict.ABSENT, Verdict.SUSPENDED):
-                return False
+                raise errors.run_ended(run, verdict)
             if verdict is Verdict.UNCLEAR:
                 raise errors.message_unclear(run)
-            idle += failure is None and run.reported_idle
-            futile = futile + 1 if verdict is Verdict.BROKEN else 0
-            if futile >= FUTILE_RECONNECTS:
-                if idle >= IDLE_POLLS:
-                    raise errors.end_unknown(run, idle)
-                raise errors.thread_unread(run, failure) from failure
-            asked = _asked_pause(failure)
-            if asked is not None and clock() + asked >= limits.deadline:
-                raise errors.thread_unread(run, failure) from failure
-            pause = pause_after(failure, futile) if futile else limits.poll_interval
-            await poll_pause(api, pause, limits.deadline - clock())
+            return False if verdict in (Verdict.ABSENT, Verdict.SUSPENDED) else None
+
+        try:
+            return await self._poll(api, clock, judge, until_end=False)
+        except PlatformNotFoundError:
+            if run.in_existing_thread:
+                raise
+            run.forget_thread()
+            return False
+        except PlatformError as error:
+            if is_transient(error):
+                raise errors.thread_unread(run, error) from error
+            raise
+
+    async def _poll(
+        self,
+        api: Api,
+        clock: Clock,
+        judge: Callable[[Verdict], T | None],
+        *,
+        until_end: bool = True,
+        seconds: float | None = None,
+    ) -> T:
+        """Connect again until `judge` makes something of the verdict (see `poll_thread`). With
+        `seconds` each connection lasts that long at most."""
+        run, limits = self.run, self.limits
+        idle = stalled = 0
+
+        async def read() -> T | Again:
+            nonlocal idle, stalled
+            once = limits if seconds is None else limits.within(clock() + seconds, seconds)
+            verdict = await self._follow_up(api, clock, once, until_end=until_end)
+            if (outcome := judge(verdict)) is not None:
+                return outcome
+            if verdict is not Verdict.BROKEN:
+                idle = 0
+                return Again(limits.poll_interval)
+            grew = run.connection.grew
+            stalled = 0 if grew else stalled + 1
+            if grew or run.reported_streaming:
+                idle = 0
+                return Again(pause_after(None, stalled))
+            idle += run.reported_idle
+            if idle >= IDLE_POLLS:
+                raise errors.end_unknown(run, idle)
+            raise errors.nothing_new(run)
+
+        def interrupted() -> PlatformError | None:
+            return errors.interrupted(run) if limits.interrupted() else None
+
+        return await poll_thread(
+            api,
+            clock,
+            read,
+            deadline=limits.deadline,
+            interval=limits.poll_interval,
+            overdue=lambda failure: (
+                failure if failure and seconds else errors.deadline_passed(run, failure)
+            ),
+            interrupted=interrupted,
+        )
 
     # Stop.
 
@@ -526,62 +542,51 @@ class ChatCall:
         """Whether the thread's latest user message is ours. A read that breaks before it says so is
         repeated, up to that time."""
         run = self.run
-        reloaded = False
-        while True:
-            failure: PlatformError | None = None
-            reader = ChatRun(
-                message_id=run.message_id,
-                digest=run.digest,
-                chat_id=run.chat_id,
-                in_existing_thread=run.in_existing_thread,
-            )
+
+        async def read() -> bool:
+            reader = replace(run, accepted=False)
             try:
-                latest = await self._read_latest(api, reader, clock, until)
-            except PlatformError as error:
+                return await self._read_latest(api, reader, clock, until)
+            except PlatformApiError as error:
                 if is_busy(error):
                     return False
-                refused = isinstance(error, ChatRpcError | PlatformAuthenticationError)
-                if refused and not reloaded and await api.reload_credentials():
-                    reloaded = True
-                    continue
-                if not is_transient(error):
-                    raise
-                failure, latest = error, None
-            if latest is not None:
-                return latest
-            if clock() + PAUSE_BETWEEN_READS >= until:
-                raise errors.not_stopped(run) from failure
-            await api.sleep(PAUSE_BETWEEN_READS)
+                raise
 
-    async def _read_latest(
-        self, api: Api, reader: ChatRun, clock: Clock, until: float
-    ) -> bool | None:
-        """What one reading says; None if it broke too early to say it."""
-        seconds = max(LATE_MESSAGE_GRACE, until - clock())
-        body = self.request.follow(str(reader.chat_id))
-        await api.open_stream(body, timeout=seconds, repeatable=True, agent_id=self.agent_id)
+        return await poll_thread(
+            api,
+            clock,
+            read,
+            deadline=until,
+            interval=PAUSE_BETWEEN_READS,
+            overdue=lambda _: errors.not_stopped(run),
+        )
+
+    async def _read_latest(self, api: Api, reader: ChatRun, clock: Clock, until: float) -> bool:
+        """What one reading says. Raises PlatformTransportError if it broke too early to say it."""
         reader.connect(submits=False)
         connection = reader.connection
-        broken = False
-        try:
-            while not connection.ended and not reader.passed_by:
-                wait = until - clock()
-                data: bytes | None = await api.read_stream(wait) if wait > 0 else None
-                if not data:
-                    broken = data is not None or not connection.history_received
-                    break
-                reader.feed(data, clock())
-                if connection.history_received:
-                    until = min(until, clock() + LATE_MESSAGE_GRACE)
-        except PlatformTransportError:
-            broken = True
+        end = until
+
+        def feed(data: bytes) -> float | None:
+            nonlocal end
+            reader.feed(data, clock())
+            if connection.history_received:
+                end = min(end, clock() + LATE_MESSAGE_GRACE)
+            return None if connection.ended or reader.passed_by else end
+
+        seconds = max(LATE_MESSAGE_GRACE, until - clock())
+        body = self.request.follow(str(reader.chat_id))
+        clean = await read_answer(api, clock, body, feed, seconds=seconds, agent_id=self.agent_id)
         verdict = reader.disconnect(clean=False)
-        await api.close_stream()
         if verdict is Verdict.REFUSED:
             raise rpc_error(connection.error, reader)
         if verdict is Verdict.BUSY:
             return False
-        return None if broken else reader.is_latest
+        if not (connection.ended or reader.passed_by) and (
+            clean or not connection.history_received
+        ):
+            raise errors.not_stopped(self.run)
+        return reader.is_latest
 
     # One connection.
 
@@ -647,29 +652,24 @@ class ChatCall:
         return run.disconnect(clean=clean)
 
     async def _follow_up(
-        self, api: Api, clock: Clock, *, limits: ChatLimits | None = None, until_end: bool = True
-    ) -> tuple[Verdict | None, PlatformError | None]:
-        """One request without `input`. Returns its verdict, and the error that broke it off.
-
-        Raises the errors that no second request can repair, and RuntimeError for a run without a
-        thread.
-        """
+        self, api: Api, clock: Clock, limits: ChatLimits, *, until_end: bool
+    ) -> Verdict:
+        """One request without `input`. Returns its verdict, STREAMING if the stream was left.
+        Raises the error of a refused credential, and RuntimeError for a run without a thread."""
         if self.run.chat_id is None:
             raise RuntimeError("a run without a thread cannot be followed")
         body = self.request.follow(self.run.chat_id)
         try:
             verdict = await self._connect(
-                api, body, clock, limits or self.limits, submits=False, until_end=until_end
+                api, body, clock, limits, submits=False, until_end=until_end
             )
         except PlatformError as error:
             if is_busy(error):
-                return Verdict.BUSY, error
-            if isinstance(error, PlatformAuthenticationError):
-                return Verdict.REFUSED, error
-            if not is_transient(error):
-                raise
-            return Verdict.BROKEN, error
-        return verdict, None
+                return Verdict.BUSY
+            raise
+        if verdict is Verdict.REFUSED:
+            raise errors.run_ended(self.run, verdict)
+        return verdict or Verdict.STREAMING
 
     # The end.
 
@@ -677,7 +677,7 @@ class ChatCall:
         """Return True for a run that is over, after reading lost records if that is possible; for
         any other verdict raise the error that the run ended with.
 
-        A final record that is still in process is confirmed by reading the thread. Raises
+        A final record that is not complete is confirmed by reading the thread. Raises
         PlatformTransportError if the thread could not be read for that.
         """
         run = self.run
@@ -686,38 +686,37 @@ class ChatCall:
         in_process = run.answer_in_process
         if in_process:
             run.forget_messages()
-        if in_process or run.may_lack_records:
-            was_read, failure = await self._read_thread(api, clock)
-            if in_process and not was_read:
-                self._check_limits(clock)
-                raise errors.answer_unconfirmed(run, failure) from failure
+        if not (in_process or run.may_lack_records):
+            return True
+        try:
+            await self._read_thread(api, clock, confirms=in_process)
+        except (PlatformDeadlineError, PlatformInterruptedError):
+            if in_process:
+                raise
+        except PlatformError as error:
+            if in_process:
+                raise errors.answer_unconfirmed(run, error) from error
         return True
 
-    async def _read_thread(self, api: Api, clock: Clock) -> tuple[bool, PlatformError | None]:
-        """Read a thread whose run is over, for records that were lost or not complete. Returns
-        whether the thread sent all that it holds, and the error of the last reading.
+    async def _read_thread(self, api: Api, clock: Clock, *, confirms: bool) -> None:
+        """Read a thread whose run is over, for records that were lost or not complete.
 
         For a moment after the end the thread may still count as streaming, so that a reading waits
         for records that do not come. Hence a few readings, and no more: what is known already is a
-        result too. An answer in process is no result, so that its thread is waited for.
+        result too. An answer that is not complete is no result, so that its thread is waited for.
         """
-        run, limits = self.run, self.limits
-        failure: PlatformError | None = None
-        in_process = run.answer_in_process
-        left = CONFIRMING_READINGS if in_process else READINGS
-        while not limits.interrupted() and clock() < limits.deadline:
-            try:
-                verdict, failure = await self._follow_up(api, clock)
-            except PlatformError as error:
-                return False, error
-            if failure is None and not run.reported_streaming and verdict is not Verdict.BROKEN:
-                return True, None
-            waits = in_process and failure is None and run.reported_streaming
-            left -= not waits
-            if not left or not (in_process or run.may_lack_records):
-                break
-            await self._pause_for_poll(api, clock)
-        return False, failure
+        run = self.run
+        left = READINGS
+
+        def judge(verdict: Verdict) -> Verdict | None:
+            nonlocal left
+            left -= 1
+            if not run.reported_streaming and verdict is not Verdict.BROKEN:
+                return verdict
+            gives_up = not left or not run.may_lack_records
+            return verdict if gives_up and not confirms else None
+
+        await self._poll(api, clock, judge)
 
     # Pauses and limits.
 
@@ -731,20 +730,12 @@ class ChatCall:
     async def _pause(self, api: Api, seconds: float, clock: Clock) -> None:
         await api.sleep(max(0.0, min(seconds, self.limits.deadline - clock())))
 
-    async def _pause_for_poll(self, api: Api, clock: Clock) -> None:
-        await poll_pause(api, self.limits.poll_interval, self.limits.deadline - clock())
-
     async def _pause_after_failure(
-        self, api: Api, failure: PlatformError | None, failures: int, clock: Clock
+        self, api: Api, failure: PlatformError | None, clock: Clock
     ) -> None:
-        """Pause before the next request, after so many failures in a row. Raises the failure if the
-        service asks to wait beyond the deadline: waiting would gain nothing."""
-        asked = _asked_pause(failure)
+        """Pause before the next request. Raises the failure if the service asks to wait beyond the
+        deadline: waiting would gain nothing."""
+        asked = failure.retry_after if isinstance(failure, PlatformApiError) else None
         if failure is not None and asked is not None and clock() + asked >= self.limits.deadline:
             raise failure
-        await self._pause(api, pause_after(failure, failures), clock)
-
-
-def _asked_pause(failure: PlatformError | None) -> float | None:
-    """The seconds that the service asked to wait, None if it did not."""
-    return failure.retry_after if isinstance(failure, PlatformApiError) else None
+        await self._pause(api, pause_after(failure, 1), clock)

@@ -1,9 +1,9 @@
 """The errors with which a chat run ends: what failed, what the service said, what to do next.
 
 Two of them are made where the result is made, because this module needs the records: a run without
-a final answer (`ChatRun.result` in `chat_run`), and failed queries and tool calls
+a final answer (`ChatRun.result` in `turns`), and failed queries and tool calls
 (`check_tools` in `result`). Errors that are not about a run are elsewhere, too: a thread that
-cannot be read (`thread`), a web page in place of a stream (`chat_run`), and the errors that the
+cannot be read (`thread`), a web page in place of a stream (`lines`), and the errors that the
 service sends (`client.failed_calls`).
 """
 
@@ -184,11 +184,11 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
     )
 
 
-def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
-    """New connections bring nothing new."""
+def nothing_new(run: ChatRun) -> PlatformTransportError:
+    """A new connection brings nothing new."""
     return PlatformTransportError(
-        f"The last {times} connections to the stream returned no new records. The run may continue "
-        "on the service. A retry follows the run again.",
+        "The last connections to the stream returned no new records. The run may continue on the "
+        "service. A retry follows the run again.",
         where=run,
     )
 
@@ -204,16 +204,16 @@ def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTra
     )
 
 
-def deadline_passed(run: ChatRun) -> PlatformDeadlineError:
-    """The deadline has passed."""
+def deadline_passed(run: ChatRun, failure: PlatformError | None = None) -> PlatformDeadlineError:
+    """The deadline has passed. `failure` is the error of the last request, if it failed."""
     state = (
         "did not end before its deadline."
         if run.accepted
         else "was not accepted before its deadline: the service did not confirm the message."
     )
     return PlatformDeadlineError(
-        f"The run {state} If the agent needs more time, raise timeout, or the task's "
-        "execution_timeout if that is shorter.",
+        f"The run {state}{_last_error(failure)} If the agent needs more time, raise timeout, or "
+        "the task's execution_timeout if that is shorter.",
         where=run,
     )
 

@@ -28,8 +28,10 @@ Usage = dict[str, Any]
 class ChatResult:
     """The result of a chat run: the final answer, the queries behind it and the ids.
 
-    `tool_errors` are the errors of every tool call, queries included. Details: `searches` of the
-    data model and what the agent thought (`thinking`; a service in development mode sends it).
+    `tool_errors` are the errors of every tool call, queries included. `truncated` says that queries
+    may be missing, because records were lost and the thread does not repeat them. Details:
+    `searches` of the data model and what the agent thought (`thinking`; a service in development
+    mode sends it).
     """
 
     answer: str
@@ -40,11 +42,12 @@ class ChatResult:
     tool_errors: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
+    truncated: bool = False
 
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
-        """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`; with `details`
-        also `searches` and `thinking`, and `user_request`, `sent_rows` and `memory_id` of each
-        query."""
+        """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`, and `truncated`
+        if that is True; with `details` also `searches` and `thinking`, and `user_request`,
+        `sent_rows` and `memory_id` of each query."""
         return without_details(as_plain(self), details=details)
 
     def sanitized(self) -> Self:
@@ -115,6 +118,8 @@ def without_details(plain: dict[str, Any], *, details: bool) -> dict[str, Any]:
     """Return the plain JSON of a result or a turn, without its details unless `details` is set.
     Only a query whose chart was left out has a `chart_error`."""
     kept = {name: value for name, value in plain.items() if name != "tool_errors"}
+    if not kept.get("truncated"):
+        kept.pop("truncated", None)
     if not details:
         kept = {name: value for name, value in kept.items() if name not in _DETAILS}
     hidden = frozenset() if details else _QUERY_DETAILS

@@ -288,6 +288,12 @@ class _Question:
 
 def _outcome(api: Api, call: ChatCall) -> dict[str, Any]:
     """Return the result of a run that is over, as plain JSON without secrets."""
+    if not call.run.is_whole:
+        warn(
+            api,
+            f"{call.run}: queries may be missing from the result (truncated). The connection "
+            "broke, and the service did not repeat the run from its beginning.",
+        )
     return as_plain(with_changed_texts(call.run.result(), api.secrets.redact_data))
 
 

@@ -1,23 +1,21 @@
-"""A thread as a whole: whether it is streaming, its turns, and how it is aborted.
+"""A thread as a whole: whether it is streaming, its turns, how it is read again and aborted.
 
-Nothing here asks a question. A request names the thread and carries neither `input` nor a message
-id, so it can neither start a run nor join one. The service answers with the history, the cutoff
-record and the state:
+Nothing here asks a question. A request names the thread and carries no `input`, so it cannot start
+a run. The service answers with the history, the cutoff record and the state; `TurnReader` reads
+that as turns. If a service replays no history, the turns are read from the messages of `__state__`,
+without their queries (`truncated`). A final record that is not complete is an answer only if those
+messages complete it, as in a run (see `turns`).
 
-    user record, assistant records ...   a turn; the next user record begins the next one
-    __cutoff__                           says whether the thread is streaming
-    __state__                            repeats the conversation as messages
-
-If a service replays no history, the turns are read from the messages of `__state__`, with the
-queries as far as their tool messages hold them. A final record that is still in process is an
-answer only if those messages complete it, as in a run (see `chat_run`).
+`poll_thread` is the one loop of all that wait for something in a thread: for the end of a run, for
+a message whose response was lost, for a readable thread. It has the failure budget of every other
+wait (`client.polling`), so an outage of two minutes ends none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform.client.config import SessionSettings
 from airflow_provider_platform.client.errors import (
@@ -32,34 +30,36 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import (
     CHAT_STREAM,
-    is_transient,
+    FIRST_PAUSE,
     pause_after,
     rpc_error,
 )
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
+from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.resources.chat.request import (
-    ChatRequest,
-    check_max_rows,
-)
-from airflow_provider_platform.resources.chat.result import as_plain, without_details
-from airflow_provider_platform.resources.chat.tool_calls import Query, Search
-from airflow_provider_platform.resources.chat.turns import (
-    MAX_TEXT,
-    RecordFold,
+from airflow_provider_platform.resources.chat import turns
+from airflow_provider_platform.resources.chat.lines import (
     RecordReader,
-    ThreadMessages,
-    is_assistant,
     is_busy,
     is_error,
     is_rpc_error,
-    last_answer,
-    read_messages,
     says_busy,
+)
+from airflow_provider_platform.resources.chat.request import ChatRequest, check_max_rows
+from airflow_provider_platform.resources.chat.result import as_plain, without_details
+from airflow_provider_platform.resources.chat.tool_calls import Query, Search
+from airflow_provider_platform.resources.chat.turns import (
+    End,
+    RecordFold,
+    Records,
+    Turn,
+    TurnReader,
 )
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api, Clock
+
+T = TypeVar("T")
 
 LIVE_SECONDS = 1.0
 """Seconds that the records of a streaming thread are read after its cutoff record: they may never
@@ -161,19 +161,101 @@ async def first_record(
 ) -> tuple[Any, bool]:
     """Send a request without `input` and read its records. Return (the first wanted record or None,
     whether the response came to its clean end)."""
-    until = clock() + seconds
-    await api.open_stream(body, timeout=seconds, repeatable=True, agent_id=agent_id)
     reader = RecordReader(CHAT_STREAM.where)
-    while True:
+    found: list[Any] = []
+    until = clock() + seconds
+
+    def feed(data: bytes) -> float | None:
+        found.extend(filter(wanted, reader.feed(data)))
+        return None if found else until
+
+    clean = await read_answer(api, clock, body, feed, seconds=seconds, agent_id=agent_id)
+    if not found and wanted(rest := reader.rest()):
+        found.append(rest)
+    return (found[0], False) if found else (None, clean)
+
+
+async def read_answer(
+    api: Api,
+    clock: Clock,
+    body: dict[str, Any],
+    feed: Callable[[bytes], float | None],
+    *,
+    seconds: float,
+    agent_id: int | str | None = None,
+) -> bool:
+    """Send a request without `input`, and feed the pieces of its answer. `feed` returns until when
+    (Unix time) more is worth reading, None if nothing is. Return whether the answer came to its
+    clean end."""
+    until: float | None = clock() + seconds
+    await api.open_stream(body, timeout=seconds, repeatable=True, agent_id=agent_id)
+    data: bytes | None = b""
+    while until is not None:
         wait = until - clock()
-        data: bytes | None = await api.read_stream(wait) if wait > 0 else None
-        for record in reader.feed(data) if data else (reader.rest(),):
-            if wanted(record):
-                await api.close_stream()
-                return record, False
+        data = await api.read_stream(wait) if wait > 0 else None
         if not data:
-            await api.close_stream()
-            return None, data is not None
+            break
+        until = feed(data)
+    await api.close_stream(complete=data == b"")
+    return data == b""
+
+
+@dataclass(frozen=True)
+class Again:
+    """A reading brought nothing yet; the next comes after so many seconds."""
+
+    seconds: float
+
+
+async def poll_thread(
+    api: Api,
+    clock: Clock,
+    read: Callable[[], Awaitable[T | Again]],
+    *,
+    deadline: float,
+    interval: float,
+    overdue: Callable[[PlatformError | None], PlatformError],
+    interrupted: Callable[[], PlatformError | None] = lambda: None,
+) -> T:
+    """Read until `read` returns something else than `Again`.
+
+    A reading that fails for a moment is repeated: an outage of two minutes is survived. A refused
+    credential is read again, once. Raises the error of `read` otherwise, and if the service asks to
+    wait beyond the deadline (Unix time); `overdue` makes the error of the deadline from that of the
+    last reading.
+    """
+    budget = FailureBudget()
+    reloaded = False
+    failure: PlatformError | None = None
+    while True:
+        if (stopped := interrupted()) is not None:
+            raise stopped
+        if clock() >= deadline:
+            raise overdue(failure)
+        try:
+            outcome = await read()
+        except (ChatRpcError, PlatformAuthenticationError):
+            if reloaded or not await api.reload_credentials():
+                raise
+            reloaded = True
+            continue
+        except PlatformError as error:
+            asked = error.retry_after if isinstance(error, PlatformApiError) else None
+            too_late = asked is not None and clock() + asked >= deadline
+            if not budget.tolerates(error, clock()) or too_late:
+                raise
+            failure = error
+            # A stream that breaks is opened again at once: mostly that is no outage.
+            is_break = budget.failures == 1 and not isinstance(error, PlatformApiError)
+            pause = pause_after(error, 1) if is_break else budget.pause(interval, error)
+        else:
+            budget.clear()
+            reloaded = False
+            failure = None
+            if not isinstance(outcome, Again):
+                return outcome
+            pause = outcome.seconds
+        await poll_pause(api, pause, deadline - clock())
 
 
 def read_streaming(chat_id: str, record: Any) -> bool | None:
@@ -184,7 +266,8 @@ def read_streaming(chat_id: str, record: Any) -> bool | None:
     if not isinstance(record, dict):
         return None
     if is_error(record):
-        return _read_error(chat_id, record)
+        end = End.RPC_ERROR if is_rpc_error(record) else End.ERROR
+        return _read_error(chat_id, end, record["error"])
     if record.get("id") not in ("__cutoff__", "__state__"):
         return None
     state = record.get("state")
@@ -194,12 +277,11 @@ def read_streaming(chat_id: str, record: Any) -> bool | None:
     return False if record["id"] == "__state__" else None
 
 
-def _read_error(chat_id: str, record: dict[str, Any]) -> bool:
+def _read_error(chat_id: str, end: End, error: Any) -> bool:
     """Return True for the refusal of a busy thread; raise any other error."""
-    error = record["error"]
     if says_busy(error):
         return True
-    if is_rpc_error(record):
+    if end is End.RPC_ERROR:
         raise rpc_error(error, f"chat {chat_id}")
     raise ChatStreamError(
         f"The thread could not be read: {quote_service(error).removesuffix('.')}. A retry may "
@@ -216,8 +298,9 @@ class ThreadTurn:
     """One question of a thread and its answer.
 
     `answer` is None while the turn is streaming, and if the thread holds no final answer. `usage`
-    is None unless the service reports it for this turn. Details: `searches` of the data model and
-    what the agent thought (`thinking`), as far as the thread keeps them.
+    is None unless the service reports it for this turn. `truncated` says that its queries are not
+    known. Details: `searches` of the data model and what the agent thought (`thinking`), as far as
+    the thread keeps them.
     """
 
     message_id: str
@@ -227,11 +310,12 @@ class ThreadTurn:
     usage: dict[str, Any] | None = None
     searches: list[Search] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
+    truncated: bool = False
 
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
-        """Plain JSON: `{"message_id", "prompt", "answer", "queries", "usage"}`; with `details` also
-        `searches` and `thinking`, and `user_request`, `sent_rows` and `memory_id` of each
-        query."""
+        """Plain JSON: `{"message_id", "prompt", "answer", "queries", "usage"}`, and `truncated` if
+        that is True; with `details` also `searches` and `thinking`, and `user_request`, `sent_rows`
+        and `memory_id` of each query."""
         plain: dict[str, Any] = db_safe(without_details(as_plain(self), details=details))
         return plain
 
@@ -250,61 +334,68 @@ class ChatThread:
         return {"chat_id": self.chat_id, "streaming": self.streaming, "turns": turns}
 
 
-@dataclass
-class _RecordedTurn:
-    """A turn as its records show it."""
-
-    message_id: str
-    prompt: str
-    fold: RecordFold
-    usage: dict[str, Any] | None = None
-
-
-class ThreadReader:
-    """Parses the response to one read of a thread. It is fed with bytes and does no I/O."""
+class ThreadReader(TurnReader):
+    """Parses the response to one read of a thread: every turn is kept."""
 
     def __init__(self, chat_id: str, *, max_rows: int) -> None:
-        self.chat_id = chat_id
-        self.streaming: bool | None = None
-        self.ended = False
-        """Whether the state has arrived: only the usage may follow."""
-        self.usage_received = False
+        super().__init__(f"chat {quote_service(chat_id)}")
+        self.chat_id: str = chat_id
         self._max_rows = max_rows
-        self._turns: list[_RecordedTurn] = []
-        self._messages: ThreadMessages | None = None
-        self._reader = RecordReader(f"chat {quote_service(chat_id)}")
+        self._turns: list[Turn] = []
         self._cost = 0
 
-    def feed(self, data: bytes) -> None:
-        """Read some bytes of the response. Raises the error of an error object,
-        PlatformProtocolError and PlatformAddressError."""
-        for record in self._reader.feed(data):
-            self._take(record)
-        if self._turns:
-            self._turns[-1].fold.count_bytes(len(data))
-
-    def finish(self) -> None:
-        """End the response. A last line without its line end counts if it is complete."""
-        self._take(self._reader.rest())
+    def begin(self, record: dict[str, Any]) -> Turn:
+        """Begin a turn with a user record. If the record comes again, the turn begins again."""
+        message_id = str(record.get("id") or "")
+        self._cost += self._turns[-1].fold.cost if self._turns else 0
+        if self._cost > turns.MAX_TEXT:
+            raise PlatformProtocolError(
+                f"The thread contains more than {turns.MAX_TEXT // 2**20} MB of text, so the task "
+                "stopped reading.",
+                where=f"chat {quote_service(self.chat_id)}",
+            )
+        content = record.get("content")
+        prompt = str(replace_surrogates(content)) if isinstance(content, str) else ""
+        if message_id and self._turns and self._turns[-1].message_id == message_id:
+            self._turns.pop()
+        self._turns.append(Turn(message_id, prompt, RecordFold(self._max_rows, details=True)))
+        return self._turns[-1]
 
     @property
-    def complete(self) -> bool:
+    def is_live(self) -> bool:
+        """Whether the thread is streaming, so that its records may never end."""
+        busy = self.end is End.ERROR and says_busy(self.error)
+        shown = self.streaming if self.streaming is not None else self.streaming_at_end
+        return busy or shown is True
+
+    @property
+    def has_all(self) -> bool:
         """Whether the response has shown all turns that are over."""
-        return self.ended or self.streaming is True
+        return self.ended or self.is_live
+
+    def check(self) -> None:
+        """Raise the error that the response ended with, if it is none of a busy thread."""
+        if self.end in (End.ERROR, End.RPC_ERROR):
+            _read_error(self.chat_id, self.end, self.error)
 
     def thread(self) -> ChatThread:
         """Return the thread as far as the response shows it."""
-        streaming = self.streaming is True
-        by_messages = list(_turns_of(self._messages, self._max_rows))
-        turns = [self._turn(turn, by_messages) for turn in self._turns] or by_messages
-        if streaming and turns and not self._turns:
-            turns[-1].answer = None  # the messages do not say whether the turn is over
-        return ChatThread(self.chat_id, streaming, turns)
+        by_messages = [
+            ThreadTurn(
+                question.id, str(replace_surrogates(question.text)), answer or None, truncated=True
+            )
+            for question, answer in (self.messages.turns() if self.messages is not None else ())
+        ]
+        shown = [self._turn(turn, by_messages) for turn in self._turns] or by_messages
+        if self.is_live and shown and not self._turns:
+            shown[-1].answer = None  # the messages do not say whether the turn is over
+        return ChatThread(self.chat_id, self.is_live, shown)
 
-    def _turn(self, turn: _RecordedTurn, by_messages: list[ThreadTurn]) -> ThreadTurn:
-        final = turn.fold.final_answer()
-        answer = None if final is None or final.in_process else final.content
-        if answer is None and not (self.streaming and turn is self._turns[-1]):
+    def _turn(self, turn: Turn, by_messages: list[ThreadTurn]) -> ThreadTurn:
+        records = Records(turn.fold.records.values())
+        final = records.final_answer()
+        answer = None if final is None or not final.is_complete else final.content
+        if answer is None and not (self.is_live and turn is self._turns[-1]):
             same = next((other for other in by_messages if _is_same(other, turn)), None)
             begun = "" if final is None else final.content
             if same is not None and same.answer and same.answer.startswith(begun):
@@ -313,72 +404,17 @@ class ThreadReader:
             turn.message_id,
             turn.prompt,
             answer,
-            turn.fold.queries(),
+            records.queries(),
             turn.usage,
-            turn.fold.searches(),
-            turn.fold.thoughts(),
+            records.searches(),
+            records.thoughts(),
         )
 
-    def _take(self, record: Any) -> None:
-        if not isinstance(record, dict):
-            return
-        streaming = read_streaming(self.chat_id, record)  # raises for an error object
-        record_id, role = record.get("id"), record.get("role")
-        if is_error(record) or record_id == "__cutoff__":  # or the refusal of a busy thread
-            self.streaming = streaming
-        elif record_id == "__state__":
-            state = record.get("state")
-            self._messages = read_messages(state.get("messages") if isinstance(state, dict) else 0)
-            self.streaming = streaming if self.streaming is None else self.streaming
-            self.ended = True
-        elif record_id == "__usage__":
-            self._take_usage(record)
-        elif role == "user":
-            self._begin(record)
-        elif self._turns and is_assistant(record):
-            self._turns[-1].fold.add(record, known_up_to=None)
 
-    def _begin(self, record: dict[str, Any]) -> None:
-        """Begin a turn with a user record. If the record comes again, the turn begins again."""
-        message_id = str(record.get("id") or "")
-        self._cost += self._turns[-1].fold.cost if self._turns else 0
-        if self._cost > MAX_TEXT:
-            raise PlatformProtocolError(
-                f"The thread contains more than {MAX_TEXT // 2**20} MB of text, so the task "
-                "stopped reading.",
-                where=f"chat {quote_service(self.chat_id)}",
-            )
-        content = record.get("content")
-        prompt = str(replace_surrogates(content)) if isinstance(content, str) else ""
-        turn = _RecordedTurn(message_id, prompt, RecordFold(self._max_rows, details=True))
-        if message_id and self._turns and self._turns[-1].message_id == message_id:
-            self._turns.pop()
-        self._turns.append(turn)
-
-    def _take_usage(self, record: dict[str, Any]) -> None:
-        usage = record.get("usage")
-        if isinstance(usage, dict) and self._turns:
-            self._turns[-1].usage = usage
-        self.usage_received = self.ended
-
-
-def _is_same(by_messages: ThreadTurn, turn: _RecordedTurn) -> bool:
+def _is_same(by_messages: ThreadTurn, turn: Turn) -> bool:
     if by_messages.message_id:
         return by_messages.message_id == turn.message_id
     return by_messages.prompt.strip() == turn.prompt.strip()
-
-
-def _turns_of(messages: ThreadMessages | None, max_rows: int) -> Iterable[ThreadTurn]:
-    """Yield the turns in the messages of `__state__`."""
-    for turn in messages.turns() if messages is not None else ():
-        fold = RecordFold(max_rows, details=True).of_messages(turn)
-        yield ThreadTurn(
-            turn.question.id,
-            str(replace_surrogates(turn.question.text)),
-            last_answer(turn.replies) or None,
-            fold.queries(),
-            searches=fold.searches(),
-        )
 
 
 async def read_thread(
@@ -389,7 +425,6 @@ async def read_thread(
     *,
     seconds: float,
     max_rows: int,
-    max_attempts: int,
     agent_id: int | str | None = None,
 ) -> ChatThread:
     """Read a thread, within so many seconds. An answer that breaks off is requested again.
@@ -406,33 +441,31 @@ async def read_thread(
             "the chat_id in the result of an earlier chat.",
             field="chat_id",
         )
+    thread_id: str = chat_id
     body = ChatRequest.build(chat_id=chat_id, session_settings=settings).to_json()
-    until = clock() + seconds
-    reloaded = False
-    attempt = 0
-    while True:
-        attempt += 1
-        failure: PlatformError | None = None
-        reader = ThreadReader(chat_id, max_rows=max_rows)
+    deadline = clock() + seconds
+
+    async def read() -> ChatThread:
+        reader = ThreadReader(thread_id, max_rows=max_rows)
         try:
-            await _read(api, reader, body, clock, until, agent_id)
-        except (ChatRpcError, PlatformAuthenticationError):
-            if reloaded or not await api.reload_credentials():
-                raise
-            reloaded = True
-            continue
+            await _read(api, reader, body, clock, deadline, agent_id)
         except PlatformError as error:
             if is_busy(error):
-                return ChatThread(chat_id, streaming=True)
-            if not is_transient(error):
-                raise
-            failure = error
-        if failure is None and reader.complete:
-            return reader.thread()
-        pause = pause_after(failure, attempt)
-        if attempt >= max_attempts or clock() + pause >= until:
-            raise failure or _unread(chat_id)
-        await api.sleep(pause)
+                return ChatThread(thread_id, streaming=True)
+            raise
+        reader.check()
+        if not reader.has_all:
+            raise _unread(thread_id)
+        return reader.thread()
+
+    return await poll_thread(
+        api,
+        clock,
+        read,
+        deadline=deadline,
+        interval=FIRST_PAUSE,
+        overdue=lambda failure: failure or _unread(thread_id),
+    )
 
 
 async def _read(
@@ -440,28 +473,24 @@ async def _read(
     reader: ThreadReader,
     body: dict[str, Any],
     clock: Clock,
-    until: float,
+    deadline: float,
     agent_id: int | str | None,
 ) -> None:
     """Read the thread once, as long as a useful record may follow."""
-    timeout = max(until - clock(), LIVE_SECONDS)
-    await api.open_stream(body, timeout=timeout, repeatable=True, agent_id=agent_id)
-    is_live = has_ended = clean = False
-    while not reader.usage_received:
-        wait = until - clock()
-        data: bytes | None = await api.read_stream(wait) if wait > 0 else None
-        if not data:
-            clean = data is not None
-            reader.finish()
-            break
+    until, was_live, was_ended = deadline, False, False
+
+    def feed(data: bytes) -> float | None:
+        nonlocal until, was_live, was_ended
         reader.feed(data)
-        if reader.ended and not has_ended:
-            has_ended = True
-            until = min(until, clock() + USAGE_SECONDS)
-        elif reader.streaming and not is_live:
-            is_live = True
-            until = min(until, clock() + LIVE_SECONDS)
-    await api.close_stream(complete=clean or reader.usage_received)
+        if reader.ended and not was_ended:
+            was_ended, until = True, min(until, clock() + USAGE_SECONDS)
+        elif reader.is_live and not was_live:
+            was_live, until = True, min(until, clock() + LIVE_SECONDS)
+        return None if reader.complete else until
+
+    seconds = max(deadline - clock(), LIVE_SECONDS)
+    await read_answer(api, clock, body, feed, seconds=seconds, agent_id=agent_id)
+    reader.finish()
 
 
 def _unread(chat_id: str) -> PlatformTransportError:

@@ -15,11 +15,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from airflow_provider_platform.client.choices import MAX_ROWS
-from airflow_provider_platform.client.json_text import (
-    read_json,
-    read_plain_json,
-    storable_numbers,
-)
+from airflow_provider_platform.client.json_text import read_any_json, read_json, storable
 from airflow_provider_platform.client.models import type_name
 from airflow_provider_platform.client.redaction import (
     MAX_CHART_CHARACTERS,
@@ -56,7 +52,6 @@ _METADATA = "cubes"
 """The result of a search of the data model; kept with `details` only."""
 
 _TITLES = ("queryTitle", "searchQuery")
-_TEXTS = (*_TITLES, "error")
 
 _LONG = 64 * 1024
 """If a result has more characters, only the fields that are read are kept, not its text."""
@@ -181,17 +176,27 @@ class ToolCall:
 
     @cached_property
     def _read(self) -> _Result:
-        return self.parsed or _read_result(self.result, self.max_rows)[0]
+        return self._whole[0]
+
+    @property
+    def _whole(self) -> tuple[_Result, dict[str, Any]]:
+        """What the result says, and the result as an object. It is parsed each time, because it
+        takes more memory than its text."""
+        if self.parsed is not None:
+            return self.parsed, _json_object(self.result)
+        return _read_result(self.result, self.max_rows)
 
     def query(self) -> Query:
         """Return the query of a SQL call, complete or not."""
-        sent, got = _json_object(self.input), _json_object(self.result)
+        sent, (read, got) = _json_object(self.input), self._whole
 
         def text(name: str) -> str:
             return str(got.get(name) or sent.get(name) or "")
 
-        columns, rows = _table(_columns(got.get("schema")), _rows(got)[: self.max_rows])
-        error = UNFINISHED if self.result is None else self.error
+        columns, rows = _table(_columns(got.get("schema")), _rows(got))
+        error = read.error if read.text is None else read.text
+        if self.result is None:
+            error = UNFINISHED
         specification = got.get("vegaSpec") or sent.get("vegaSpec")
         chart, chart_error = _chart(specification if error is None else None)
         return Query(
@@ -200,13 +205,13 @@ class ToolCall:
             sql=text("sqlQuery"),
             columns=columns,
             rows=rows,
-            total_rows=self.total_rows,
-            truncated=self._read.is_truncated,
+            total_rows=read.total_rows,
+            truncated=read.is_truncated,
             uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
             chart=chart,
             error=None if error is None else quote_service(error),
             user_request=text("userRequest"),
-            sent_rows=self._read.sent_rows,
+            sent_rows=read.sent_rows,
             chart_error=chart_error,
             memory_id=text("memoryId") or None,
         )
@@ -257,7 +262,7 @@ def read_tool_call(
     before = known or ToolCall()
     name, sent, result = received.get("name"), received.get("input"), received.get("result")
     name = before.name if name is None else str(name or "")
-    sent = before.input if sent is None else sent
+    sent = before.input if sent is None else _stored(sent)
     if result is None:
         return replace(before, name=name, input=sent, max_rows=max_rows)
     if isinstance(result, str) and len(result) <= _LONG:
@@ -274,18 +279,15 @@ def _read_result(value: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
     """Return (what a result says, the result as an object or {} if it is not one)."""
     if value is None:
         return _Result(), {}
-    is_short = isinstance(value, str) and len(value) <= _LONG
-    result = _json_text(value, plain=is_short, storable=is_short)
-    if is_short and isinstance(result, dict) and not _has_plain_texts(result):
-        result = _json_text(value)
+    result = _unchecked(value)
     if not isinstance(result, dict):
         return _Result(text=_text_of_result(value)), {}
     rows = len(_rows(result))
-    if isinstance(value, str) and not is_short:
+    if rows > max_rows:
         # Only the rows that are kept: to look at each number of 26 MB stops a loop for too long.
-        if rows > max_rows:
-            result["data"] = result["data"][:max_rows]
-        result = storable_numbers(result)
+        result = {**result, "data": result["data"][:max_rows]}
+    if _stored(result) is None:
+        return _Result(text="The result is nested too deeply."), {}
     return _Result(
         rows=min(rows, max_rows),
         sent_rows=rows,
@@ -328,11 +330,6 @@ def _length(value: Any) -> int:
 def _rows(result: dict[str, Any]) -> list[Any]:
     data = result.get("data")
     return data if isinstance(data, list) else []
-
-
-def _has_plain_texts(result: dict[str, Any]) -> bool:
-    """Whether a result's title and error are strings, so that no number shows in them."""
-    return all(type(result.get(name, "")) is str for name in _TEXTS)
 
 
 def _error(error: Any) -> str | None:
@@ -426,15 +423,28 @@ def _json_object(value: Any) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _json_text(value: Any, *, plain: bool = False, storable: bool = True) -> Any:
-    """Return the value of a JSON string, None for another string; `plain` as `read_plain_json`
-    reads it, `storable` as for `read_json`."""
+def _json_text(value: Any) -> Any:
+    """Return the value of a JSON string, None for another string."""
     if not isinstance(value, str):
         return value
-    if plain:
-        with suppress(ValueError):
-            return read_plain_json(value.encode())
     try:
-        return read_json(value, storable=storable)
+        return read_json(value)
+    except ValueError:
+        return None
+
+
+def _stored(value: Any) -> Any:
+    """Return a value that can be stored; None if it is nested too deeply."""
+    with suppress(ValueError):
+        return storable(value)
+    return None
+
+
+def _unchecked(value: Any) -> Any:
+    """`_json_text`, with numbers as large as the service sends them."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_any_json(value)
     except ValueError:
         return None

@@ -11,7 +11,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformTransportError,
 )
-from airflow_provider_platform.resources.chat.call import CONFIRMING_READINGS
+from airflow_provider_platform.client.polling import TOLERATED_FAILURES
 from tests.support.fakes.chat_calls import new_call
 from tests.support.fakes.played_service import NOON, Fault, PlayedService
 from tests.support.fakes.streams import (
@@ -104,7 +104,7 @@ def test_a_thread_that_cannot_be_read_leaves_the_run_to_a_retry() -> None:
     service = PlayedService(turn=OPEN, faults=[Fault("none"), *[Fault("unreachable")] * 9])
     with pytest.raises(PlatformTransportError, match=r"as complete.*no connection.*A retry"):
         new_call(service).ask()
-    assert len(service.bodies) == 1 + CONFIRMING_READINGS
+    assert len(service.bodies) == 2 + TOLERATED_FAILURES
 
 
 def test_thread_is_not_read_after_the_deadline() -> None:

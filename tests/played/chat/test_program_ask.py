@@ -286,7 +286,7 @@ def test_response_to_a_repeated_input_is_read_until_it_shows_the_run() -> None:
     following = new_call(service, thread=True)
     following.run.accepted = True
     assert following.ask(until_end=False) is False
-    assert list(following.run._fold)
+    assert list(following.run._records())
 
 
 def test_another_prompt_is_not_sent_under_the_id_of_a_suspended_run() -> None:

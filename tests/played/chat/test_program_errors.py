@@ -20,14 +20,9 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.resources.chat.turns import (
-    SHOWN_STAGES,
-    StageChanged,
-    StagesNotShown,
-)
 from tests.support.fakes.chat_calls import EARLIER, accepted_call, new_call
 from tests.support.fakes.played_service import NOON, Fault, PlayedService
-from tests.support.fakes.streams import EXPECTED, Record, Turn, aborted, cutoff, encode
+from tests.support.fakes.streams import EXPECTED, Record, Turn, aborted, cutoff
 
 RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
 
@@ -168,46 +163,3 @@ def test_credentials_are_read_again_after_a_json_rpc_error(asking: bool) -> None
     with pytest.raises(ChatRpcError):
         call.ask() if asking else call.follow()
     assert len(service.bodies) == 2
-
-
-def stages_of(service: PlayedService) -> tuple[int, list[int]]:
-    """How many changes of stage a run reports, and the number of the others."""
-    assert new_call(service).ask() is True
-    received = sum(isinstance(one, StageChanged) for one in service.notices)
-    return received, [one.count for one in service.notices if isinstance(one, StagesNotShown)]
-
-
-@pytest.mark.parametrize("more", [0, 1, 10_000])
-def test_changes_of_stage_are_bounded_and_counted_at_the_end(more: int) -> None:
-    own, none = stages_of(PlayedService())
-    assert none == []
-    echo, *others = Turn().records()
-    stages = [
-        {"id": f"s{n}", "role": "assistant", "content": "", "graphPath": [f"agent_{n % 2}"]}
-        for n in range(SHOWN_STAGES - own + more)
-    ]
-    service = PlayedService(records=[echo, *stages, *others], pace=0.0)
-    assert stages_of(service) == (SHOWN_STAGES, [more] if more else [])
-    last = [one for one in service.notices if isinstance(one, StageChanged | StagesNotShown)][-1]
-    assert isinstance(last, StagesNotShown) == (more > 0)
-    if more == 1:
-        assert str(last) == "1 more stage change of the agent is not logged"
-    elif more:
-        assert str(last) == f"{more:,} more stage changes of the agent are not logged"
-
-
-def test_changes_of_stage_are_bounded_through_broken_connections() -> None:
-    echo, *others = Turn().records()
-    stages = [
-        {"id": f"s{n}", "role": "assistant", "content": "", "graphPath": [f"agent_{n % 2}"]}
-        for n in range(1000)
-    ]
-    size = len(encode(cutoff(), echo, *stages))
-    service = PlayedService(
-        records=[echo, *stages, *others],
-        pace=0.0,
-        faults=[Fault("reset", size // 2), Fault("reset", size)],
-    )
-    received, [hidden] = stages_of(service)
-    own, _ = stages_of(PlayedService())
-    assert (received, hidden) == (SHOWN_STAGES, 1000 + own - SHOWN_STAGES)

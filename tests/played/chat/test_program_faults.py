@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.resources.chat.call import FUTILE_RECONNECTS
+from airflow_provider_platform.client.polling import TOLERATED_FAILURES
 from tests.support.fakes.chat_calls import EARLIER, Call, new_call
 from tests.support.fakes.effects import API
 from tests.support.fakes.played_service import NOON, Fault, PlayedService, drive
@@ -37,7 +37,7 @@ REFUSALS = st.builds(
     retry_after=st.sampled_from([None, "0", "3", "Fri, 15 Jan 2027 08:00:09 GMT", "soon"]),
 )
 OTHERS = st.sampled_from([Fault("none"), Fault("unreachable"), Fault("lose")])
-FAULTS = st.lists(CUTS | REFUSALS | OTHERS, max_size=FUTILE_RECONNECTS - 1)
+FAULTS = st.lists(CUTS | REFUSALS | OTHERS, max_size=TOLERATED_FAILURES - 1)
 TURNS = st.builds(Turn, one_sort=st.booleans(), closing=st.booleans())
 HISTORIES = st.sampled_from([(), (EARLIER,)])
 

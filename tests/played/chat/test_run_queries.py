@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.resources.chat.result import ChatResult, as_plain, check_tools
-from airflow_provider_platform.resources.chat.tool_calls import UNFINISHED, Query
+from airflow_provider_platform.resources.chat.tool_calls import Query
 from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.support.fakes.streams import (
     ANSWER,
@@ -73,7 +73,7 @@ def test_rows_beyond_the_limit_are_dropped_of_a_long_result_while_reading(length
     run.connect(submits=True)
     for record in (cutoff(), echo(), tool("cubeSqlApi", {}, query_result(rows, total=900))):
         run.feed(json.dumps(record).encode() + b"\n", 0.0)
-    kept = next(iter(run._fold)).tool_call
+    kept = next(iter(run._records())).tool_call
     assert kept is not None
     assert isinstance(kept.result, str) if length == 1 else kept.result["data"] == rows[:2]
     run.feed(json.dumps(final("Done.")).encode() + b"\n" + json.dumps(state()).encode() + b"\n", 0)
@@ -374,7 +374,7 @@ BOTH = [*call_messages("SELECT 1", [[1]], "call-1"), *call_messages("SELECT 2", 
 
 
 @pytest.mark.parametrize("known", [[], [sql_tool("SELECT 1", [[1]], "tool-1")]], ids=len)
-def test_queries_whose_records_were_lost_are_read_from_the_messages_of_the_state(
+def test_result_says_that_queries_may_be_missing_if_their_records_were_lost(
     known: list[Record],
 ) -> None:
     run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
@@ -382,28 +382,18 @@ def test_queries_whose_records_were_lost_are_read_from_the_messages_of_the_state
     messages = [*EARLIER, HUMAN, *BOTH, SAID]
     assert feed(run, cutoff(), state(messages), submits=False) is Verdict.OVER
     result = run.result()
-    assert [(query.sql, query.rows) for query in result.queries] == [
-        ("SELECT 1", [[1]]),
-        ("SELECT 2", [[2]]),
-    ]
-    assert (result.answer, [query.error for query in result.queries]) == (ANSWER, [None, None])
+    assert [query.sql for query in result.queries] == [sql for sql in ["SELECT 1"] if known]
+    assert (result.answer, result.to_json()["truncated"]) == (ANSWER, True)
 
 
-def test_a_query_without_a_result_in_the_messages_is_unfinished() -> None:
+@pytest.mark.parametrize("lost", [[], [sql_tool("SELECT 2", [[2]], "tool-2")]], ids=len)
+def test_queries_are_kept_that_a_replay_of_the_run_lacks(lost: list[Record]) -> None:
     run = new_run()
-    feed(run, cutoff(), echo(), clean=False)
-    feed(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", None, "call-1"), SAID]))
-    result = run.result()
-    assert [(query.sql, query.error) for query in result.queries] == [("SELECT 1", UNFINISHED)]
-
-
-def test_queries_of_records_take_precedence_over_those_of_the_state_messages() -> None:
-    run = new_run()
-    known = sql_tool("SELECT 1", [["from the record"]], "tool-1")
-    feed(run, cutoff(), echo(), known, clean=False)
-    feed(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", [[1]], "call-1"), SAID]))
-    [query] = run.result().queries
-    assert query.rows == [["from the record"]]
+    known = sql_tool("SELECT 1", [[1]], "tool-1")
+    feed(run, cutoff(), echo(), known, *lost, clean=False)
+    feed(run, echo(), known, final(ANSWER), cutoff(), state(), submits=False)
+    assert len(run.result().queries) == 1 + len(lost)
+    assert run.result().truncated is bool(lost)
 
 
 def test_completely_received_run_ignores_queries_in_the_state_messages() -> None:

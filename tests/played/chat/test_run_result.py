@@ -14,8 +14,7 @@ from airflow_provider_platform.resources.chat.tool_calls import Search, ToolCall
 from airflow_provider_platform.resources.chat.turns import (
     Accepted,
     ChatEvent,
-    StageChanged,
-    Thought,
+    Detail,
     ThreadNamed,
     Verdict,
 )
@@ -239,7 +238,7 @@ def test_result_contains_nothing_of_an_earlier_turn() -> None:
         assert feed(run, *sent, state(earlier.messages())) is Verdict.OVER
         with pytest.raises(ChatNoAnswerError, match="last said: Hm"):
             run.result()
-        assert run._fold.queries() == []
+        assert run._records().queries() == []
 
 
 def test_events_have_the_lines_of_a_log() -> None:
@@ -252,11 +251,11 @@ def test_events_have_the_lines_of_a_log() -> None:
     assert found == [
         ThreadNamed(CHAT_ID, MESSAGE_ID),
         Accepted(CHAT_ID, MESSAGE_ID),
-        StageChanged(agent),
-        Thought("Let me think."),
+        Detail(f"Stage: {agent}"),
+        Detail("Thinking: Let me think."),
         "Tool call 'revenue': 1.0 s",
         "Query 'Revenue': 2 rows, 1.0 s",
-        StageChanged("final"),
+        Detail("Stage: final"),
     ]
     again: list[ChatEvent] = []
     feed(run, cutoff(), *turn.records(), submits=False, events=again)
@@ -270,8 +269,9 @@ def test_a_thought_that_comes_in_pieces_is_reported_once_and_cut() -> None:
         final("", record_id="t", graphPath=["x"], isDelta=True, isInProcess=True, thinking=piece)
         for piece in ("Let me ", "see.\n", *["x" * 600] * 9)
     ]
+    pieces.append({**pieces[-1], "isInProcess": False})
     feed(run, cutoff(), echo(), *pieces, final(ANSWER), state(), events=events)
-    [thought] = [event for event in events if isinstance(event, Thought)]
+    [thought] = [event for event in events if str(event).startswith("Thinking: ")]
     assert str(thought).startswith(r"Thinking: Let me see.\nxxx")
     assert len(str(thought)) <= len("Thinking: ") + 500
     repeated: list[ChatEvent] = []
@@ -322,7 +322,7 @@ def test_acceptance_is_reported_once_the_thread_is_known() -> None:
     events: list[ChatEvent] = []
     feed(run, echo(), final(ANSWER), cutoff(), state(), events=events)
     accepted = Accepted(CHAT_ID, MESSAGE_ID)
-    assert events == [StageChanged("final"), accepted]
+    assert events == [Detail("Stage: final"), accepted]
 
 
 def test_character_split_between_two_deltas_is_joined() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.resources.chat.turns import Verdict, read_messages
+from airflow_provider_platform.resources.chat.state_messages import ThreadMessages, read_messages
+from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.support.fakes.chat_calls import Call, new_call
 from tests.support.fakes.played_service import Fault, PlayedService
 from tests.support.fakes.streams import (
@@ -34,10 +34,6 @@ _TYPES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool"}
 _ROLES = {"HumanMessage": "user", "AIMessage": "assistant", "ToolMessage": "tool"}
 
 
-def typed(kind: str, content: Any, message_id: str | None = None, **fields: Any) -> Record:
-    return {"type": _TYPES[kind], "data": serialized(kind, content, message_id, **fields)["kwargs"]}
-
-
 def flat(kind: str, content: Any, message_id: str | None = None, **fields: Any) -> Record:
     return {"type": _TYPES[kind], **serialized(kind, content, message_id, **fields)["kwargs"]}
 
@@ -56,22 +52,19 @@ def in_parts(kind: str, content: Any, message_id: str | None = None, **fields: A
     return by_role(kind, parts, message_id, **fields)
 
 
-def in_json(shape: Shape) -> Shape:
-    return lambda *args, **fields: json.dumps(shape(*args, **fields))
-
-
 SHAPES: dict[str, Shape] = {
     "constructor": serialized,
-    "type and data": typed,
     "type": flat,
     "role": by_role,
     "chunks": in_chunks,
     "parts": in_parts,
-    "JSON of a constructor": in_json(serialized),
-    "JSON of type and data": in_json(typed),
-    "JSON of role": in_json(by_role),
-    "JSON of parts": in_json(in_parts),
 }
+
+
+def said(read: ThreadMessages) -> list[tuple[str, str]]:
+    return [(message.id, message.text) for message in read.humans]
+
+
 EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
 
@@ -86,14 +79,13 @@ def test_each_shape_of_messages_gives_questions_and_answers(shape: Shape) -> Non
         shape("ToolMessage", "{}", tool_call_id="call-1"),
         shape("AIMessage", ANSWER),
     ]
-    for listed in (messages, json.dumps(messages)):
-        read = read_messages(listed)
-        assert read is not None
-        assert read.humans == ((EARLIER_ID, "Old?"), (MESSAGE_ID, PROMPT))
-        assert read.answer == ANSWER
-        assert not read.unread
-        assert read.messages[3].calls == tuple(calls)
-        assert read.messages[4].call_id == "call-1"
+    read = read_messages(messages)
+    assert read is not None
+    assert said(read) == [(EARLIER_ID, "Old?"), (MESSAGE_ID, PROMPT)]
+    assert read.answer == ANSWER
+    assert not read.unread
+    assert [message.calls for message in read.messages] == [False] * 3 + [True] + [False] * 2
+    assert [answer for _, answer in read.turns()] == ["Old.", ANSWER]
     for without in range(3, 6):
         read = read_messages(messages[:without])
         assert read is not None
@@ -104,8 +96,6 @@ def test_each_shape_of_messages_gives_questions_and_answers(shape: Shape) -> Non
     "message",
     [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": PROMPT}]},
-        {"id": ["langchain", "schema", "HumanMessage"], "kwargs": json.dumps({"content": PROMPT})},
-        {"type": "HumanMessage", "data": {"content": PROMPT}},
         {
             "id": ["langchain_core", "messages", "ChatMessage"],
             "kwargs": {"role": "user", "content": PROMPT},
@@ -115,23 +105,7 @@ def test_each_shape_of_messages_gives_questions_and_answers(shape: Shape) -> Non
 def test_question_is_read_from_every_form(message: Record) -> None:
     read = read_messages([message])
     assert read is not None
-    assert read.humans == (("", PROMPT),)
-
-
-def test_tool_result_with_the_role_of_the_user_is_not_a_question() -> None:
-    call = {"type": "tool_use", "id": "call-1", "name": "serviceSqlApi", "input": {}}
-    sent = [
-        {"role": "user", "content": PROMPT},
-        {"role": "assistant", "content": [{"type": "text", "text": "Let me see"}, call]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call-1"}]},
-    ]
-    read = read_messages(sent)
-    assert read is not None
-    assert read.humans == (("", PROMPT),)
-    assert read.answer == ""
-    answered = read_messages([*sent, {"role": "assistant", "content": ANSWER}])
-    assert answered is not None
-    assert answered.answer == ANSWER
+    assert said(read) == [("", PROMPT)]
 
 
 @pytest.mark.parametrize("odd", [*ANY_JSON, {"role": "narrator", "content": "x"}, {"type": ["ai"]}])
@@ -139,7 +113,7 @@ def test_a_message_of_an_unknown_shape_shows_that_not_all_was_read(odd: Any) -> 
     read = read_messages([odd, {"role": "user", "content": PROMPT}])
     assert read is not None
     assert read.unread
-    assert read.humans == (("", PROMPT),)
+    assert said(read) == [("", PROMPT)]
 
 
 JSON = st.recursive(
@@ -147,7 +121,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["id", "type", "role", "kwargs", "data", "content", "text"]), inner
+            st.sampled_from(["id", "type", "role", "kwargs", "content", "text"]), inner
         )
     ),
     max_leaves=12,

@@ -73,7 +73,7 @@ def test_replayed_text_counts_once() -> None:
     full = [final(PIECE * 15) for _ in range(30)]
     for _ in range(3):
         feed(run, cutoff(), *sent, *full, clean=False)
-    assert len(run._fold.final_answer().content) == 15_000  # type: ignore[union-attr]
+    assert len(run._records().final_answer().content) == 15_000  # type: ignore[union-attr]
 
 
 def test_dropped_rows_do_not_count_towards_the_text_limit() -> None:

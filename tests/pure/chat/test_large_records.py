@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client import json_text
 from airflow_provider_platform.client.errors import PlatformProtocolError
-from airflow_provider_platform.resources.chat.turns import MAX_RECORD_CONTAINERS, ChatRun
+from airflow_provider_platform.resources.chat.lines import MAX_RECORD_CONTAINERS
+from airflow_provider_platform.resources.chat.turns import ChatRun
 
 ECHO = b'{"id":"m","role":"user","content":"q","sort":1}\n'
 
@@ -26,11 +26,3 @@ def record(rows: str) -> bytes:
 def test_record_with_too_many_lists_is_refused_before_it_is_read() -> None:
     with pytest.raises(PlatformProtocolError, match="more than 250000 lists and objects"):
         run_with_echo().feed(record(",".join(["[1]"] * MAX_RECORD_CONTAINERS)), 1.0)
-
-
-def test_long_record_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = run_with_echo()
-    monkeypatch.setattr(json_text, "read_plain_json", lambda _: pytest.fail("parsed twice"))
-    [event] = run.feed(record(",".join([str(10**20)] * 60_000)), 1.0)
-    monkeypatch.undo()
-    assert str(event) == "Query 'platformSqlApi': 100 of 60000 rows, 0.0 s"

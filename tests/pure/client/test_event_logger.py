@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from airflow_provider_platform.client.redaction import KnownSecrets
-from airflow_provider_platform.resources.chat.turns import Accepted, StageChanged, Thought
+from airflow_provider_platform.resources.chat.turns import Accepted, Detail
 from airflow_provider_platform.resources.run_log import SHOWN_STEPS, EventLog, LogLine, log_changes
 
 
@@ -45,11 +45,11 @@ def test_thoughts_are_shown_at_debug_level_without_secrets(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     tell = EventLog(logging.getLogger("test"), KnownSecrets(["very-secret-key"]))
-    tell(StageChanged("agent"))
-    tell(Thought("The key is very-secret-key."))
+    tell(Accepted("agent", "m"))
+    tell(Detail("The key is very-secret-key."))
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
-        ("INFO", "Stage: agent"),
-        ("DEBUG", "Thinking: The key is ***."),
+        ("INFO", "The agent accepted the prompt: chat agent, message m"),
+        ("DEBUG", "The key is ***."),
     ]
 
 
@@ -88,14 +88,14 @@ def test_ids_of_the_service_cannot_forge_log_lines() -> None:
     """Whatever an event says: it is one line, and marks of groups in it are escaped."""
     lines = Lines()
     tell = EventLog(lines, KnownSecrets([]))
-    for event in (Accepted("chat", FORGED), FORGED, Thought(FORGED)):
+    for event in (Accepted("chat", FORGED), FORGED, Detail(FORGED)):
         tell(event)
     log_changes(lines)(f"build of commit {FORGED}", KnownSecrets([]))
     LogLine(f"The branch {FORGED} is open").write(lines, KnownSecrets([]))
     assert lines.said == [
         f"The agent accepted the prompt: chat chat, message {SHOWN}",
         SHOWN,
-        f"Thinking: {SHOWN}",
+        SHOWN,
         f"build of commit {SHOWN}",
         f"The branch {SHOWN} is open",
     ]

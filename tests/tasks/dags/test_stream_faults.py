@@ -83,7 +83,6 @@ REPLAYS: list[dict[str, Any]] = [
     {"replay": "after_cutoff"},
     {"replay": "overlap"},
     {"follow_up": "state"},
-    {"follow_up": "state", "replay": "none"},
 ]
 
 
@@ -97,6 +96,18 @@ def test_records_that_a_reconnect_repeats_change_nothing(
     platform_sandbox.control.fault("cut", after=after)
     found = ask()
     assert same(found, expected)
+    assert_asked_once(platform_sandbox)
+
+
+def test_queries_that_the_service_does_not_repeat_are_reported_as_missing(
+    platform_sandbox: Sandbox,
+) -> None:
+    expected = undisturbed(platform_sandbox)
+    platform_sandbox.control.set(pace=0.02, follow_up="state", replay="none")
+    platform_sandbox.control.fault("cut", after=2)
+    found = ask()
+    assert found.answer == expected.answer
+    assert (found.queries, found.truncated, expected.truncated) == ([], True, False)
     assert_asked_once(platform_sandbox)
 
 
@@ -212,7 +223,7 @@ ENDS: list[tuple[str, dict[str, Any], type[PlatformError]]] = [
     ("abort", {"after": 8}, ChatAbortedError),
     ("error", {"after": 8, "message": "the model is overloaded"}, ChatStreamError),
     ("error", {"after": 8, "message": "Token limit exceeded"}, ChatQuotaError),
-    ("error", {"after": 8, "form": "jsonrpc"}, ChatRpcError),
+    ("error", {"after": 8, "form": "jsonrpc"}, ChatStreamError),
     ("broken_json", {"after": 8}, PlatformProtocolError),
     ("no_answer", {}, ChatNoAnswerError),
     ("no_final", {}, ChatNoAnswerError),

@@ -19,7 +19,6 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
-from airflow_provider_platform.resources.chat.turns import read_messages
 from tests.support.remote_tasks import LOOK, chat, deferral_while_stopped
 from tests.support.task_context import StateStore, TaskDeferred, TaskTries, deferral
 
@@ -291,7 +290,7 @@ def test_lost_connection_leaves_the_run_to_the_next_try(
     control = platform_sandbox.control
     control.set_breakpoint("mid_stream")
     control.fault("cut", after=4)
-    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=6)
     tries = TaskTries()
     with pytest.raises(PlatformServerError):
         chat().execute(tries.context())
@@ -304,7 +303,7 @@ def test_lost_connection_leaves_the_run_to_the_next_try(
 def test_last_try_stops_its_run_when_it_fails(control: SandboxControl) -> None:
     control.set_breakpoint("mid_stream")
     control.fault("cut", after=4)
-    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=6)
     with pytest.raises(PlatformServerError):
         chat().execute(TaskTries(max_tries=0).context())
     assert statuses(control) == ["aborted"]
@@ -314,7 +313,7 @@ def lose_connection(control: SandboxControl) -> None:
     """The run is accepted, then the service cannot be reached until the try gives up."""
     control.set_breakpoint("mid_stream")
     control.fault("cut", after=4)
-    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=6)
 
 
 def test_a_failed_try_stops_its_run_if_airflow_has_no_task_state_store(
@@ -527,14 +526,11 @@ def resumed(tries: TaskTries, waiting: Any, event: Any) -> Any:
     return complete(tries.context(), event=event, run=waiting.kwargs["run"])
 
 
-@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
 def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode(
     control: SandboxControl,
     monkeypatch: pytest.MonkeyPatch,
     capture: Capture,
-    replay: Any,
 ) -> None:
-    control.set(replay=replay)
     expected = chat().execute(TaskTries().context())
     tries = TaskTries()
     result = resumed(tries, *large_event(control, tries, monkeypatch))
@@ -549,18 +545,11 @@ def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode
 def test_warning_counts_the_queries_that_the_thread_no_longer_has(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, capture: Capture
 ) -> None:
-    control.set(replay="none")
     tries = TaskTries()
     waiting, event = large_event(control, tries, monkeypatch)
+    control.set(replay="none")
     held = event["queries"]
     assert held > 0
-
-    def without_calls(messages: Any) -> Any:
-        return read_messages([one for one in messages if "tool_calls" not in one["kwargs"]])
-
-    monkeypatch.setattr(
-        "airflow_provider_platform.resources.chat.turns.read_messages", without_calls
-    )
     result = resumed(tries, waiting, event)
     said = "\n".join(capture.lines())
     assert (bool(result["answer"]), result["queries"]) == (True, [])

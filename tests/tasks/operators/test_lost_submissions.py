@@ -209,7 +209,7 @@ class UnreachableAtFirst(StateStore):
 def test_unwritten_record_is_written_at_the_end_of_the_try(control: SandboxControl) -> None:
     control.set(pace=0.05)
     control.fault("cut", after=3, has_input=True)
-    control.fault("drop", **LOOK, count=5)
+    control.fault("drop", **LOOK, count=6)
     tries = TaskTries()
     tries.store = UnreachableAtFirst()
     with pytest.raises(PlatformTransportError):
@@ -334,7 +334,7 @@ def test_question_that_its_thread_never_shows_is_sent_at_most_twice_in_all_tries
     chat_id = chat().execute(TaskTries().context())["chat_id"]
     control.fault("drop", has_input=True, count=None)
     if lost_by == "an earlier one":
-        control.fault("drop", **LOOK, count=5)
+        control.fault("drop", **LOOK, count=6)
     tries = TaskTries(max_tries=5)
     if lost_by == "an earlier one":
         with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
