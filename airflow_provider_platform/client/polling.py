@@ -40,10 +40,12 @@ LONGEST_PAUSE = 60.0
 
 @dataclass
 class FailureBudget:
-    """The failures of one wait so far: `failures` in a row, `missing_since` in Unix time."""
+    """The failures of one wait so far: `failures` in a row, `missing_since` in Unix time, and
+    whether any poll was answered."""
 
     failures: int = 0
     missing_since: float | None = None
+    answered: bool = False
 
     def tolerates(self, error: PlatformError, now: float, *, grace: bool = False) -> bool:
         """Count a failed poll, and return whether the wait continues. With `grace`, a 404 is
@@ -51,8 +53,9 @@ class FailureBudget:
         minute."""
         not_served = isinstance(error, BranchNotServedError)
         if not_served:
-            self.failures = 0  # the service answered
+            self.failures = 0
         if not_served or (grace and isinstance(error, PlatformNotFoundError)):
+            self.answered = True
             self.missing_since = now if self.missing_since is None else self.missing_since
             return now - self.missing_since < NOT_FOUND_GRACE
         if not is_transient(error):
@@ -62,7 +65,7 @@ class FailureBudget:
 
     def clear(self) -> None:
         """Forget the failures after a successful poll."""
-        self.failures, self.missing_since = 0, None
+        self.failures, self.missing_since, self.answered = 0, None, True
 
     def pause(self, interval: float, error: PlatformError | None) -> float:
         """Return the seconds until the next poll: the interval, and longer while polls fail."""
@@ -160,7 +163,8 @@ async def poll_until(
     By default the first poll comes after a pause, because the caller has just polled. "within the
     interval" is for one of many waits that begin together. Notifies of the condition's events and,
     with `notify_failures`, of PollFailed. Raises the condition's errors if they are not tolerated,
-    and, with `last_failure_counts`, PlatformDeadlineError if the last poll failed.
+    and PlatformDeadlineError if no poll was answered until the deadline or, with
+    `last_failure_counts`, if the last poll failed.
     """
     if begins == "within the interval":
         await first_pause(api, interval.interval, deadline - clock())
@@ -175,7 +179,7 @@ async def poll_until(
         if outcome is not None:
             return outcome
         if clock() >= deadline:
-            if failure is not None and last_failure_counts:
+            if failure is not None and (last_failure_counts or not budget.answered):
                 raise deadline_after(failure)
             return None
     raise AssertionError("polls are counted without end")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_platform.client.models import ResponseModel
+from airflow_provider_platform.client.models import ResponseModel, Timestamp
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
 
@@ -13,6 +13,8 @@ class UserOAuthToken(ResponseModel):
     user_id: int
     integration_id: int
     status: str
+    access_token_expires_at: Timestamp | None = None
+    refresh_token_expires_at: Timestamp | None = None
 
 
 list_user_oauth_tokens = typed("listUserOAuthTokens", Page[UserOAuthToken])

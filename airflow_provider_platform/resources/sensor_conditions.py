@@ -85,6 +85,16 @@ def is_fresh(report: Report, updated_after: datetime | None) -> bool:
     return updated_at is not None and updated_at > updated_after
 
 
+def is_refreshed(report: Report, refreshed_after: datetime | None) -> bool:
+    """Whether a placement of the report was refreshed after that time; always true without a time.
+    Raises PlatformProtocolError if the service's placements cannot be read."""
+    if refreshed_after is None:
+        return True
+    placements = report.decided("external_workbook_placements") or ()
+    times = [placement.decided("refreshed_at") for placement in placements]
+    return any(time is not None and time > refreshed_after for time in times)
+
+
 def is_switched(notification: Notification, is_enabled: bool | None) -> bool:
     """Whether the schedule is enabled or disabled as wanted; always true if `is_enabled` is None.
     Raises PlatformProtocolError if the response's switch cannot be read."""
@@ -94,6 +104,16 @@ def is_switched(notification: Notification, is_enabled: bool | None) -> bool:
 def has_status(token: UserOAuthToken, statuses: Sequence[str]) -> bool:
     """Whether the token's status is one of these, in upper or lower case."""
     return token.status.strip().casefold() in {status.strip().casefold() for status in statuses}
+
+
+def expires_by(token: UserOAuthToken, moment: float | None) -> bool:
+    """Whether the token expires by that time (Unix time); always true without a time. The refresh
+    token counts: the platform renews an access token by itself. Raises PlatformProtocolError if
+    the service's time cannot be read."""
+    if moment is None:
+        return True
+    end = token.decided("refresh_token_expires_at") or token.decided("access_token_expires_at")
+    return end is not None and bool(end.timestamp() <= moment)
 
 
 async def _dbt_sync(api: Api, *, sync_job_id: str, deployment_id: int | None) -> Seen:
@@ -176,9 +196,10 @@ async def _report(
     name: str | None,
     folder_id: int | None,
     updated_after: str | None,
+    refreshed_after: str | None = None,
     deployment_id: int | None,
 ) -> Seen:
-    """Whether the report exists and, with `updated_after` (ISO 8601), was updated since."""
+    """Whether the report exists and was updated and refreshed after the given times (ISO 8601)."""
     deployment = api.config.resolve_deployment_id(deployment_id)
     if report_id is not None:
         where = f"report {report_id}, deployment {deployment}"
@@ -196,8 +217,11 @@ async def _report(
             lambda report: report.name == name,
         )
     after = None if updated_after is None else Timestamp.parse(updated_after)
-    fresh = [report for report in there if is_fresh(report, after)]
-    state = f"has not been updated since {updated_after}" if there else "does not exist yet"
+    refreshed = None if refreshed_after is None else Timestamp.parse(refreshed_after)
+    fresh = [one for one in there if is_fresh(one, after) and is_refreshed(one, refreshed)]
+    times = {"updated": updated_after, "refreshed": refreshed_after}
+    awaited = " or ".join(f"{done} since {time}" for done, time in times.items() if time)
+    state = f"has not been {awaited}" if there else "does not exist yet"
     return await _first(api, fresh, f"The report {state} ({where})")
 
 
@@ -234,18 +258,28 @@ async def _user_oauth_token(
     api: Api,
     *,
     integration_id: int,
-    target_statuses: list[str],
+    target_statuses: list[str] | None,
     user_id: int | None,
+    expires_within: float | None = None,
 ) -> Seen:
-    """Whether a token for the integration (and the user, if given) has one of the statuses."""
+    """Whether a token for the integration (and the user, if given) has one of the statuses, and
+    expires within so many seconds."""
     tokens = await _all(
         api,
         list_user_oauth_tokens(),
         lambda token: token.integration_id == integration_id and user_id in (None, token.user_id),
     )
-    wanted = [token for token in tokens if has_status(token, target_statuses)]
+    moment = None if expires_within is None else api.clock() + expires_within
+    wanted = [
+        token
+        for token in tokens
+        if (target_statuses is None or has_status(token, target_statuses))
+        and expires_by(token, moment)
+    ]
     statuses = ", ".join(dict.fromkeys(quote_service(token.status) for token in tokens))
     state = f"The status of the token is {statuses}" if tokens else "No token exists yet"
+    if tokens and moment is not None:
+        state += ", and no such token expires in that time"
     return await _first(api, wanted, f"{state} (OAuth integration {integration_id})")
 
 

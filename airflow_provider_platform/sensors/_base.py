@@ -10,14 +10,15 @@ The condition is plain data (`runs.sensor_conditions`), so that every mode gives
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseSensorOperator
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import PlatformError, from_payload
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,
@@ -28,7 +29,7 @@ from airflow_provider_platform.operators._base import (
 from airflow_provider_platform.resources.run_log import log_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from airflow_provider_platform._airflow import Context, PokeReturnValue
     from airflow_provider_platform.client.platform_client import PlatformClient
@@ -69,6 +70,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         self.end_from_trigger = end_from_trigger
         self.deferrable = default_deferrable(deferrable)
         self._budget: FailureBudget | None = None
+        self._failure: PlatformError | None = None
         self._stored: FailureBudget | None = None
         self._linked = False
 
@@ -76,6 +78,57 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         """Return what is polled, as plain JSON: the arguments of the condition."""
         own = PlatformSensor.checks
         return {name: getattr(self, name) for name in self.checks if name not in own}
+
+    def execute(self, context: Context) -> Any:
+        """Poll until the condition holds."""
+        with self._only_time_skips():
+            return super().execute(context)
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Continue after the wait."""
+        with self._only_time_skips():
+            return super().resume_execution(next_method, next_kwargs, context)
+
+    @contextmanager
+    def _only_time_skips(self) -> Iterator[None]:
+        """With `soft_fail` Airflow skips a sensor after any failure. Skip it only if its condition
+        did not come true in time: nobody would see that a credential was revoked. A wait in which
+        no poll was answered fails too."""
+        from airflow_provider_platform._airflow import (
+            AirflowSensorTimeout,
+            AirflowSkipException,
+        )
+
+        try:
+            yield
+            return
+        except (AirflowSensorTimeout, AirflowSkipException) as end:
+            error = self._failure_behind(end)
+            if error is None:
+                raise
+        with ShortTraceback():
+            raise error
+
+    def _failure_behind(self, end: Exception) -> Exception | None:
+        """Return the failure for which Airflow ends this sensor as skipped or timed out."""
+        from airflow_provider_platform._airflow import (
+            AirflowSensorTimeout,
+            AirflowSkipException,
+            AirflowTaskTimeout,
+        )
+        from airflow_provider_platform.client.polling import deadline_after
+
+        if self.never_fail:
+            return None
+        cause = end.__cause__
+        if isinstance(end, AirflowSkipException) and isinstance(cause, Exception):
+            in_time = isinstance(cause, AirflowSensorTimeout | AirflowTaskTimeout)
+            return None if in_time else cause
+        if self._failure is not None and self._budget is not None and not self._budget.answered:
+            return deadline_after(self._failure)
+        return None
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. Raises PlatformError, AirflowFailException."""
@@ -120,6 +173,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
     def _complete(self, context: Context, event: dict[str, Any], wait: dict[str, Any]) -> Any:
         with self.hook() as hook, hook.client() as client:
+            self.store_link(context, client.config)
             deadline = float(wait["deadline"])
             if event["wait"] != wait:
                 self.log.warning(
@@ -141,6 +195,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                 value = self._poll(context, client)
                 if value is None:
                     self._defer(deadline, client.clock())
+            self.store_result_link(context, client.config, value)
         self.log.info("Success criteria met. Exiting.")
         return value
 
@@ -151,7 +206,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         condition = self._condition()
         budget = self._remembered_failures(context)
         try:
-            outcome, _ = client.run(
+            outcome, self._failure = client.run(
                 lambda api: poll_once(
                     api,
                     condition.poll,
@@ -233,7 +288,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         ti: Any = context["ti"]
         store: Any = context.get("task_state_store")
         if store is None:
-            return FailureBudget(missing_since=_unix_time(ti.get_first_reschedule_date(context)))
+            since = _unix_time(ti.get_first_reschedule_date(context))
+            return FailureBudget(missing_since=since, answered=since is not None)
         try:
             stored = store.get(STORE_KEY)
         except Exception:

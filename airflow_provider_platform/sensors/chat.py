@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.links import ThreadLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._arguments import session_settings
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class PlatformChatThreadSensor(PlatformSensor):
         "chat_id": arguments.text,
         "agent": arguments.optional_text,
         "agent_id": arguments.optional_agent,
-        "session_settings": arguments.session_settings,
+        "session_settings": session_settings,
     }
     rules: ClassVar[Sequence[Rule]] = ((("agent", "agent_id"), arguments.at_most_one),)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.links import NotificationLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators.notifications import (
     FILTERS,
     NotificationFilterOperator,

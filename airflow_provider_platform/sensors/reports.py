@@ -1,12 +1,12 @@
-"""`PlatformReportSensor`: wait until a report exists, or was updated after a time."""
+"""`PlatformReportSensor`: wait until a report exists, or was updated or refreshed after a time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import at_most_one, exactly_one
 from airflow_provider_platform.links import ReportLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.sensors._base import PlatformSensor
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 
 class PlatformReportSensor(DeploymentOperator, PlatformSensor):
-    """Wait until a report exists and, with `updated_after`, was updated after that time.
+    """Wait until a report exists and, with `updated_after` or `refreshed_after`, was saved or
+    refreshed after that time.
 
-    Use it to start after somebody has saved or refreshed a report that your DAG reads.
+    Use it to start after somebody has saved a report that your DAG reads, or has refreshed its rows
+    in a spreadsheet. A refresh does not count as an update.
 
     Returns the report as the service describes it. A deployment that does not exist fails the task.
 
@@ -30,6 +32,8 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
     :param folder_id: the folder of the report, with `name`
     :param updated_after: a datetime, or a string in ISO 8601 (UTC if it names no zone), as `{{
         data_interval_end }}`
+    :param refreshed_after: the same for the refresh of the report's rows in a spreadsheet; a
+        refresh of any of its placements counts
     """
 
     operator_extra_links = all_links(ReportLink)
@@ -41,6 +45,7 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
         "name": arguments.optional_text,
         "folder_id": arguments.optional_id,
         "updated_after": arguments.moment,
+        "refreshed_after": arguments.moment,
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("report_id", "name"), exactly_one),
@@ -54,6 +59,7 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
         name: str | None = None,
         folder_id: int | str | None = None,
         updated_after: datetime | str | None = None,
+        refreshed_after: datetime | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -61,4 +67,5 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
         self.name = name
         self.folder_id = folder_id
         self.updated_after = updated_after
+        self.refreshed_after = refreshed_after
         self.validate_known_arguments()

@@ -12,7 +12,13 @@ from airflow_provider_platform.resources.account import UserOAuthToken
 from airflow_provider_platform.resources.chat.thread import read_streaming
 from airflow_provider_platform.resources.notifications import Notification
 from airflow_provider_platform.resources.reports import Report
-from airflow_provider_platform.resources.sensor_conditions import has_status, is_fresh, is_switched
+from airflow_provider_platform.resources.sensor_conditions import (
+    expires_by,
+    has_status,
+    is_fresh,
+    is_refreshed,
+    is_switched,
+)
 
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -35,6 +41,43 @@ def test_a_report_is_fresh_once_it_was_updated_later(
 ) -> None:
     report = Report.model_validate({"id": 1, "updatedAt": updated_at})
     assert is_fresh(report, updated_after) is fresh
+
+
+@pytest.mark.parametrize(
+    ("refreshed_at", "refreshed_after", "refreshed"),
+    [
+        ([], NOON, False),
+        ([], None, True),
+        ([None], NOON, False),
+        (["2026-07-20T12:00:00Z"], NOON, False),
+        ([None, "2026-07-20T12:00:01Z"], NOON, True),
+    ],
+)
+def test_a_report_is_refreshed_if_one_of_its_placements_was(
+    refreshed_at: list[str | None], refreshed_after: datetime | None, refreshed: bool
+) -> None:
+    placements = [{"workbookId": "w", "refreshedAt": one} for one in refreshed_at]
+    report = Report.model_validate({"id": 1, "externalWorkbookPlacements": placements})
+    assert is_refreshed(report, refreshed_after) is refreshed
+
+
+@pytest.mark.parametrize(
+    ("access", "refresh", "expires"),
+    [
+        (None, None, False),
+        ("2026-07-20T12:00:00Z", None, True),
+        ("2026-07-20T12:00:01Z", None, False),
+        ("2026-07-20T11:00:00Z", "2026-08-20", False),
+        ("2026-07-21", "2026-07-20T11:59:59Z", True),
+    ],
+)
+def test_refresh_token_says_when_a_token_expires(
+    access: str | None, refresh: str | None, expires: bool
+) -> None:
+    names = {"accessTokenExpiresAt": access, "refreshTokenExpiresAt": refresh}
+    token = UserOAuthToken.model_validate({"userId": 1, "integrationId": 1, "status": "x", **names})
+    assert expires_by(token, NOON.timestamp()) is expires
+    assert expires_by(token, None)
 
 
 @pytest.mark.parametrize(

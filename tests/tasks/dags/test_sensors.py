@@ -146,6 +146,18 @@ class TestReport:
         task = sense(PlatformReportSensor, report_id="{{ 101 }}", updated_after=moment)
         assert task.state == "success"
 
+    def test_report_sensor_sees_the_refresh_of_a_placement(self, sense: Any) -> None:
+        start = "2026-07-20T00:00:00Z"
+        place = {"externalWorkbookId": "w", "resultLocation": "A!1"}
+        PlatformHook().call(
+            "connectReportToWorkbook", report_id=101, body={**place, "addressOnly": True}
+        )
+        task = sense(PlatformReportSensor, report_id=101, refreshed_after=start, timeout=0.2)
+        assert task.error.startswith("AirflowSensorTimeout")
+        PlatformHook().call("refreshReport", report_id=101, body=place)
+        task = sense(PlatformReportSensor, report_id=101, refreshed_after=start)
+        assert task.xcoms["return_value"]["id"] == 101
+
     def test_report_sensor_fails_for_an_unknown_deployment(self, sense: Any) -> None:
         task = sense(PlatformReportSensor, report_id=101, deployment_id=99)
         assert task.error.startswith("AirflowFailException")
@@ -158,6 +170,18 @@ class TestUserOAuthToken:
             PlatformUserOAuthTokenSensor, integration_id=3, target_statuses=["ACTIVE", "refreshed"]
         )
         assert task.xcoms["return_value"]["userId"] == 7
+
+    def test_token_sensor_waits_for_a_token_that_expires_soon(self, sense: Any) -> None:
+        task = sense(PlatformUserOAuthTokenSensor, integration_id=3, expires_within=1e8)
+        assert task.xcoms["return_value"]["userId"] == 7
+        task = sense(
+            PlatformUserOAuthTokenSensor,
+            integration_id=3,
+            expires_within=1e8,
+            target_statuses="revoked",
+            timeout=0.2,
+        )
+        assert task.error.startswith("AirflowSensorTimeout")
 
     def test_token_sensor_ignores_tokens_of_other_users(self, sense: Any) -> None:
         task = sense(
@@ -184,3 +208,68 @@ def test_rescheduled_sensor_succeeds(run_dag: RunDag, platform_sandbox: Sandbox)
             deferrable=False,
         )
     assert run_dag(dag).xcom("sense")["status"] == "COMPLETED"
+
+
+class TestSoftFail:
+    """Only a condition that did not come true skips a task with `soft_fail`."""
+
+    def test_revoked_token_fails_the_task(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.rotate_chat_key()
+        task = sense(PlatformChatThreadSensor, chat_id="c", soft_fail=True)
+        assert task.state == "failed"
+        assert task.error.startswith("AirflowFailException")
+        assert "refused the chat credential" in task.error
+
+    def test_bad_connection_fails_the_task(
+        self, sense: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        connection = platform_sandbox.connection_json(host=None)
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+        task = sense(PlatformReportSensor, report_id=101, soft_fail=True)
+        assert (task.state, "host" in task.error) == ("failed", True)
+
+    def test_wrong_deployment_fails_the_task(self, sense: Any) -> None:
+        task = sense(PlatformReportSensor, report_id=101, deployment_id=99, soft_fail=True)
+        assert (task.state, "Deployment 99" in task.error) == ("failed", True)
+
+    def test_failure_of_a_later_poll_fails_the_task(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        fault = {"api": "management", "path": "/reports/101$"}
+        platform_sandbox.control.fault("status", count=1, status=500, **fault)
+        platform_sandbox.control.fault("status", count=None, status=403, **fault)
+        task = sense(PlatformReportSensor, report_id=101, soft_fail=True)
+        assert (task.state, "403" in task.error) == ("failed", True)
+
+    @pytest.mark.parametrize("soft_fail", [False, True])
+    def test_wait_without_any_answer_fails_the_task(
+        self, sense: Any, platform_sandbox: Sandbox, soft_fail: bool
+    ) -> None:
+        fault = {"api": "management", "path": "/reports/", "status": 503}
+        platform_sandbox.control.fault("status", count=None, **fault)
+        task = sense(PlatformReportSensor, report_id=101, timeout=0.2, soft_fail=soft_fail)
+        assert task.state == "failed"
+        assert task.error.startswith("PlatformDeadlineError")
+        assert "503" in task.error
+
+    def test_wait_with_one_answer_is_skipped(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        task = sense(PlatformReportSensor, report_id=999, timeout=0.2, soft_fail=True)
+        assert task.state == "skipped"
+
+    @pytest.mark.parametrize("report_id", [101, 999], ids=["success", "time-out"])
+    def test_link_of_a_finished_sensor_is_kept(
+        self,
+        sense: Any,
+        platform_sandbox: Sandbox,
+        monkeypatch: pytest.MonkeyPatch,
+        report_id: int,
+    ) -> None:
+        links = {"report": "https://acme.example.com/reports/{report_id}"}
+        connection = platform_sandbox.connection_json(web_links=links)
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+        task = sense(
+            PlatformReportSensor, report_id=report_id, updated_after="2000-01-01", timeout=0.2
+        )
+        address = f"https://acme.example.com/reports/{report_id}"
+        assert task.xcoms["platform_report_link"] == address
+        assert "" not in task.xcoms.values()
