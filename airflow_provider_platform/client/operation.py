@@ -48,7 +48,7 @@ from airflow_provider_platform.client.paths import (
     api_of,
     check_path,
 )
-from airflow_provider_platform.client.redaction import hide_credentials, secrets_in
+from airflow_provider_platform.client.redaction import hide_credentials, quote_service, secrets_in
 
 T = TypeVar("T")
 
@@ -458,6 +458,8 @@ class Operation(Generic[T]):
                 f"{'.'.join(str(part) for part in item['loc']) or 'answer'}: {item['msg']}"
                 for item in error.errors(include_input=False, include_url=False)[:5]
             )
+            if isinstance(value, dict):
+                wrong += f"; it has {', '.join(map(quote_service, value)) or 'no field'}"
             raise PlatformProtocolError(
                 f"{self.description}: the response does not have the documented shape ({wrong}). "
                 "The tenant may run a release that this provider does not know.",

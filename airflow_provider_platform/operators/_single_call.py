@@ -10,7 +10,11 @@ from abc import abstractmethod
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+)
 from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
 from airflow_provider_platform.operators._retry_or_clear import (
     RecordKeeper,
@@ -131,7 +135,14 @@ class SingleCallOperator(PlatformOperator):
             if not may_have_been_processed(error):
                 submission.note("failed", ids)
                 raise
-            result = self.find(hook, ids)
+            try:
+                result = self.find(hook, ids)
+            except PlatformOutcomeUnknownError as unknown:
+                if not isinstance(error, PlatformProtocolError):
+                    raise
+                raise PlatformOutcomeUnknownError(
+                    f"{unknown.reason} What came instead: {error.reason}", where=unknown.where
+                ) from error
             if result is None:
                 raise
             return result

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import DashboardLink, WorkbookLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._arguments import stored
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators._single_call import SingleCallOperator
 
@@ -70,21 +71,20 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
         return self.fingerprint(config, type(self).__name__, self.workbook_id, self.shared)
 
     def call(self, hook: PlatformHook) -> Any:
-        clone = hook.duplicate_workbook(
-            self.workbook_id,
-            deployment_id=self.deployment_id,
-            **arguments.given(shared=self.shared),
-        )
-        ids = quote_service(self.workbook_id), quote_service(clone.get("id"))
-        self.log.info("Duplicated workbook %s as %s", *ids)
-        return arguments.stored(clone)
+        from airflow_provider_platform.resources.workbooks import duplicate_workbook
+
+        ids = {"workbook_id": self.workbook_id, "deployment_id": self.deployment_id}
+        body = arguments.given(shared=self.shared)
+        clone = hook.run(duplicate_workbook(body=body, rendered=True, **ids))
+        self.log.info("Duplicated workbook %s as %s", quote_service(self.workbook_id), clone.id)
+        return clone.to_json()
 
     def remember(self, result: Any) -> dict[str, Any]:
         return {"id": result["id"]}
 
     def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         there = {"workbook_id": ids["id"], "deployment_id": self.deployment_id}
-        return arguments.stored(hook.call("getWorkbook", **there))
+        return stored(hook.call("getWorkbook", **there))
 
 
 class PlatformUpdateWorkbookOperator(WorkbookOperator):
@@ -141,7 +141,7 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
                 ),
             )
             ids = {"workbook_id": self.workbook_id, "deployment_id": self.deployment_id}
-            workbook: dict[str, Any] = arguments.stored(hook.call("getWorkbook", **ids))
+            workbook: dict[str, Any] = stored(hook.call("getWorkbook", **ids))
         self.log.info("Updated workbook %s", quote_service(self.workbook_id))
         return workbook
 
@@ -346,7 +346,7 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
             quote_service(self.widget_id),
             quote_service(self.workbook_id),
         )
-        attached: dict[str, Any] = arguments.stored(dashboard)
+        attached: dict[str, Any] = stored(dashboard)
         return attached
 
 

@@ -41,6 +41,13 @@ class Workbook(ResponseModel):
     published_dashboard: Dashboard | None = None
 
 
+class Clone(ResponseModel):
+    """A cloned workbook."""
+
+    id: int
+
+
+duplicate_workbook = typed("duplicateWorkbook", Clone)
 get_workbook = typed("getWorkbook", Workbook)
 publish_workbook = typed("publishDashboard", Dashboard)
 

@@ -89,6 +89,17 @@ class TestDuplicate:
         assert run(PlatformDuplicateWorkbookOperator, tries)["id"] == clone["id"]
         assert len(platform_sandbox.control.state().changed("workbooks", "created")) == 1
 
+    def test_answer_without_an_id_is_told_and_nothing_is_cloned_again(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        fault = {"method": "POST", "path": "/duplicate$", "field": "id", "value": None}
+        platform_sandbox.control.fault("odd_field", **fault)
+        tries = TaskTries()
+        words = r"What came instead: .*\(id: .*it has .*name"
+        with pytest.raises(AirflowFailException, match=words):
+            run(PlatformDuplicateWorkbookOperator, tries)
+        assert len(platform_sandbox.control.state().changed("workbooks", "created")) == 1
+
     def test_error_names_a_wrong_workbook_id(self, platform_sandbox: Sandbox) -> None:
         with pytest.raises(AirflowFailException, match="deployment 1, workbook 9"):
             run(PlatformDuplicateWorkbookOperator, workbook_id=9)
