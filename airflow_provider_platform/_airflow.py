@@ -14,6 +14,7 @@ from uuid import UUID
 from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, TaskGroup
 from airflow.sdk import __version__ as _sdk_version
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
+from airflow.sdk.bases.operator import BaseOperatorMeta
 from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
 from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
@@ -71,6 +72,7 @@ __all__ = [
     "BaseNotifier",
     "BaseOperator",
     "BaseOperatorLink",
+    "BaseOperatorMeta",
     "BaseSensorOperator",
     "BaseTrigger",
     "Connection",
@@ -216,12 +218,14 @@ def count_resumable_job(what: str, task: Any, ti: Any) -> None:
     incr(f"resumable_job.{what}", tags=tags)
 
 
-def loop_pass(ti: Any) -> str | None:
-    """The pass of a task loop (Airflow 3.4+) that a task instance belongs to, as `loop-1a2b3c4d-0`:
-    a digest of the loop's region, then the number of the pass, or in a mapped task its index. None
-    outside a loop. All passes have one DAG, run, task and map index."""
+def loop_pass(context: Context) -> str | None:
+    """Return the pass of a task loop (Airflow 3.4+) that a task instance belongs to, as
+    `loop-1a2b3c4d-0`: a digest of the loop's region, then the number of the pass, or in a mapped
+    task its index. None outside a loop. All passes have one DAG, run, task and map index."""
+    ti: Any = context.get("ti")
     region = getattr(ti, "region_id", None)
-    if not isinstance(region, UUID) or region.int == 0:  # 0: not in a region
+    # A mapped task has a region of its own, also without a loop.
+    if context.get("loop") is None or not isinstance(region, UUID) or region.int == 0:
         return None
     return f"loop-{sha256(region.bytes).hexdigest()[:8]}-{ti.region_index}"
 

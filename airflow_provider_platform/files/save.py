@@ -207,7 +207,8 @@ def task_folder(
 ) -> str:
     """The folder of a task in a run, as `dag/run/task`, with one more for a pass of a loop, and one
     more for a mapped task."""
-    parts = [safe(dag_id), safe(run_id), safe(task_id)]
+    # Who starts a run chooses its id. With the digest, no id leads to the folder of another run.
+    parts = [safe(dag_id), _with_digest(run_id), safe(task_id)]
     if loop_pass is not None:
         parts.append(safe(loop_pass))
     if map_index >= 0:
@@ -231,11 +232,16 @@ def query_name(number: int, ending: str) -> str:
 def safe(name: str) -> str:
     """A name without anything that a storage takes for more than a letter. What had to be changed
     ends with a digest of what it was, so that different names stay different."""
-    kept = _UNSAFE.sub("-", name).strip(".-")[:MAX_NAME]
-    if kept and kept == name:
-        return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{kept}-{digest}" if kept else digest
+    return name if name and _kept(name) == name else _with_digest(name)
+
+
+def _kept(name: str) -> str:
+    return _UNSAFE.sub("-", name).strip(".-")[:MAX_NAME]
+
+
+def _with_digest(name: str) -> str:
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{_kept(name)}-{digest}".lstrip("-")
 
 
 # The size of rows in XCom

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
 
 from airflow_provider_platform._airflow import loop_pass
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import from_json
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT, ChartFormat, RowFormat
 from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.operators import _arguments as arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -202,7 +202,7 @@ def optional_options(name: str, value: Any) -> dict[str, Any] | None:
     """Return the options of a file, or None; checked as soon as they are known. Raises
     PlatformInputError."""
     options = arguments.mapping(name, value)
-    if options is not None and not arguments.is_template(options):
+    if options is not None:
         from airflow_provider_platform.files.options import (
             output_options as check,
         )
@@ -270,7 +270,7 @@ def written_by(context: Context) -> dict[str, Any]:
     ti: Any = context.get("ti")
     nobody = {"dag_id": "", "run_id": "", "task_id": "", "map_index": -1}
     writer = {name: getattr(ti, name, value) for name, value in nobody.items()}
-    in_pass = loop_pass(ti)
+    in_pass = loop_pass(context)
     return writer if in_pass is None else {**writer, "loop_pass": in_pass}
 
 

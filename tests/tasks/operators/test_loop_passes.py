@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def ask(region_id: UUID | None, region_index: int | None, folder: Path, map_index: int = -1) -> str:
     """Ask in this place of a loop, and return the path of the manifest."""
-    context = TaskTries().context()
+    context = {**TaskTries().context(), "loop": SimpleNamespace(index=region_index)}
     vars(context["ti"]).update(region_id=region_id, region_index=region_index, map_index=map_index)
     task = PlatformChatOperator(
         task_id="ask", prompt="revenue by country", output_path=str(folder), output_format="csv"
@@ -47,4 +47,11 @@ def test_retry_of_a_pass_replaces_its_own_files(platform_sandbox: Sandbox, tmp_p
 
 @pytest.mark.parametrize("region", [{}, {"region_id": None}, {"region_id": UUID(int=0)}])
 def test_task_outside_a_loop_has_no_pass(region: dict[str, Any]) -> None:
-    assert loop_pass(SimpleNamespace(region_index=-1, **region)) is None
+    ti: Any = SimpleNamespace(region_index=-1, **region)
+    assert loop_pass({"ti": ti}) is None
+
+
+def test_mapped_task_outside_a_loop_has_no_pass() -> None:
+    """Airflow 3.4 gives each mapped task a region of its own."""
+    ti: Any = SimpleNamespace(region_index=0, region_id=uuid4(), map_index=0)
+    assert loop_pass({"ti": ti}) is None
