@@ -16,6 +16,7 @@ Airflow parses a DAG file.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -47,14 +48,22 @@ def is_absent(value: object) -> bool:
 
 
 def read_json_string(value: Any) -> Any:
-    """Return the value; of a string, the value that it contains as JSON. Raises ValueError for a
-    string that is not JSON."""
+    """Return the value; of a string, the value that it contains as JSON, or the list or dict that
+    it contains as Python writes it: a template without `| tojson` renders to that. Raises
+    ValueError for any other string."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
+    except ValueError as error:
+        if value.strip()[:1] not in ("[", "{"):
+            raise
+        try:
+            return ast.literal_eval(value.strip())
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            raise error from None
 
 
 def read_digits(value: object) -> int:
@@ -99,6 +108,11 @@ _UNSAID = object()
 
 
 # One argument
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Return the arguments that are not None: None counts as absent, and is not sent as null."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def optional(value: Any) -> Any:

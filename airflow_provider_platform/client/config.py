@@ -104,8 +104,9 @@ class SessionSettings(InputModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    external_id: str | None = None
-    internal_id: str | None = None
+    # A template can render digits to a number.
+    external_id: str | None = Field(default=None, strict=False)
+    internal_id: str | None = Field(default=None, strict=False)
     email: str | None = None
     user_attributes: list[UserAttribute] | None = None
     groups: list[str] | None = None

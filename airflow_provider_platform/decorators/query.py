@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import task_decorator_factory
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.decorators._base import FunctionOperator, ReturnedText
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 if TYPE_CHECKING:

@@ -71,8 +71,9 @@ class PlatformAnswerNotifier(BaseNotifier):
         self._check()
 
     def _check(self) -> None:
+        from airflow_provider_platform.client import argument_rules as arguments
         from airflow_provider_platform.client.errors import PlatformConfigError
-        from airflow_provider_platform.operators import _arguments as arguments
+        from airflow_provider_platform.operators._arguments import is_template
 
         if not self._targets():
             raise PlatformConfigError(
@@ -86,7 +87,7 @@ class PlatformAnswerNotifier(BaseNotifier):
                     f"import path of a notifier), not {type(target).__name__}.",
                     field="send_with",
                 )
-        if not arguments.is_template(self.max_rows):
+        if not is_template(self.max_rows):
             arguments.whole_number("max_rows", self.max_rows, minimum=0)
 
     def _targets(self) -> list[Any]:
@@ -125,8 +126,8 @@ class PlatformAnswerNotifier(BaseNotifier):
         sending.finish()
 
     def _answer(self, context: Any) -> Answer:
+        from airflow_provider_platform.client import argument_rules as arguments
         from airflow_provider_platform.notifications._message import Answer
-        from airflow_provider_platform.operators import _arguments as arguments
 
         return Answer(
             context,

@@ -14,20 +14,25 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from inspect import Parameter, isgenerator, signature
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator
-from airflow_provider_platform.client.argument_rules import present
+from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator, BaseOperatorMeta
+from airflow_provider_platform.client.argument_rules import is_absent, optional_id, present, refuse
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.links import KNOWN, all_links
 from airflow_provider_platform.operators._arguments import (
+    NEEDED,
+    is_native,
     is_template,
-    optional_id,
+    needed_by,
+    refuse_rendered_steps,
+    render_text,
     stored,
+    vanished,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import timedelta
     from types import TracebackType
 
@@ -103,7 +108,27 @@ LINKED_ARGUMENTS = (
 """Arguments whose values links are made of."""
 
 
-class PlatformOperator(BaseOperator):
+class PlatformOperatorMeta(BaseOperatorMeta):
+    """Creates the operators. A mapped task is created when it runs: what is wrong with its
+    arguments then fails it at once, because a retry gets the same arguments."""
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:  # noqa: N805
+        """Create the operator."""
+        if not given.get("_airflow_from_mapped"):
+            return super().__call__(*args, **given)
+        from airflow_provider_platform._airflow import AirflowFailException
+
+        with ShortTraceback():
+            try:
+                return super().__call__(*args, **given)
+            except AirflowFailException:
+                raise
+            except Exception as error:
+                said = error.message if isinstance(error, PlatformError) else repr(error)
+                raise AirflowFailException(said) from error
+
+
+class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
     """Base of the operators.
 
     :param platform_conn_id: the connection of type `platform`
@@ -122,12 +147,13 @@ class PlatformOperator(BaseOperator):
     checks: ClassVar[Checks] = {}
     """The arguments of the class, each with its check. A subclass names its own; those of its bases
     are added, and None takes one of them away."""
-    asked: ClassVar[dict[str, str]] = {}
-    """The arguments that name what the task asks, each with what it asks without the argument. If
-    one is given, it must have a value when the task runs."""
     _converted: Mapping[str, Any] = {}
     """The arguments that are known, as their checks returned them."""
-    _named: Collection[str] = ()
+    _given: Mapping[str, Any] = {}
+    """The arguments whose values are not known before the task runs, as they were given."""
+    _expanded: Collection[str] = ()
+    """In a mapped task: the arguments that `expand` gave."""
+    _keeps_text = False
     rules: ClassVar[Sequence[Rule]] = ()
     """What arguments must fulfil together; those of the bases are added here too."""
 
@@ -141,6 +167,15 @@ class PlatformOperator(BaseOperator):
         cls.rules = tuple(dict.fromkeys([*rules, *vars(cls).get("rules", ())]))
         if "template_fields" not in vars(cls):
             cls.template_fields = (*cls.checks, "platform_conn_id")
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        task = super().__new__(cls)
+        if given.get("_airflow_from_mapped"):
+            mapped: Any = given["dag"].get_task(given["task_id"])
+            expanded = given.keys() - mapped.partial_kwargs.keys()
+            # The setter of Airflow needs what `__init__` sets.
+            object.__setattr__(task, "_expanded", expanded)
+        return task
 
     def __init__(
         self,
@@ -169,26 +204,40 @@ class PlatformOperator(BaseOperator):
         return given
 
     def is_known(self, value: Any) -> bool:
-        """Return whether the value is known before the task runs: it has no template and is no
-        template file."""
+        """Return whether the value is known before the task runs: it has no template, and is no
+        template file and no function that Airflow calls for the value."""
         is_file = isinstance(value, str) and value.endswith(tuple(self.template_ext))
-        return not is_template(value) and not is_file
+        return not is_template(value) and not is_file and not callable(value)
 
     def validate_known_arguments(self) -> None:
         """Convert every argument without a template into a value of its type. Raises
         PlatformInputError at parse time."""
         with self.named_errors():
+            self._note_given()
+            for name in needed_by(type(self)):
+                if name in self._expanded and is_absent(getattr(self, name)):
+                    raise self._vanished(name, name)
+            for name in needed_by(type(self)):
+                value = getattr(self, name)
+                if value is not None and is_absent(value) and not self._is_required(name):
+                    raise refuse(name, "must have a value, or be left out", value)
             values = self.effective_values(self.checks)
             known = {name: value for name, value in values.items() if self.is_known(value)}
-            named = [name for name in self.asked if getattr(self, name) is not None]
             self._convert(known)
-            self._named = [name for name in named if self._converted.get(name) is None]
+            self._refuse_vanished({name: None for name in self._expanded if name in known})
             self._hold_rules(known)
 
     def coerce_arguments(self) -> None:
         """Convert the arguments that were rendered, or changed since they were converted, into
         values of their types. Raises PlatformInputError."""
         with self.named_errors():
+            needed = needed_by(type(self))
+            for name, before in self._given.items():
+                value = getattr(self, name)
+                if name in needed and (place := vanished(name, before, value)):
+                    raise self._vanished(name, place)
+                if name == "output_path":
+                    refuse_rendered_steps(name, before, value)
             values = self.effective_values([*self.checks, "platform_conn_id"])
             self.platform_conn_id = values.pop("platform_conn_id")
             changed = {
@@ -197,16 +246,64 @@ class PlatformOperator(BaseOperator):
                 if name not in self._converted or getattr(self, name) != self._converted[name]
             }
             self._convert(changed)
-            for name in self._named:
-                if getattr(self, name) is None:
-                    instead = self.asked[name]
-                    raise PlatformInputError(
-                        f"Nothing was sent: {name} has no value after rendering, and without it "
-                        f"this task would ask {instead}. The task that returns the value did not "
-                        f"run, or somebody marked it as successful. To ask {instead}, leave {name} "
-                        "out."
-                    )
+            self._refuse_vanished(self._given)
             self._hold_rules(changed)
+
+    def _note_given(self) -> None:
+        """Keep the arguments as they are before rendering."""
+        values = {name: getattr(self, name) for name in (*self.checks, "platform_conn_id")}
+        self._given = {name: value for name, value in values.items() if not self.is_known(value)}
+
+    def _refuse_vanished(self, given: Collection[str]) -> None:
+        """Raise PlatformInputError if a needed argument has been given and its check returns
+        None: it was an empty list or object."""
+        for name in needed_by(type(self)):
+            if name in given and name in self._converted and self._converted[name] is None:
+                raise self._vanished(name, name)
+
+    def _is_required(self, name: str) -> bool:
+        return name not in _defaults_of(type(self))
+
+    def _vanished(self, name: str, place: str) -> PlatformInputError:
+        instead, leave_out = "", ""
+        if not self._is_required(name):
+            instead = f", and without it this task would {NEEDED[name]}"
+            leave_out = f" If you want that, leave {name} out."
+        return PlatformInputError(
+            f"Nothing was sent: {place} has no value after rendering{instead}. The task that "
+            "returns the value did not run, returned nothing, or somebody marked it as "
+            f"successful.{leave_out}",
+            field=name,
+        )
+
+    def _do_render_template_fields(
+        self,
+        parent: Any,
+        template_fields: Iterable[str],
+        context: Context,
+        jinja_env: Any,
+        seen_oids: set[int],
+    ) -> None:
+        """Render; of mapped tasks too, which Airflow renders by this method only. Arguments of this
+        package keep their texts with native rendering; what the author's function gets does not."""
+        render = super()._do_render_template_fields
+        if parent is not self:
+            render(parent, template_fields, context, jinja_env, seen_oids)
+            return
+        self._note_given()
+        own = [name for name in template_fields if name in (*self.checks, "platform_conn_id")]
+        others = [name for name in template_fields if name not in own]
+        render(self, others, context, jinja_env, seen_oids)
+        self._keeps_text = True
+        try:
+            render(self, own, context, jinja_env, seen_oids)
+        finally:
+            self._keeps_text = False
+
+    def _render(self, template: Any, context: Any, dag: Any = None) -> Any:
+        if self._keeps_text and is_native(template):
+            return render_text(template, context)
+        return super()._render(template, context, dag)
 
     def _convert(self, values: Mapping[str, Any]) -> None:
         """Set arguments to the values that are meant. Raises PlatformInputError."""
@@ -257,6 +354,14 @@ class PlatformOperator(BaseOperator):
                 self.store_link(context, hook.config)
                 with self.logged_link():
                     yield hook
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Continue after the wait. The links that the task has stored before stay: Airflow would
+        store an empty address for each that this process does not know."""
+        self.operator_extra_links = ()
+        return super().resume_execution(next_method, next_kwargs, context)
 
     def store_link(self, context: Context, config: PlatformConfig, **ids: Any) -> None:
         """Store the known addresses for the task's extra links: addresses of the objects in the

@@ -32,6 +32,7 @@ from airflow_provider_platform._airflow import (
     get_task_states,
     retry_policy_action,
 )
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
@@ -39,7 +40,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     from_payload,
 )
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import read_json_string
 from airflow_provider_platform.client.choices import Method
 from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
 )
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     MAX_ITEMS,
     DeploymentOperator,

@@ -19,11 +19,11 @@ from airflow_provider_platform._airflow import (
     get_succeeded,
     get_task_states,
 )
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import POLL_INTERVAL, IfUnsupported, MergeTarget
 from airflow_provider_platform.client.errors import OperationMissingError, PlatformInputError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator, StoppableRunOperator
 

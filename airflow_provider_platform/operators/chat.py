@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import (
     CHAT_TIMEOUT,
     MAX_ROWS,
@@ -18,7 +19,7 @@ from airflow_provider_platform.client.choices import (
 from airflow_provider_platform.client.errors import ChatBudgetError, ChatToolError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, ThreadLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._arguments import message_id, session_settings
 from airflow_provider_platform.operators._base import airflow_traces
 from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
@@ -127,19 +128,13 @@ class PlatformChatOperator(StoppableRunOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     kind_path = "chat.run.ChatRunKind"
     operator_extra_links = all_links(ThreadLink, AgentLink, BranchLink, FileLink)
-    asked: ClassVar[dict[str, str]] = {
-        "active_branch_name": "production",
-        "agent": "the agent of the connection",
-        "agent_id": "the agent of the connection",
-        "message_id": "under a new id",
-    }
     checks: ClassVar[Checks] = {
         "prompt": arguments.text,
         "chat_id": arguments.optional_text,
         "agent": arguments.optional_text,
         "agent_id": arguments.optional_agent,
-        "message_id": arguments.message_id,
-        "session_settings": arguments.session_settings,
+        "message_id": message_id,
+        "session_settings": session_settings,
         "active_branch_name": arguments.optional_text,
         "is_default_branch": arguments.optional_boolean,
         "if_thread_busy": partial(arguments.choice, choices=get_args(IfThreadBusy)),

@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import exactly_one
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT, CacheMode
 from airflow_provider_platform.client.errors import (
@@ -16,7 +17,6 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.redaction import log_line, quote_service
 from airflow_provider_platform.links import BranchLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 from airflow_provider_platform.operators.query import one_query, sql_parameters
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import EVALUATION_TIMEOUT
 from airflow_provider_platform.client.errors import (
     EvaluationFailedError,
@@ -18,7 +19,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.redaction import quote_service, shortened
 from airflow_provider_platform.links import AgentLink, BranchLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._arguments import session_settings
 from airflow_provider_platform.operators._base import (
     DeploymentOperator,
     airflow_errors,
@@ -153,18 +154,12 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         "session_settings": "json",
     }
     operator_extra_links = all_links(AgentLink, BranchLink)
-    asked: ClassVar[dict[str, str]] = {
-        "questions": "the platform for an evaluation of its own",
-        "branch_name": "production alone",
-        "agent": "the agent of the connection",
-        "agent_id": "the agent of the connection",
-    }
     checks: ClassVar[Checks] = {
         "questions": questions_or_files,
         "certified_queries": arguments.mapping,
         "agent": arguments.optional_text,
         "agent_id": arguments.optional_agent,
-        "session_settings": arguments.session_settings,
+        "session_settings": session_settings,
         "branch_name": arguments.optional_text,
         "question_file": arguments.optional_text,
         "confirm": partial(arguments.whole_number, minimum=0, maximum=10),

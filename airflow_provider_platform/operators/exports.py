@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import exactly_one
 from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._files import output_path as check_output_path
 from airflow_provider_platform.operators._files import output_target, storage_path

@@ -10,6 +10,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import (
     at_most_one,
     exactly_one,
@@ -24,7 +25,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import DashboardLink, NotificationLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._arguments import stored
 from airflow_provider_platform.operators._base import (
     MAX_ITEMS,
     Check,
@@ -100,7 +101,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     """Return the checked settings of the dashboard. Each item is checked by its model as soon as it
     is known."""
     settings = arguments.sequence(name, value)
-    if settings and not arguments.is_template(settings):
+    if settings:
         from airflow_provider_platform.resources.notifications import NotificationInput
 
         NotificationInput.build(**{name: settings})
@@ -255,7 +256,7 @@ class NotificationFilterOperator(DeploymentOperator):
 def _recipients(name: str, value: Any) -> list[Any] | None:
     """Return the checked list of recipients. Each recipient is checked as soon as it is known."""
     recipients = arguments.sequence(name, value)
-    if recipients and not arguments.is_template(recipients):
+    if recipients:
         from airflow_provider_platform.resources.notifications import to_add, to_remove
 
         with arguments.within(name):
@@ -448,7 +449,7 @@ class PlatformCreateNotificationOperator(
 
     def reload_result(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         there = {"id": ids["id"], "deployment_id": self.deployment_id}
-        return arguments.stored(hook.call("getNotification", **there))
+        return stored(hook.call("getNotification", **there))
 
     def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:
         """Return or change the existing schedules, as `if_exists` says. Raises

@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost, OnUnknown
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators.query import one_query
@@ -161,7 +161,6 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         "verify_sql": "sql",
     }
     template_ext: Sequence[str] = (".sql",)
-    asked: ClassVar[dict[str, str]] = {"built_on": "for all pre-aggregations"}
     checks: ClassVar[Checks] = {
         "contexts": _contexts,
         "timezones": _timezones,

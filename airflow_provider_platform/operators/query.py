@@ -7,13 +7,13 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import MAX_ROWS, QUERY_TIMEOUT, CacheMode, OnTruncated
 from airflow_provider_platform.client.errors import (
     ResultTruncatedError,
     from_payload,
 )
 from airflow_provider_platform.links import BranchLink, FileLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     DeploymentOperator,
@@ -144,7 +144,6 @@ class PlatformQueryOperator(DeploymentOperator):
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
     template_ext: Sequence[str] = (".sql",)
-    asked: ClassVar[dict[str, str]] = {"branch_name": "production"}
     checks: ClassVar[Checks] = {
         "sql": arguments.text,
         "parameters": sql_parameters,

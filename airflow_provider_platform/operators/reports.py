@@ -8,9 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import ReportLink, all_links
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._arguments import described, stored
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ __all__ = [
 HOSTS = ("GOOGLE_SHEETS", "EXCEL")
 
 
-_checksum = partial(arguments.described, schema="ReportPlacementResultChecksumInput")
+_checksum = partial(described, schema="ReportPlacementResultChecksumInput")
 
 
 def _names_a_placement(*, placement_id: Any, external_workbook_id: Any) -> None:
@@ -97,7 +98,7 @@ class PlacementOperator(DeploymentOperator):
             fields = arguments.given(**{name: getattr(self, name) for name in names})
             ids = {"report_id": self.report_id, "deployment_id": self.deployment_id}
             answer = hook.call(self.operation, body=fields, **ids)
-            report: dict[str, Any] = arguments.stored(answer)
+            report: dict[str, Any] = stored(answer)
         place = self.placement_id or " ".join(
             filter(None, (self.external_workbook_id, self.result_location))
         )

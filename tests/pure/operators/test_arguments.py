@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.notifications import PlatformNotificationRecipientsOperator
-from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 
 
@@ -161,7 +160,6 @@ def test_an_optional_argument_that_renders_to_nothing_means_its_default(nothing:
         fail_on_tool_error=nothing,
         deferrable=nothing,
         cancel_on_kill=nothing,
-        platform_conn_id=nothing,
     )
     operator.coerce_arguments()
     assert (operator.max_rows, operator.timeout, operator.poll_interval) == (100, 1800, 5)
@@ -234,11 +232,6 @@ def refused(operator: type, **given_arguments: Any) -> str:
             {"notification_id": 1, "add": [None]},
             "add: recipients.0: must be an object",
         ),
-        (
-            PlatformChatOperator,
-            {"prompt": "q", "active_branch_name": str.upper},
-            "active_branch_name must be a non-empty string, got a value of type",
-        ),
     ],
 )
 def test_an_error_names_the_task_the_operator_the_rule_and_the_value(
@@ -287,26 +280,6 @@ def test_argument_that_changes_after_the_dag_is_parsed_is_checked_again() -> Non
     operator.agent_id = 1
     with pytest.raises(PlatformInputError, match="only one of agent and agent_id"):
         operator.coerce_arguments()
-
-
-@pytest.mark.parametrize("rendered", ["", "None", " ", None])
-@pytest.mark.parametrize(
-    ("operator", "name", "others"),
-    [
-        (PlatformQueryOperator, "branch_name", {"sql": "SELECT 1"}),
-        (PlatformChatOperator, "active_branch_name", {"prompt": "q"}),
-    ],
-)
-def test_branch_name_that_renders_to_nothing_does_not_ask_production(
-    operator: Any, name: str, others: Any, rendered: Any
-) -> None:
-    made = operator(task_id="t", **{name: "{{ ti.xcom_pull('open') }}"}, **others)
-    setattr(made, name, rendered)
-    with pytest.raises(PlatformInputError, match=f"{name} .*"):
-        made.coerce_arguments()
-    made = operator(task_id="t", **others)
-    made.coerce_arguments()
-    assert getattr(made, name) is None
 
 
 @pytest.mark.parametrize("value", ['{"a": "not-a-setting"', ["not-a-setting"]])

@@ -51,7 +51,6 @@ def test_result_and_its_keys_are_the_same_in_both_modes(
         pre_aggregations=[MONTHS],
         date_range=["{{ params.month }}-01", "{{ params.month }}-31"],
         contexts='[{"securityContext": {"tenant": "acme"}}]',
-        cubes="{{ params.nothing }}",
         verify_sql="SELECT SUM(amount) FROM orders WHERE month = '{{ params.month }}'",
     )
     assert task.error is None

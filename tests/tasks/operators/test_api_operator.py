@@ -221,7 +221,7 @@ class TestCredentials:
         ({"path": "/v1/../../admin"}, "path"),
         ({"path": "/v1//reports"}, "path"),
         ({"path": "/v1/reports?first=1"}, "path"),
-        ({"path": ""}, "operation"),
+        ({"path": ""}, "path"),
         ({"path": "/v1/x", "operation": "getReport"}, "operation"),
         ({"operation": "getRepotr"}, "operation"),
         ({"operation": "getReport"}, "report_id"),

@@ -909,7 +909,7 @@ def test_list_of_parameters_replaces_each_placeholder(query: Any) -> None:
 
 def test_percent_sign_without_parameters_is_kept(query: Any) -> None:
     assert query("SELECT 17 % 5, '%s'")["rows"] == [[2, "%s"]]
-    assert query("SELECT 17 % 5, '%s'", parameters="None")["rows"] == [[2, "%s"]]
+    assert query("SELECT 17 % 5, '%s'", parameters=None)["rows"] == [[2, "%s"]]
 
 
 def test_rendered_parameters_that_do_not_fit_are_refused_before_anything_is_sent(

@@ -1,0 +1,223 @@
+"""A value that was given and renders to nothing never means the default of an argument that names
+who, where or which."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators._arguments import (
+    NEEDED,
+    NOTHING_IS_DONE_WITHOUT,
+    OPTIONS,
+    OPTIONS_INSIDE,
+    needed_by,
+)
+from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators.branches import (
+    PlatformCloseBranchOperator,
+    PlatformDeleteBranchOperator,
+)
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.notifications import (
+    PlatformNotificationRecipientsOperator,
+)
+from airflow_provider_platform.operators.pre_aggregations import (
+    PlatformBuildPreAggregationsOperator,
+)
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOT_RENDERED = {
+    *("multiple_outputs", "response_filter", "python_callable", "op_args", "op_kwargs"),
+    *("passed_task_id", "self", "kwargs", "args", "_", "given"),
+}
+"""Parameters that are no template fields."""
+
+
+def classes() -> Iterator[type[PlatformOperator]]:
+    """Every operator, sensor and decorator of the package."""
+    for folder in ("operators", "sensors", "decorators"):
+        package = importlib.import_module(f"airflow_provider_platform.{folder}")
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+    found = [PlatformOperator]
+    while found:
+        cls = found.pop()
+        found += cls.__subclasses__()
+        if cls.__module__.startswith("airflow_provider_platform"):
+            yield cls
+
+
+CLASSES = sorted(set(classes()), key=lambda cls: cls.__name__)
+BASES = ("PlatformOperator", "PlatformSensor")
+PUBLIC = [
+    cls for cls in CLASSES if cls.__name__.startswith("Platform") and cls.__name__ not in BASES
+]
+
+
+def parameters(cls: type) -> dict[str, inspect.Parameter]:
+    found: dict[str, inspect.Parameter] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith("airflow_provider_platform"):
+            found |= inspect.signature(base.__init__).parameters  # type: ignore[misc]
+    return {name: one for name, one in found.items() if name not in NOT_RENDERED}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_table_says_of_every_argument_what_a_vanished_value_means(cls: Any) -> None:
+    names = {*parameters(cls), *cls.checks}
+    assert names <= NEEDED.keys() | OPTIONS
+    assert not NEEDED.keys() & OPTIONS
+
+
+def test_table_names_only_arguments_that_exist() -> None:
+    names = {name for cls in CLASSES for name in (*cls.checks, *parameters(cls))}
+    assert {*NEEDED, *OPTIONS} == names
+    assert {place.partition(".")[0] for place in OPTIONS_INSIDE} <= NEEDED.keys()
+    known = {cls.__name__ for cls in CLASSES}
+    assert NOTHING_IS_DONE_WITHOUT.keys() <= known
+
+
+CASES = [(cls, name) for cls in PUBLIC for name in needed_by(cls)]
+
+
+@pytest.mark.parametrize("rendered", ["", "None", " ", None])
+@pytest.mark.parametrize(
+    ("cls", "name"), CASES, ids=[f"{cls.__name__}-{name}" for cls, name in CASES]
+)
+def test_vanished_value_is_refused(cls: Any, name: str, rendered: Any) -> None:
+    required = [
+        one
+        for one, parameter in parameters(cls).items()
+        if parameter.default is inspect.Parameter.empty and one in cls.checks
+    ]
+    given: dict[str, Any] = {one: f"{{{{ {one} }}}}" for one in {*required, *needed_by(cls)}}
+    if cls.__name__.endswith("DecoratedOperator"):
+        given |= {"python_callable": lambda: "q"}
+    task = cls(task_id="t", **given)
+    setattr(task, name, rendered)
+    with pytest.raises(PlatformInputError, match=f"Nothing was sent: {name} has no value"):
+        task.coerce_arguments()
+
+
+def rendered(cls: Any, context: dict[str, Any] | None = None, **given: Any) -> Any:
+    task = cls(task_id="t", **given)
+    task.render_template_fields(context or {})
+    task.coerce_arguments()
+    return task
+
+
+def test_argument_that_is_left_out_or_none_means_its_default() -> None:
+    task = rendered(PlatformQueryOperator, sql="s", deployment_id=None, platform_conn_id=None)
+    assert (task.platform_conn_id, task.deployment_id) == ("platform_default", None)
+
+
+@pytest.mark.parametrize("nothing", ["", "None"])
+def test_empty_constant_is_refused_when_the_dag_is_parsed(nothing: str) -> None:
+    with pytest.raises(PlatformInputError, match="deployment_id must have a value, or be left out"):
+        PlatformQueryOperator(task_id="t", sql="s", deployment_id=nothing)
+
+
+@pytest.mark.parametrize(
+    ("cls", "given", "place"),
+    [
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "session_settings": {"externalId": "a", "groups": "{{ gone }}"}},
+            "session_settings.groups",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "session_settings": {"internalId": "{{ gone }}"}},
+            "session_settings.internalId",
+        ),
+        (
+            PlatformNotificationRecipientsOperator,
+            {"notification_id": 1, "add": [{"type": "USER", "email": "{{ gone }}"}]},
+            r"add\[0\].email",
+        ),
+        (PlatformBuildPreAggregationsOperator, {"cubes": ["a", "{{ gone }}"]}, r"cubes\[1\]"),
+        (
+            PlatformBuildPreAggregationsOperator,
+            {"date_range": ["{{ gone }}", "{{ gone }}"]},
+            r"date_range\[0\]",
+        ),
+    ],
+)
+def test_vanished_value_inside_an_argument_is_refused(
+    cls: Any, given: dict[str, Any], place: str
+) -> None:
+    with pytest.raises(PlatformInputError, match=f"Nothing was sent: {place} has no value"):
+        rendered(cls, {"gone": None}, **given)
+
+
+def test_option_inside_an_argument_that_renders_to_nothing_counts_as_absent() -> None:
+    settings = {"externalId": "a", "email": "{{ gone }}", "isEphemeral": "{{ gone }}"}
+    task = rendered(PlatformChatOperator, {"gone": ""}, prompt="q", session_settings=settings)
+    assert task.session_settings == {"externalId": "a", "email": "", "isEphemeral": ""}
+
+
+@pytest.mark.parametrize("nothing", [{}, "{}"])
+def test_object_that_renders_empty_is_refused(nothing: Any) -> None:
+    task = PlatformChatOperator(task_id="t", prompt="q", session_settings="{{ gone }}")
+    task.session_settings = nothing
+    with pytest.raises(PlatformInputError, match="session_settings has no value"):
+        task.coerce_arguments()
+
+
+@pytest.mark.parametrize("cls", [PlatformCloseBranchOperator, PlatformDeleteBranchOperator])
+def test_task_that_does_nothing_without_a_branch_needs_none(cls: Any) -> None:
+    assert rendered(cls, {"gone": None}, branch_name="{{ gone }}").branch_name is None
+
+
+def test_commit_of_a_branch_to_delete_is_needed() -> None:
+    with pytest.raises(PlatformInputError, match=r"hash has no value.*accept any commit"):
+        rendered(
+            PlatformDeleteBranchOperator, {"gone": None}, branch_name="nightly", hash="{{ gone }}"
+        )
+
+
+def test_function_gives_the_value_of_an_argument() -> None:
+    """Airflow takes a function for any template field."""
+
+    def branch(context: Any, jinja_env: Any) -> Any:
+        return context["name"]
+
+    task = rendered(PlatformChatOperator, {"name": "b"}, prompt="q", active_branch_name=branch)
+    assert task.active_branch_name == "b"
+    with pytest.raises(PlatformInputError, match="active_branch_name has no value"):
+        rendered(PlatformChatOperator, {"name": None}, prompt="q", active_branch_name=branch)
+    with pytest.raises(PlatformInputError, match="must be a non-empty string"):
+        rendered(PlatformChatOperator, {"name": ["b"]}, prompt="q", active_branch_name=branch)
+
+
+@pytest.mark.parametrize("customer", ["../elsewhere/x", "..", "a/../../b", "..\\b", " .. /b"])
+@pytest.mark.parametrize(
+    "template", ["/out/{{ customer }}/rows.csv", "s3://b/{{ customer }}/r.csv"]
+)
+def test_rendered_part_of_a_path_leads_to_no_other_folder(template: str, customer: str) -> None:
+    with pytest.raises(PlatformInputError, match=r"output_path has a segment \.\. that"):
+        rendered(PlatformQueryOperator, {"customer": customer}, sql="s", output_path=template)
+
+
+def test_path_of_another_task_leads_to_no_other_folder() -> None:
+    def path(context: Any, jinja_env: Any) -> str:
+        return "/out/../rows.csv"
+
+    with pytest.raises(PlatformInputError, match="output_path has a segment"):
+        rendered(PlatformQueryOperator, sql="s", output_path=path)
+
+
+@pytest.mark.parametrize("customer", ["a", "a/b", "..a", "a..b", "..."])
+def test_steps_that_the_author_wrote_are_kept(customer: str) -> None:
+    path = "/dags/../out/{{ customer }}.csv"
+    task = rendered(PlatformQueryOperator, {"customer": customer}, sql="s", output_path=path)
+    assert task.output_path == f"/dags/../out/{customer}.csv"
