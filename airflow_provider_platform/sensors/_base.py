@@ -297,16 +297,19 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                 "The number of failures so far cannot be read. Counting starts at zero.",
                 exc_info=True,
             )
-            return FailureBudget()
+            return FailureBudget(answered=True)
         if not isinstance(stored, dict) or stored.pop("try_number", None) != ti.try_number:
-            return FailureBudget()
+            # Failures are stored, so every poll before a reschedule was answered.
+            return FailureBudget(answered=ti.get_first_reschedule_date(context) is not None)
         return FailureBudget(**stored)
 
     def _remember(self, context: Context, budget: FailureBudget) -> None:
         """Store a changed number of failures for the next process. The result of the poll is the
         same whether or not this succeeds."""
         store: Any = context.get("task_state_store")
-        if self.deferrable or store is None or self._stored in (None, budget):
+        if self.deferrable or store is None or self._stored is None:
+            return
+        if replace(self._stored, answered=budget.answered) == budget:
             return
         try:
             store.set(STORE_KEY, {**asdict(budget), "try_number": context["ti"].try_number})

@@ -35,6 +35,9 @@ class TaskInstance:
     def xcom_push(self, key: str, value: Any) -> None:
         self.xcoms[key] = value
 
+    def get_first_reschedule_date(self, context: Any) -> None:
+        """The task was not rescheduled."""
+
     def xcom_pull(self, **_: Any) -> Any:
         """No earlier DAG run has left anything."""
 

@@ -203,12 +203,6 @@ class TestFailures:
         with pytest.raises(AirflowFailException, match="Management token"):
             poke(PlatformReportSensor, report_id=101)
 
-    def test_soft_fail_skips_the_task(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.rotate_management_token()
-        waiting = sensor(PlatformReportSensor, report_id=101, soft_fail=True)
-        with pytest.raises(AirflowSkipException):
-            waiting.execute(TaskTries().context())
-
 
 class TestDeferred:
     """What `dag.test()` does not show: the trigger's arguments, its events, those of others."""
