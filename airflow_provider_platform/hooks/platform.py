@@ -486,8 +486,8 @@ class PlatformHook(BaseHook):
         )
 
     def delete_embed_tenant(self, embed_tenant_name: str) -> None:
-        """Delete an embed tenant with its users, groups and content. The path ends in `/` in the
-        first releases and without it later: if a tenant does not know the one, the other is sent.
+        """Delete an embed tenant with its users, groups and content. Tenants differ in whether
+        the path ends in `/`: if a tenant does not know the one, the other is sent.
         Raises PlatformInputError for a name that is not in lower case."""
         if embed_tenant_name != embed_tenant_name.lower():
             raise refuse("embed_tenant_name", "must be in lower case")

@@ -605,7 +605,6 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> DbtSyncOutcome | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
-        submitted_at = api.clock()
         ids_before, waits = None, self.wait_for_completion is not False
         try:
             history = await read_history(api, deployment_id, deadline=env.deadline)
@@ -623,6 +622,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             running = await self._equal_sync(api, deployment_id, history)
             if running is not None:
                 return await self._follow_other(api, deployment_id, running)
+        submitted_at = api.clock()
         intent: Ids = {
             "deployment_id": deployment_id,
             "ids_before": ids_before,
@@ -702,9 +702,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         given = [f"{name}={value!r}" for name, value in needs.items() if value is not None]
         if given:
             raise PlatformInputError(
-                f"Nothing was started: {' and '.join(given)} cannot be used, because a tenant "
-                f"without a history of dbt syncs ignores such arguments. {missing.reason} Leave "
-                "these arguments out.",
+                f"Nothing was started: {' and '.join(given)} cannot be used without the history of "
+                f"dbt syncs. {missing.reason} Leave these arguments out.",
                 field=given[0].partition("=")[0],
                 where=missing.where,
             ) from missing
