@@ -19,8 +19,8 @@ POINTERS = re.compile(
     rf"|(?<![\w./-])/?(?:{'|'.join(OWN_FOLDERS)})/[\w./-]+"
     r"|\bMakefile\b|\bpyproject\.toml\b"
 )
-KNOWS_THE_CLONE = PACKAGE / "sandbox" / "demo" / "home.py"
-"""Says `make demo` in a clone only."""
+KNOWS_THE_CLONE = (PACKAGE / "sandbox" / "demo" / "home.py", PACKAGE / "get_provider_info.py")
+"""Says `make demo` in a clone only; names guides as Airflow's schema asks."""
 FILES = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html"), *(PROJECT / "example_dags").glob("*.py")]
 
 
@@ -36,7 +36,7 @@ def _is_of_the_project(page: str) -> bool:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PROJECT)))
 def test_text_of_the_package_names_only_installed_files(file: Path) -> None:
-    if file != KNOWS_THE_CLONE:
+    if file not in KNOWS_THE_CLONE:
         assert pointers(file.read_text()) == []
 
 
