@@ -338,7 +338,6 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
                     await api.notify(_named_event(state.named(key), event))
 
         self._refuse_if_stopped(env)
-        say(api, f"Question {state.named(key)}")
         try:
             kind = self._chat(state, key)
             api = _naming(api, state, key)
@@ -351,7 +350,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             PlatformOutcomeUnknownError,
             PlatformProtocolError,
         ) as error:
-            answer = await self._failed(api, state, key, error)
+            answer = await self._failed(api, env, state, key, error)
             await self._grade(api, env, state, {str(key): answer})
 
     def _chat(self, state: _State, key: Key | None = None) -> ChatRunKind:
@@ -394,19 +393,20 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         try:
             if not chat.get("accepted"):
                 raise PlatformDeadlineError("The question was not accepted before the deadline.")
-            env = replace(env, in_triggerer=True)
-            outcome = await self._chat(state).follow(_naming(api, state, key), env, chat)
+            beside = replace(env, in_triggerer=True)
+            outcome = await self._chat(state).follow(_naming(api, state, key), beside, chat)
         except (ChatError, PlatformDeadlineError, PlatformProtocolError) as error:
-            return str(key), await self._failed(api, state, key, error)
+            return str(key), await self._failed(api, env, state, key, error)
         finally:
             await api.aclose()
         return str(key), _answer(outcome)
 
     async def _failed(
-        self, api: Api, state: _State, key: Key, error: PlatformError
+        self, api: Api, env: RunEnvironment, state: _State, key: Key, error: PlatformError
     ) -> dict[str, Any]:
         """Stop a question that failed, and return its error as the answer. An error that every
-        other question would meet too, such as a used-up quota, is raised after all were stopped."""
+        other question would meet too, such as a used-up quota, is raised after all were stopped
+        and its tokens are recorded."""
         is_final = not error.retryable and not isinstance(error, PlatformOutcomeUnknownError)
         usage = error.details.get("usage")
         stopped = {str(one): chat for one, chat in state.active.items() if is_final or one == key}
@@ -414,7 +414,8 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             await self.stop(api, {**state.ids, "active": stopped})
         if is_final:
             state.count(usage)
-            await state.save(api)
+            if not env.in_triggerer:  # a trigger has no record
+                await state.save(api)
             raise error
         return {"error": error.to_payload(), "usage": usage}
 
@@ -446,7 +447,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             }
             asking = asking.model_copy(update=kept)
             write = say if asking.passed else warn
-            counted = "" if tokens is not None else ". The platform did not report its tokens"
+            counted = "" if tokens is not None else " (its tokens are not counted: not reported)"
             write(api, f"{state.named(key)}: {asking.verdict}{_about(asking)}{counted}")
             state.add(key, asking)
             await state.save(api)
@@ -562,7 +563,7 @@ def _error(reason: str, said: str, *, measured: bool = False, **known: Any) -> A
 
 
 def _about(asking: Asking) -> str:
-    return f": {asking.reason}. {asking.difference or ''}" if asking.reason else ""
+    return f": {asking.reason}. {asking.difference or ''}".rstrip() if asking.reason else ""
 
 
 @dataclass(frozen=True)

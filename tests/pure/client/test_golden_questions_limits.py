@@ -22,12 +22,14 @@ from airflow_provider_platform.resources.evaluations.golden_questions import (
     Key,
     judge,
     read_suite,
+    sql_digest,
 )
 from airflow_provider_platform.resources.evaluations.run import (
     MAX_DIFFERENCE,
     MAX_SQL,
     MAX_STATE_BYTES,
     _packed,
+    _State,
     _unpacked,
 )
 
@@ -151,3 +153,38 @@ def test_two_questions_of_the_service_with_one_text_are_refused() -> None:
     items = [{"verdict": "pass", "questionTextSnapshot": text} for text in ("a", "b", "a")]
     with pytest.raises(PlatformInputError, match=r"several questions have the same one: a\."):
         _of_service(items)
+
+
+def test_tokens_count_whatever_the_outcome_and_those_not_reported_are_named() -> None:
+    state = _State({"tokens": None, "submitted_at": 0.0})
+    for usage in ({"totalTokens": 1000}, None, {"totalTokens": 200}, {"models": []}):
+        state.count(usage)
+    outcome = state.outcome()
+    assert (outcome["tokens"], outcome["uncounted"]) == (1200, 2)
+
+
+def test_sql_of_a_large_suite_is_whole_in_the_record() -> None:
+    """The two sides of 200 questions, each with SQL of nearly the documented bound."""
+    rnd = random.Random(2)
+    askings: dict[Key, list[Asking]] = {}
+    for number in range(200):
+        sql = " UNION ALL ".join(_sql(rnd) for _ in range(5))[:MAX_SQL]
+        for side in ("production", "branch"):
+            asking = PASS.model_copy(update={"sql": sql, "sql_digest": sql_digest(sql)})
+            askings[Key(f"q{number}", side)] = [asking]  # type: ignore[arg-type]
+    packed = _packed(askings)
+    assert len(json.dumps(packed)) <= MAX_STATE_BYTES + 2
+    whole = [asked[0].whole_sql is not None for asked in _unpacked(packed).values()]
+    assert all(whole)
+
+
+def test_longest_sql_is_cut_where_the_record_would_not_fit_and_keeps_its_digest() -> None:
+    rnd = random.Random(3)
+    askings: dict[Key, list[Asking]] = {}
+    for number in range(200):
+        sql = "".join(chr(rnd.randrange(33, 126)) for _ in range(MAX_SQL))
+        asking = PASS.model_copy(update={"sql": sql, "sql_digest": sql_digest(sql)})
+        askings[Key(f"q{number}")] = [asking]
+    kept = _unpacked(_packed(askings))
+    assert len(json.dumps(_packed(askings))) <= MAX_STATE_BYTES + 2
+    assert all(one.whole_sql is None and one.sql_digest for [one] in kept.values())
