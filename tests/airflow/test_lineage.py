@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -12,13 +13,18 @@ import pytest
 pytest.importorskip("airflow.providers.openlineage", reason="the OpenLineage provider")
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.airflow.airflow_server import RunningAirflow
     from tests.support.airflow.fixtures import StartTask
     from tests.support.airflow.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
 
+MODES = ("worker", "deferred")
 Event = dict[str, Any]
+TASKS = ["run_sql", "sql_hook"]
+TASKS += [f"{name}_{mode}" for name in ("chat", "query", "failing") for mode in MODES]
 
 
 def queries(events: list[Event], task_id: str) -> list[tuple[Any, ...]]:
@@ -36,15 +42,28 @@ def queries(events: list[Event], task_id: str) -> list[tuple[Any, ...]]:
     ]
 
 
+def wait_for_ends(file: Path) -> list[Event]:
+    """The events, when each task has reported its end: it does so after its state is known."""
+    deadline = time.monotonic() + 90
+    while True:
+        events = [json.loads(line) for line in file.read_text().splitlines(keepends=True)]
+        ended = {
+            event["job"]["name"] for event in events if event["eventType"] in ("COMPLETE", "FAIL")
+        }
+        if {f"lineage.{task_id}" for task_id in TASKS} <= ended:
+            return events
+        assert time.monotonic() < deadline, ended
+        time.sleep(0.5)
+
+
 def test_queries_of_both_modes_are_reported_once_with_their_tables(
     airflow: RunningAirflow, start_task: StartTask, sandbox: PatientControl
 ) -> None:
     secret = sandbox.info()["management_token"]
     first = start_task("lineage", "run_sql")
     first.wait_run("failed")  # the queries that fail
-    lines = (airflow.home / "lineage.jsonl").read_text().splitlines()
-    assert secret not in "".join(lines)
-    events = [json.loads(line) for line in lines]
+    events = wait_for_ends(airflow.home / "lineage.jsonl")
+    assert secret not in json.dumps(events)
 
     namespace = f"platform://{urlsplit(sandbox.connection()['host']).netloc}"
     orders, customers, products = (
@@ -55,9 +74,7 @@ def test_queries_of_both_modes_are_reported_once_with_their_tables(
         ("query", {orders, customers}),
         ("failing", {orders}),
     ):
-        on_worker, deferred = (
-            queries(events, f"{task_id}_{mode}") for mode in ("worker", "deferred")
-        )
+        on_worker, deferred = (queries(events, f"{task_id}_{mode}") for mode in MODES)
         end = "FAIL" if task_id == "failing" else "COMPLETE"
         assert [(event[0], event[1]) for event in on_worker] == [
             ("START", "query.1"),
@@ -71,7 +88,7 @@ def test_queries_of_both_modes_are_reported_once_with_their_tables(
         "SELECT id FROM orders WHERE status = '***'": 1,
     }
     assert [event[0] for event in queries(events, "sql_hook")] == ["START", "COMPLETE"]
-    for mode in ("worker", "deferred"):
+    for mode in MODES:
         [ended] = [
             event
             for event in events

@@ -9,7 +9,7 @@ from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 CONNECTION = "{{ dag_run.conf['platform_conn_id'] }}"
-SQL = "SELECT o.id FROM orders AS o JOIN public.customers AS c ON c.id = o.customer_id"
+SQL = "SELECT o.id FROM orders AS o JOIN customers AS c ON c.id = o.customer_id"
 AGAIN = "SELECT count(*) FROM orders"
 
 with DAG("lineage", schedule=None) as dag:

@@ -26,7 +26,11 @@ from airflow.providers.common.sql.operators.sql import SQLCheckOperator
 from airflow.sdk import DAG, Asset, Param, task_group
 
 from airflow_provider_platform._airflow import BaseNotifier
-from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.errors import (
+    ChatToolError,
+    PlatformError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators.branches import branch_gate
@@ -424,6 +428,25 @@ def test_code_about_deadlines_runs() -> None:
     pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
     alert = run("messages.md 3")["deadline"]
     PlatformAnswerNotifier(**alert.callback.kwargs)
+
+
+def test_code_about_approvals_runs() -> None:
+    pytest.importorskip("airflow.providers.standard.operators.hitl")
+    with DAG("approval", schedule=None):
+        assert run("approval.md 1")["approve"].upstream_task_ids == {"ask"}
+
+
+def test_retry_policy_tells_the_errors_apart() -> None:
+    pytest.importorskip("airflow.sdk.definitions.retry_policy", reason="needs Airflow 3.3")
+    with DAG("policy", schedule=None):
+        policy = run("retry_policies.md 1")["ask"].retry_policy
+    for error, action in (
+        (PlatformTransportError("reset"), "retry"),
+        (ChatToolError("every query failed"), "fail"),
+        (PlatformError("another"), "default"),
+    ):
+        decision = policy.evaluate(exception=error, try_number=1, max_tries=4, context={})
+        assert decision.action.value == action
 
 
 def test_code_about_assets_runs(capsys: pytest.CaptureFixture[str]) -> None:
