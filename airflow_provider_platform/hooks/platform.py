@@ -654,4 +654,5 @@ class PlatformHook(BaseHook):
             is_default_branch=options.get("is_default_branch"),
             max_rows=options.get("max_rows", MAX_ROWS),
             details=True,
+            is_recorded=False,
         )

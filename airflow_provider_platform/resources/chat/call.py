@@ -191,6 +191,7 @@ class ChatCall:
         agent_id: int | str | None = None,
         max_rows: int = MAX_ROWS,
         details: bool = False,
+        is_recorded: bool = True,
     ) -> ChatCall:
         """Return a question that has not been sent. Raises PlatformInputError for a bad
         argument."""
@@ -211,6 +212,7 @@ class ChatCall:
             in_existing_thread=request.chat_id is not None,
             max_rows=check_max_rows(max_rows),
             details=details,
+            is_recorded=is_recorded,
         )
         return cls(run, request, limits, agent_id)
 

@@ -159,16 +159,17 @@ def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
 
 def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
     """The prompt got no stream or one that broke, and without a thread it cannot be found."""
+    retry = _retry(run, "sends it again under the same message id")
     if isinstance(cause, PlatformApiError):
         return PlatformServerError(
             "The service failed before it returned a chat id, so the question may still be "
-            f"running.{_last_error(cause)} A retry sends it again under the same message id.",
+            f"running.{_last_error(cause)} {retry}",
             where=run,
             **cause.details,
         )
     return PlatformTransportError(
         "The connection broke before the service returned a chat id, so the question may still be "
-        f"running.{_last_error(cause)} A retry sends it again under the same message id.",
+        f"running.{_last_error(cause)} {retry}",
         where=run,
     )
 
@@ -179,7 +180,7 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
     search."""
     return PlatformTransportError(
         "The connection broke before the service confirmed the message, and the thread could not "
-        f"be read.{_last_error(cause)} A retry looks for the message in the thread.",
+        f"be read.{_last_error(cause)} {_retry(run, 'looks for the message in the thread')}",
         where=run,
     )
 
@@ -188,7 +189,7 @@ def nothing_new(run: ChatRun) -> PlatformTransportError:
     """A new connection brings nothing new."""
     return PlatformTransportError(
         "The last connections to the stream returned no new records. The run may continue on the "
-        "service. A retry follows the run again.",
+        f"service. {_retry(run, 'follows the run again')}",
         where=run,
     )
 
@@ -197,8 +198,8 @@ def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTra
     """The final record says that it is not complete, and the thread could not be read."""
     return PlatformTransportError(
         "The run ended, but its answer may be incomplete: the service did not mark the answer as "
-        f"complete. The task could not read the thread to check the answer.{_last_error(cause)} A "
-        "retry reads the thread again.",
+        f"complete. The task could not read the thread to check the answer.{_last_error(cause)} "
+        f"{_retry(run, 'reads the thread again')}",
         where=run,
         usage=run.usage,
     )
@@ -232,6 +233,11 @@ def not_stopped(run: ChatRun) -> PlatformTransportError:
         "is active in the thread. The run may continue.",
         where=run,
     )
+
+
+def _retry(run: ChatRun, what: str) -> str:
+    """Say what a retry of the task does. Without a record of the run it can only ask again."""
+    return f"A retry {what if run.is_recorded else 'of the task asks the question again'}."
 
 
 def _last_error(cause: PlatformError | None) -> str:

@@ -701,6 +701,8 @@ class ChatRun:
     accepted: bool = False
     max_rows: int = MAX_ROWS
     details: bool = False
+    is_recorded: bool = True
+    """Whether a retry of the task can find the run."""
 
     def __post_init__(self) -> None:
         self.echo_id: str | None = None

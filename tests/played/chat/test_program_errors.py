@@ -19,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformPermissionError,
     PlatformProtocolError,
+    PlatformTransportError,
 )
 from tests.support.fakes.chat_calls import EARLIER, accepted_call, new_call
 from tests.support.fakes.played_service import NOON, Fault, PlayedService
@@ -163,3 +164,15 @@ def test_credentials_are_read_again_after_a_json_rpc_error(asking: bool) -> None
     with pytest.raises(ChatRpcError):
         call.ask() if asking else call.follow()
     assert len(service.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    ("recorded", "promise"),
+    [(True, "A retry follows the run again"), (False, "A retry of the task asks the question")],
+)
+def test_error_promises_only_a_retry_that_can_find_the_run(recorded: bool, promise: str) -> None:
+    """`hook.chat` keeps no record."""
+    call = accepted_call(PlayedService(faults=[Fault("close")] * 99))
+    call.run.is_recorded = recorded
+    with pytest.raises(PlatformTransportError, match=promise):
+        call.follow()
