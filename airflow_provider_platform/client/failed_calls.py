@@ -7,7 +7,7 @@ error, so that a column called `timeout` does not match.
 One policy decides for all callers when a management call is repeated, and after which pause. GET,
 PUT and DELETE are repeated after connection errors, time-outs, 408, 429 and 5xx. A request that
 must not be processed twice is repeated only if it cannot have been processed: no connection was
-made, 429, or 503 with `Retry-After`. `api.Transport` repeats the request and counts the attempts.
+made, 429, or 503 with `Retry-After`. `Api.call` repeats the request and counts the attempts.
 """
 
 from __future__ import annotations
