@@ -1,6 +1,6 @@
 """README's DAG and the two pipelines at tenants of each release.
 
-A synced branch answers nobody until it is open, which needs v0.4.0.
+A synced branch answers nobody until it is open.
 """
 
 from __future__ import annotations
