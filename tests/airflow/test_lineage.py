@@ -94,4 +94,4 @@ def test_queries_of_both_modes_are_reported_once_with_their_tables(
             for event in events
             if event["job"]["name"] == f"lineage.chat_{mode}" and event["eventType"] == "COMPLETE"
         ]
-        assert [dataset["name"] for dataset in ended["outputs"]] == ["answer.json"]
+        assert [dataset["name"].lstrip("/") for dataset in ended["outputs"]] == ["answer.json"]
