@@ -58,7 +58,17 @@ NEEDED: Mapping[str, str] = {
     "output_mode": "write to another place",
     # ids and names
     **dict.fromkeys(
-        ("report_id", "workbook_id", "dashboard_id", "dashboard_public_id", "folder_id", "name"),
+        (
+            "report",
+            "workbook",
+            "dashboard",
+            "report_id",
+            "workbook_id",
+            "dashboard_id",
+            "dashboard_public_id",
+            "folder_id",
+            "name",
+        ),
         "use or find another object",
     ),
     **dict.fromkeys(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter, isgenerator, signature
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -142,6 +142,9 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
     operator_extra_links = all_links()
     linked_result: ClassVar[dict[str, str]] = {}
     """What links are made of, by the field of the result that tells it."""
+    named: ClassVar[tuple[str, ...]] = ()
+    """The things that an argument can name instead of their ids: `report` instead of `report_id`.
+    """
     returns_object: ClassVar[bool] = True
     """Whether the result is always an object, whose keys are XComs of their own too."""
     checks: ClassVar[Checks] = {}
@@ -351,6 +354,7 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
+                self._find_named(hook)
                 self.store_link(context, hook.config)
                 with self.logged_link():
                     yield hook
@@ -362,6 +366,17 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
         store an empty address for each that this process does not know."""
         self.operator_extra_links = ()
         return super().resume_execution(next_method, next_kwargs, context)
+
+    def _find_named(self, hook: PlatformHook) -> None:
+        """Look up the ids of the things that the arguments in `named` name."""
+        for thing in self.named:
+            if (name := getattr(self, thing)) is not None:
+                from airflow_provider_platform.resources.names import find_id
+
+                deployment_id = hook.resolve_deployment_id(self.deployment_id)  # type: ignore[attr-defined]
+                work = partial(find_id, thing=thing, name=name, deployment_id=deployment_id)
+                with self.named_errors():
+                    setattr(self, f"{thing}_id", hook.run(work))
 
     def store_link(self, context: Context, config: PlatformConfig, **ids: Any) -> None:
         """Store the known addresses for the task's extra links: addresses of the objects in the

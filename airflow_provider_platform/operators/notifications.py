@@ -312,9 +312,11 @@ class PlatformCreateNotificationOperator(
     If the variable is missing, the task takes a schedule with the same settings and times, or
     creates one.
 
-    :param dashboard_id: the id of the dashboard to send, unless `dashboard_public_id` is
-        given
+    :param dashboard_id: the id of the dashboard to send, unless `dashboard_public_id` or
+        `dashboard` is given
     :param dashboard_public_id: the public id of the dashboard
+    :param dashboard: instead of an id: the title of the published dashboard, looked up when the
+        task runs
     :param key: your name for the schedule, in letters, digits, `_`, `-` and `.`
     :param if_exists: what to do if the schedule exists: `update` changes it to what this task says
         (the task fails if several match), `skip` returns it as it is (if there are several, the
@@ -323,6 +325,7 @@ class PlatformCreateNotificationOperator(
     """
 
     operator_extra_links = all_links(NotificationLink, DashboardLink)
+    named = ("dashboard",)
     linked_result: ClassVar[dict[str, str]] = {
         "notification_id": "id",
         "dashboard_id": "dashboardId",
@@ -331,12 +334,13 @@ class PlatformCreateNotificationOperator(
     checks: ClassVar[Checks] = {
         "dashboard_id": arguments.optional_id,
         "dashboard_public_id": arguments.optional_text,
+        "dashboard": arguments.optional_text,
         "key": _key,
         "if_exists": partial(arguments.choice, choices=get_args(IfExists)),
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("schedule_type",), required),
-        (("dashboard_id", "dashboard_public_id"), exactly_one),
+        (("dashboard_id", "dashboard_public_id", "dashboard"), exactly_one),
     )
 
     def __init__(
@@ -345,6 +349,7 @@ class PlatformCreateNotificationOperator(
         schedule_type: str,
         dashboard_id: int | str | None = None,
         dashboard_public_id: str | None = None,
+        dashboard: str | None = None,
         key: str | None = None,
         if_exists: IfExists = "update",
         **kwargs: Any,
@@ -352,6 +357,7 @@ class PlatformCreateNotificationOperator(
         super().__init__(schedule_type=schedule_type, **kwargs)
         self.dashboard_id: Any = dashboard_id
         self.dashboard_public_id = dashboard_public_id
+        self.dashboard = dashboard
         self.key = key
         self.if_exists = if_exists
         self._body: CreateNotificationInput

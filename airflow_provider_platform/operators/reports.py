@@ -46,6 +46,7 @@ class PlacementOperator(DeploymentOperator):
     report, with its placements, as the service describes it.
 
     :param report_id: the report's id
+    :param report: instead of `report_id`: the report's name, looked up when the task runs
     :param placement_id: the placement's id, as the report lists it; without it, the spreadsheet and
         the place in it say which placement is meant
     :param external_workbook_id: the spreadsheet's id at its host
@@ -56,12 +57,15 @@ class PlacementOperator(DeploymentOperator):
     """
 
     operator_extra_links = all_links(ReportLink)
+    named = ("report",)
+    rules: ClassVar[Sequence[Rule]] = ((("report_id", "report"), arguments.exactly_one),)
     operation: ClassVar[str]
     """The operation's id, whose body are the given arguments."""
     done: ClassVar[str]
     """What the task did, for the log."""
     checks: ClassVar[Checks] = {
-        "report_id": arguments.identifier,
+        "report_id": arguments.optional_id,
+        "report": arguments.optional_text,
         "placement_id": arguments.optional_text,
         "external_workbook_id": arguments.optional_text,
         "result_location": arguments.optional_text,
@@ -73,7 +77,8 @@ class PlacementOperator(DeploymentOperator):
     def __init__(
         self,
         *,
-        report_id: int | str,
+        report_id: int | str | None = None,
+        report: str | None = None,
         placement_id: str | None = None,
         external_workbook_id: str | None = None,
         result_location: str | None = None,
@@ -83,7 +88,8 @@ class PlacementOperator(DeploymentOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.report_id = report_id
+        self.report_id: Any = report_id
+        self.report = report
         self.placement_id = placement_id
         self.external_workbook_id = external_workbook_id
         self.result_location = result_location
@@ -94,7 +100,9 @@ class PlacementOperator(DeploymentOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the call and return the report."""
         with ShortTraceback(), self.opened(context) as hook:
-            names = [name for name in self.checks if name not in ("report_id", "deployment_id")]
+            names = [
+                name for name in self.checks if name not in ("report_id", "report", "deployment_id")
+            ]
             fields = arguments.given(**{name: getattr(self, name) for name in names})
             ids = {"report_id": self.report_id, "deployment_id": self.deployment_id}
             answer = hook.call(self.operation, body=fields, **ids)

@@ -16,7 +16,10 @@ from airflow_provider_platform.operators._base import DeploymentOperator, ShortT
 from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Checks
@@ -30,17 +33,24 @@ class WorkbookOperator(DeploymentOperator):
     """Base of the operators on one workbook.
 
     :param workbook_id: the workbook's id
+    :param workbook: instead of `workbook_id`: the workbook's name, looked up when the task runs
     """
 
     operator_extra_links = all_links(WorkbookLink)
+    named = ("workbook",)
 
     checks: ClassVar[Checks] = {
-        "workbook_id": arguments.identifier,
+        "workbook_id": arguments.optional_id,
+        "workbook": arguments.optional_text,
     }
+    rules: ClassVar[Sequence[Rule]] = ((("workbook_id", "workbook"), arguments.exactly_one),)
 
-    def __init__(self, *, workbook_id: int | str, **kwargs: Any) -> None:
+    def __init__(
+        self, *, workbook_id: int | str | None = None, workbook: str | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.workbook_id = workbook_id
+        self.workbook_id: Any = workbook_id
+        self.workbook = workbook
 
 
 class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
@@ -52,6 +62,7 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
     so.
 
     :param workbook_id: the id of the workbook to clone
+    :param workbook: instead of `workbook_id`: the name of the workbook to clone
     :param shared: clone from the shared workspace
     """
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_platform.client.argument_rules import refuse
-from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
-from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.resources.names import choose_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,16 +48,9 @@ async def find_agent_id(
 
 def choose_agent(name: str, agents: Sequence[Agent]) -> int:
     """Return the id of the only agent with this name, in any case. Raises PlatformInputError."""
-    named = {one.id: (one.name or "", one.agent_config_name or "") for one in agents}
-    ids = [key for key, names in named.items() if name.casefold() in map(str.casefold, names)]
-    if len(ids) == 1:
-        return ids[0]
-    found = f"{len(ids)} agents have" if ids else "no agent has"
-    known = [f"{quote_service(names[0] or names[1])!r} ({key})" for key, names in named.items()]
-    raise PlatformInputError(
-        f"Nothing was sent: {found} the name {quote_service(name)!r}. The deployment's agents and "
-        f"their ids: {', '.join(known) or 'none'}. To name an agent by its id, use agent_id. The "
-        "automatic agent is not in the list: to ask it, leave agent out, and use the deployment's "
-        "chat address with a service token.",
-        field="agent",
+    names = {one.id: (one.name, one.agent_config_name) for one in agents}
+    advice = (
+        " The automatic agent is not in the list: to ask it, leave agent out, and use the "
+        "deployment's chat address with a service token."
     )
+    return choose_named("agent", name, names, advice=advice)

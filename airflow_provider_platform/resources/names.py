@@ -1,0 +1,75 @@
+"""Things by the name that people know: agents, reports, workbooks and dashboards.
+
+A name is looked up when a task runs, because a thing that is renamed or made again has another id.
+Upper and lower case are equal, and a name of digits is an id. A name that nothing has, or several
+things have, sends nothing: the error lists what there is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.models import ResponseModel
+from airflow_provider_platform.client.operation import typed
+from airflow_provider_platform.client.pages import Page, collect
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.resources.reports import list_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_platform.client.api import Api
+
+LISTED = 50
+"""So many things an error lists."""
+
+
+class _Published(ResponseModel):
+    id: int | None = None
+    title: str | None = None
+
+
+class _NamedWorkbook(ResponseModel):
+    id: int
+    name: str | None = None
+    published_dashboard: _Published | None = None
+
+
+_list_workbooks = typed("getWorkbooks", Page[_NamedWorkbook])
+
+
+def choose_named(
+    thing: str, name: str, names: Mapping[int, Sequence[str | None]], *, advice: str = ""
+) -> int:
+    """Return the id of the only thing with this name, in any case. `names` are the names of each
+    id. Raises PlatformInputError."""
+    known = {key: [one for one in some if one] for key, some in names.items()}
+    ids = [key for key, some in known.items() if name.casefold() in map(str.casefold, some)]
+    if len(ids) == 1:
+        return ids[0]
+    found = f"{len(ids)} {thing}s have" if ids else f"no {thing} has"
+    listed = [f"{quote_service(next(iter(some), ''))!r} ({key})" for key, some in known.items()]
+    more = f", and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
+    raise PlatformInputError(
+        f"Nothing was sent: {found} the name {quote_service(name)!r}. The deployment's {thing}s "
+        f"and their ids: {', '.join(listed[:LISTED]) or 'none'}{more}. To name the {thing} by its "
+        f"id, use {thing}_id.{advice}",
+        field=thing,
+    )
+
+
+async def find_id(api: Api, thing: str, name: str, deployment_id: int) -> int:
+    """Return the id of the report, workbook or dashboard with this name. A dashboard has the title
+    with which its workbook was published. Raises PlatformInputError."""
+    if name.isdecimal():
+        return int(name)
+    if thing == "report":
+        reports = await collect(api.call, list_reports(deployment_id=deployment_id))
+        return choose_named(thing, name, {one.id: (one.name,) for one in reports.items})
+    workbooks = (await collect(api.call, _list_workbooks(deployment_id=deployment_id))).items
+    if thing == "workbook":
+        return choose_named(thing, name, {one.id: (one.name,) for one in workbooks})
+    published = [one.published_dashboard for one in workbooks if one.published_dashboard]
+    titles = {one.id: (one.title,) for one in published if one.id is not None}
+    return choose_named(thing, name, titles)
