@@ -1,11 +1,10 @@
-"""README's DAG and the two pipelines at tenants of each release.
+"""The two pipelines on both tenants.
 
 A synced branch answers nobody until it is open.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,9 @@ EXAMPLES = PROJECT / "example_dags"
 OTHERS = ["dev", "main"]
 """The branches that the sandbox has at the start."""
 
-PIPELINES = ["README", "nightly_pipeline", "sync_gate_publish"]
+PIPELINES = ["nightly_pipeline", "sync_gate_publish"]
 every_pipeline = pytest.mark.parametrize("pipeline", PIPELINES, indirect=True)
-asking_pipelines = pytest.mark.parametrize("pipeline", PIPELINES[:2], indirect=True)
+asking_pipelines = pytest.mark.parametrize("pipeline", PIPELINES[:1], indirect=True)
 
 
 @pytest.fixture
@@ -46,19 +45,9 @@ def run_dag(run_dag: RunDag) -> RunDag:
 
 
 @pytest.fixture
-def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> DAG:
+def pipeline(request: pytest.FixtureRequest) -> DAG:
     """The DAG as it is printed, without retries."""
-    file, dag_id = EXAMPLES / f"{request.param}.py", request.param
-    if request.param == "README":
-        printed = re.search(
-            r"^```python\n(# dags/nightly\.py\n.*?)^```$",
-            (PROJECT / "README.md").read_text(),
-            re.DOTALL | re.MULTILINE,
-        )
-        assert printed
-        file, dag_id = tmp_path / "nightly.py", "nightly"
-        file.write_text(printed[1])
-    dag = dag_runs.load_dag(file, dag_id)
+    dag = dag_runs.load_dag(EXAMPLES / f"{request.param}.py", request.param)
     for task in dag.tasks:
         task.retries = 0  # which would wait here as long as they do in production
     return dag
@@ -162,7 +151,7 @@ def test_failed_question_leaves_the_branch_closed_and_kept(
         ("enabled", branch),
         ("disabled", branch),
     ]
-    assert f"Closed branch {branch}. The branch is kept" in capsys.readouterr().out
+    assert f"Closed branch {branch}. Closing deletes nothing" in capsys.readouterr().out
 
 
 class TestMerge:
