@@ -59,8 +59,9 @@ def read_json(text: str | bytes) -> Any:
 
 def read_any_json(text: str | bytes) -> Any:
     """`read_json` for readers that make what they keep storable themselves."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
-        return read_unchecked_json(text)
+        return from_json(data, cache_strings="keys")
     except ValueError:
         return _read_again(text)
 
