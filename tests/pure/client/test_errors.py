@@ -124,6 +124,7 @@ def test_no_error_of_the_package_begins_with_a_value_other_than_what_failed() ->
         "error.reason",
         "lost.reason",
         "cause.reason",
+        "unknown.reason",
         "begin",
         "subject",
         "lost",
