@@ -10,17 +10,15 @@ its run is submitted, found, followed, stopped and read. `_retry_or_clear` decid
 does with the record, and what an error changes in it.
 
 `RunKill` decides what happens to the run of a task that is ended from outside: the run is stopped,
-or left to a retry. Airflow's state of the task decides (`runs.stop_decision`); `triggers` does
-the same for a deferred task. Airflow calls `on_kill` in a signal handler, which may have
-interrupted anything.
+or left to a retry. Airflow's state of the task decides (`resources.stop_decision`); `triggers` does
+the same for a deferred task.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from abc import abstractmethod
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -63,7 +61,6 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Traced,
     kind_class,
     path_of,
 )
@@ -81,10 +78,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.resources.run_log import Log
 
 
-def _nothing() -> None:
-    return None
-
-
 # One try of a task.
 
 
@@ -100,10 +93,12 @@ class Attempt:
     kind: RunKind[Any]
     cancel_on_kill: bool
     log: Log
-    name_submission: Callable[[], Ids | None] = _nothing
-    """Names a submission that the service has not accepted yet, if anything does by now."""
+    earlier: Ids | None = None
+    """What a submission continues, if anything."""
     intended: Ids | None = None
-    """Names the last submission that this try sent."""
+    """What was recorded of the last submission that this try sent."""
+    named: Ids | None = None
+    """Names a submission that the service has not accepted yet, if anything does."""
     ids: Ids | None = None
     """Names the run that the service has accepted."""
     reattached: bool = False
@@ -116,7 +111,14 @@ class Attempt:
     @property
     def known(self) -> Ids | None:
         """Return the ids that name the submission or the run now."""
-        return self.ids or self.name_submission()
+        return self.ids or self.named
+
+    @property
+    def is_submitting(self) -> bool:
+        """Whether something was sent of which the service has reported nothing yet."""
+        if self.ids is None:
+            return self.intended is not None and self.named in (None, self.intended)
+        return self.kind.is_submitting(self.ids)
 
     @property
     def now(self) -> float:
@@ -134,7 +136,7 @@ class Attempt:
 
     def forget(self) -> None:
         """Start again with a submission of this try's own."""
-        self.name_submission, self.intended, self.ids = _nothing, None, None
+        self.intended = self.named = self.ids = None
         self.reattached = False
 
     def is_last_try(self, error: Exception | None = None) -> bool:
@@ -155,173 +157,133 @@ class Attempt:
 
 
 KILL_SECONDS = 4.0
-"""What `on_kill` may take in all; Airflow kills the process five seconds after the signal."""
+"""How long a killed try may work; Airflow kills the process five seconds after the signal."""
 TASK_STATE_SECONDS = 2.0
 """What Airflow may take of these to report the task's state."""
-LOG_SECONDS = 0.2
 
 
 # A task that is ended.
 
 
 class RunKill:
-    """Whether one task was stopped, and what this means for its run."""
+    """Whether one task was stopped, and what this means for its run.
+
+    Airflow calls `handle` in a signal handler, which may have interrupted anything, also a request
+    to Airflow or the writing of a log line. So it only breaks off the wait for the run. The try
+    then ends, and `end` decides what becomes of the run.
+    """
 
     def __init__(self) -> None:
         self.attempt: Attempt | None = None
         """The try that has the connection open."""
         self.happened = False
-        self.leaves_run = False
-        """Of a killed task: whether its run goes on for another try to re-attach to."""
-        self.is_deferring = False
-        self._is_handling = False
-        self._state_was_unknown = False
+        self._until = 0.0
 
     def handle(self) -> None:
-        """Stop the remote run of a task that is stopped, or leave the run to the retry.
-
-        Airflow calls this in a signal handler, which may have interrupted anything, also a request
-        to Airflow or the writing of a log line. Work that could block is done in other threads,
-        with a client of its own, and this method waits for it at most `KILL_SECONDS`.
-        """
-        if self._is_handling:
-            return  # the signal came twice
-        self._is_handling = True
-        try:
-            self.happened = True
-            if self.attempt is not None:
-                self._end(self.attempt, time.monotonic() + KILL_SECONDS)
-        finally:
-            self._is_handling = False
-
-    def judge_again(self, attempt: Attempt) -> None:
-        """Decide again about a kill if the task's state was unknown: the signal may have come in
-        the middle of a request to Airflow, so that no other request was possible. Now it is."""
-        if self._state_was_unknown:
-            self._end(attempt, time.monotonic() + TASK_STATE_SECONDS)
+        """Break off the try. One that submits goes on until the service has accepted: if it broke
+        off, it would not learn the name of the run."""
+        if not self.happened:
+            self.happened, self._until = True, time.monotonic() + KILL_SECONDS
+        attempt = self.attempt
+        if attempt is None:
+            return
+        if attempt.is_submitting:
+            with suppress(TimeoutError):  # a thread logs it as soon as the log can be written
+                run_within(0, partial(attempt.log.warning, NOT_ACCEPTED))
+        else:
+            attempt.client.interrupt()
 
     def refuse(self) -> None:
         """Raise PlatformInterruptedError if the task was stopped."""
         if self.happened:
             raise PlatformInterruptedError("The task was stopped, so it sends no further request.")
 
+    def end(self, attempt: Attempt) -> None:
+        """Stop the run of a killed try, or leave the run to the retry."""
+        if attempt.known is None and attempt.intended is None:
+            return  # nothing was sent
+        if not attempt.cancel_on_kill or not self._stops_run(attempt):
+            attempt.log.warning("The remote run continues. The task's next try re-attaches to it.")
+        elif attempt.known is None:
+            attempt.log.warning(NOT_ACCEPTED)
+        else:
+            self.stop_in_time(attempt, self._until - time.monotonic())
+
+    def stop_in_time(self, attempt: Attempt, seconds: float = KILL_SECONDS) -> None:
+        """Stop the run within so many seconds, with a client of its own; a failure is logged."""
+        if (ids := attempt.known) is None:
+            return
+        stop = partial(_stop_with_own_client, attempt, ids, seconds)
+        _stop_and_log(attempt, lambda: run_within(seconds, stop))
+
     def stop_quietly(self, attempt: Attempt, ids: Ids) -> None:
         """Stop a run if `cancel_on_kill` is set; a failure is logged."""
-        if not attempt.cancel_on_kill:
-            return
-        if not attempt.kind.can_stop:
-            self._log(attempt.log.info, NOT_STOPPED)
-            return
-        client = attempt.client
-        with self._stop_logged(attempt) as report:
-            report(client.run(lambda api: attempt.kind.stop(api, ids)))
-
-    def _end(self, attempt: Attempt, until: float) -> None:
-        """Decide and carry out what a kill means for the run; `until` by the monotonic clock."""
-        self.leaves_run = not attempt.cancel_on_kill or not self._stops_run(attempt)
-        ids = attempt.known
-        if self.leaves_run:
-            self._log(
-                attempt.log.warning,
-                "The remote run continues. The task's next try re-attaches to it.",
+        if attempt.cancel_on_kill:
+            _stop_and_log(
+                attempt, lambda: attempt.client.run(lambda api: attempt.kind.stop(api, ids))
             )
-            if attempt.ids is not None and not attempt.kind.is_submitting(attempt.ids):
-                # Else the try goes on until the service has accepted: a try that breaks off now
-                # does not learn the name of the run.
-                attempt.client.interrupt()
-            return
-        if ids is None:
-            self._log(
-                attempt.log.warning,
-                "The run cannot be stopped, because the service has not accepted it yet. The "
-                "service may still process it.",
-            )
-            return
-        if not attempt.kind.can_stop:
-            self._log(attempt.log.warning, NOT_STOPPED)
-            if attempt.ids is not None:
-                attempt.client.interrupt()
-            return
-        with self._stop_logged(attempt) as report:
-            report(_stop_in_time(attempt, ids, until - time.monotonic()))
 
     def _stops_run(self, attempt: Attempt) -> bool:
         """Return whether to stop the run, by Airflow's state of the task."""
-        if isinstance(sys.exception(), AirflowTaskTimeout):
-            return True  # `execution_timeout`: Airflow has ended this try itself
-        has_record = attempt.submission.finds(attempt.known)
+        if not attempt.submission.finds(attempt.known):
+            return True
         state: str | None = UNKNOWN
-        if has_record:
-            try:
-                state = run_within(
-                    TASK_STATE_SECONDS, lambda: get_task_states(attempt.context["ti"])
-                )
-            except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
-                self._log(
-                    attempt.log.warning,
-                    "Airflow did not return the state of the task: %s. The task decides without "
-                    "the state whether to stop the run.",
-                    str(error) or repr(error),
-                )
-            else:
-                self._log(
-                    attempt.log.info,
-                    "The task was asked to stop. Its state in Airflow is %s.",
-                    state,
-                )
-            self._state_was_unknown = state == UNKNOWN
-        # A trigger that follows is as good as a retry.
-        last_try = attempt.is_last_try() and not self.is_deferring
-        return stops_run(state, last_try=last_try, has_record=has_record)
-
-    @contextmanager
-    def _stop_logged(self, attempt: Attempt) -> Iterator[Callable[[bool], None]]:
-        """Log how a stop ended: a failure, or what the block reports."""
-        log = attempt.log
-
-        def report(stopped: bool) -> None:
-            self._log(
-                log.info,
-                "The remote run was stopped."
-                if stopped
-                else "No remote run of this task had to be stopped.",
-            )
-
         try:
-            yield report
-        except TimeoutError:
-            self._log(
-                log.warning,
-                "The remote run could not be stopped, because no time was left for it. The run may "
-                "continue.",
+            state = run_within(TASK_STATE_SECONDS, lambda: get_task_states(attempt.context["ti"]))
+        except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
+            attempt.log.warning(
+                "Airflow did not return the state of the task: %s. The task decides without the "
+                "state whether to stop the run.",
+                str(error) or repr(error),
             )
-        except PlatformError as error:
-            self._log(log.warning, "The remote run could not be stopped: %s", error)
-
-    def _log(self, write: Callable[..., Any], message: str, *args: Any) -> None:
-        """Log a line. In a signal handler another thread logs it: the handler may have interrupted
-        this thread while it held the log's lock."""
-        if not self._is_handling:
-            write(message, *args)
-            return
-        with suppress(TimeoutError):
-            run_within(LOG_SECONDS, lambda: write(message, *args))
+        else:
+            attempt.log.info(
+                "The task was asked to stop. Its state in Airflow is %s.",
+                state,
+            )
+        return stops_run(state, last_try=attempt.is_last_try())
 
 
-def _stop_in_time(attempt: Attempt, ids: Ids, seconds: float) -> bool:
-    """Stop the run on an event loop of its own. Raises PlatformError, TimeoutError."""
+NOT_ACCEPTED = (
+    "The run cannot be stopped, because the service has not accepted it yet. The service may still "
+    "process it."
+)
+
+
+def _stop_and_log(attempt: Attempt, stop: Callable[[], bool]) -> None:
+    if not attempt.kind.can_stop:
+        attempt.log.info(NOT_STOPPED)
+        return
+    try:
+        stopped = stop()
+    except TimeoutError:
+        attempt.log.warning(
+            "The remote run could not be stopped, because no time was left for it. The run may "
+            "continue."
+        )
+    except PlatformError as error:
+        attempt.log.warning("The remote run could not be stopped: %s", error)
+    else:
+        attempt.log.info(
+            "The remote run was stopped."
+            if stopped
+            else "No remote run of this task had to be stopped."
+        )
+
+
+def _stop_with_own_client(attempt: Attempt, ids: Ids, seconds: float) -> bool:
+    """Stop the run; the client of the attempt is interrupted. Raises PlatformError."""
     import asyncio
 
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 
-    config = attempt.client.config
-    quick = config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
+    quick = attempt.client.config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
 
     async def stop() -> bool:
         async with AsyncPlatformClient(quick) as client:
             return await client.run(lambda api: attempt.kind.stop(api, ids, seconds=seconds))
 
-    return run_within(seconds, lambda: asyncio.run(stop()))
+    return asyncio.run(stop())
 
 
 T = TypeVar("T")
@@ -495,14 +457,13 @@ class RemoteRunOperator(PlatformOperator):
         """Update the record by an event of the run, and log its line. A run that notifies of an
         event waits until this method returns."""
         match event:
-            case Intended(ids, known):
+            case Intended(ids, named):
                 self._kill.refuse()  # if the task was ended meanwhile, nobody wants the run
                 attempt.submission.write("intent", ids)
                 attempt.intended = ids
-                attempt.name_submission = known or attempt.name_submission
-            case Traced(known):
-                attempt.name_submission = known
+                attempt.named = ids if named else None
             case Identified(ids):
+                attempt.named = ids
                 attempt.submission.note("intent", ids)
             case RunAccepted(ids, sends_next):
                 self._accepted(attempt, ids, must_be_stored=sends_next)
@@ -511,18 +472,13 @@ class RemoteRunOperator(PlatformOperator):
 
     def _accepted(self, attempt: Attempt, ids: Ids, *, must_be_stored: bool = False) -> None:
         """Record that the service accepted the submission: from now on the run can be followed and
-        stopped. If the task was stopped meanwhile, stop the run or leave it to the retry."""
+        stopped."""
         attempt.ids = {**ids, "key": attempt.submission.key}
         self.store_link(attempt.context, attempt.config, **ids)
-        if self._kill.happened and not self._kill.leaves_run:
-            self._kill.stop_quietly(attempt, attempt.ids)
         store = attempt.submission.write if must_be_stored else attempt.submission.note
         store("running", attempt.ids)
-        if self._kill.leaves_run:
-            if not attempt.submission.finds(attempt.ids):
-                self._kill.stop_quietly(attempt, attempt.ids)  # no retry could find it
-            if not attempt.kind.is_submitting(attempt.ids):
-                attempt.client.interrupt()
+        if not attempt.is_submitting:
+            self._kill.refuse()
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
@@ -533,41 +489,40 @@ class RemoteRunOperator(PlatformOperator):
                 config, run_kind = client.config, self.run_kind()
                 key = (ids or {}).get("key") or run_kind.idempotency_key(config)
                 durable = self.durable is not False
-                with closing(RecordKeeper(context, key, durable=durable)) as submission:
-                    attempt = Attempt(
-                        task=self,
-                        context=context,
-                        client=client,
-                        config=config,
-                        submission=submission,
-                        kind=run_kind,
-                        cancel_on_kill=self.cancel_on_kill,
-                        log=self.log,
-                    )
-                    self._kill.attempt = attempt
-                    self.store_link(context, config, **(ids or {}))
-                    try:
-                        with self.logged_link():
-                            yield attempt
-                    except PlatformInterruptedError:
-                        self._kill.judge_again(attempt)
-                        self._kill.attempt = None
-                        raise
-                    except Exception as error:
-                        if not isinstance(error, PlatformError):
-                            self._stop_unfollowed(attempt, error)
-                        self._kill.attempt = None
-                        raise
-                    finally:
-                        attempt.event_log.close()
-                    # Not after a deferral or Airflow's time-out: a kill can still come then.
+                attempt = Attempt(
+                    task=self,
+                    context=context,
+                    client=client,
+                    config=config,
+                    submission=RecordKeeper(context, key, durable=durable),
+                    kind=run_kind,
+                    cancel_on_kill=self.cancel_on_kill,
+                    log=self.log,
+                )
+                self._kill.attempt = attempt
+                self.store_link(context, config, **(ids or {}))
+                try:
+                    with self.logged_link():
+                        yield attempt
+                except AirflowTaskTimeout:  # `execution_timeout`: Airflow ends this try itself
+                    if self.cancel_on_kill:
+                        self._kill.stop_in_time(attempt)
+                    raise
+                except Exception as error:
+                    if self._kill.happened:
+                        self._kill.end(attempt)
+                    elif not isinstance(error, PlatformError):
+                        self._stop_unfollowed(attempt, error)
+                    raise
+                finally:
                     self._kill.attempt = None
+                    attempt.event_log.close()
 
     def _stop_unfollowed(self, attempt: Attempt, error: Exception) -> None:
         """Stop the run if an error that is not of this package ends the try and no retry will find
         the run. A retry that finds the run follows it."""
         known = attempt.known
-        if known is None or self._kill.leaves_run or not attempt.is_last_try(error):
+        if known is None or not attempt.is_last_try(error):
             return
         self.log.warning("No retry will wait for this run. Stopping the run.")
         self._kill.stop_quietly(attempt, known)
@@ -671,6 +626,7 @@ class RemoteRunOperator(PlatformOperator):
 
     def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
         attempt.forget()
+        attempt.earlier = ids
         try:
             self.check_before(attempt)
             env = self._environment(attempt)
@@ -706,7 +662,6 @@ class RemoteRunOperator(PlatformOperator):
     def _defer(self, attempt: Attempt, ids: Ids) -> None:
         from airflow_provider_platform.triggers import PlatformRunTrigger
 
-        self._kill.is_deferring = True
         deadline = self.deadline(attempt, _followed_since(ids))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
         attempt.submission.flush_pending()
@@ -757,6 +712,8 @@ class RemoteRunOperator(PlatformOperator):
     ) -> None:
         """Leave the record in the state that the next try needs, and stop a run that no try will
         follow."""
+        if self._kill.happened:
+            return  # `RunKill.end` decides, and the record says what the next try needs
         known = attempt.known
         attempt.submission.flush_pending()  # whether a retry finds the run depends on it
         disposition = disposition_of(
@@ -766,16 +723,11 @@ class RemoteRunOperator(PlatformOperator):
             last_try=attempt.is_last_try(error),
             can_stop=attempt.kind.can_stop,
         )
-        if disposition.stop and self._kill.leaves_run:
-            return  # the record says that the run is active; the retry follows or stops it
         if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
             self.log.warning("No retry will wait for this run. Stopping the run.")
             self._kill.stop_quietly(attempt, known)
         if disposition.phase is not None:
-            attempt.submission.note(disposition.phase, known or {})
-        elif known is not None and not self._kill.happened:
-            # Write it again, in case the store could not be reached before.
-            attempt.submission.note("running" if attempt.ids else "intent", known)
+            attempt.submission.note(disposition.phase, known or attempt.earlier or {})
         ids = known or attempt.intended
         if ids is not None and (disposition.stop or disposition.phase is not None):
             self.run_failed(attempt, ids, error)

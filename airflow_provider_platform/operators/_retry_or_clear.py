@@ -29,9 +29,7 @@ follow must not continue.
 
 from __future__ import annotations
 
-import contextvars
 import logging
-import threading
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STORE_KEY = "platform_submission"
-WRITE_AGAIN_SECONDS = 5.0
 
 Phase = Literal["intent", "running", "done", "failed", "lost"]
 
@@ -163,11 +160,7 @@ def read_record(context: Context) -> SubmissionRecord | None:
 
 
 class RecordKeeper:
-    """The record of this task instance, for one key.
-
-    If a record cannot be written, a thread writes it as soon as the store answers: a try that waits
-    for a run has no other contact with Airflow until the end.
-    """
+    """The record of this task instance, for one key."""
 
     _warned_no_store = False
 
@@ -176,12 +169,9 @@ class RecordKeeper:
         self.counters = TryCounters.of(context)
         self.store: Any = context.get("task_state_store") if durable else None
         """The task state store of Airflow; None before Airflow 3.3, or if nothing is recorded."""
-        self._lock = threading.RLock()
         self._pending: SubmissionRecord | None = None
         self._stored: dict[str, Any] = {}
         """The ids that the store holds, as far as this try knows."""
-        self._closed = threading.Event()
-        self._writer: threading.Thread | None = None
         if self.store is None and durable and not RecordKeeper._warned_no_store:
             RecordKeeper._warned_no_store = True
             log.info(
@@ -197,86 +187,38 @@ class RecordKeeper:
 
     def write(self, phase: Phase, ids: dict[str, Any]) -> None:
         """Write the record. If this raises, the announced call must not be made."""
-        self._write(self._record(phase, ids))
+        if self.store is not None:
+            record = SubmissionRecord(self.key, phase, self.counters, dict(ids))
+            self._pending = record
+            self.store.set(STORE_KEY, record.to_json())
+            self._pending, self._stored = None, record.ids
 
     def note(self, phase: Phase, ids: dict[str, Any]) -> None:
         """Write the outcome of the call. If the store refuses (the task was stopped) or cannot be
-        reached, log this: the call was made, and the task still needs its outcome."""
-        record = self._record(phase, ids)
-        with self._lock:
-            try:
-                self._write(record)
-            except Exception:
-                log.warning(
-                    "The record of the run (phase: %s) could not be written to Airflow's task "
-                    "state store. The task writes it again later.",
-                    phase,
-                    exc_info=True,
-                )
-                self._pending = record
-                self._write_later()
+        reached, log this: the call was made, and the task still needs its outcome. Airflow itself
+        has repeated the write by then; the try writes once more at its end (`flush_pending`)."""
+        try:
+            self.write(phase, ids)
+        except Exception:
+            log.warning(
+                "The record of the run (phase: %s) could not be written to Airflow's task state "
+                "store. The task writes it again before it ends.",
+                phase,
+                exc_info=True,
+            )
 
     def flush_pending(self) -> None:
-        """Write now what could not be written before, if anything."""
-        with self._lock:
-            record = self._pending
-            if record is not None:
-                self._flush(record)
-
-    @property
-    def is_stored(self) -> bool:
-        """Return whether the store holds this try's last record. Does not wait."""
-        return self.store is not None and self._pending is None
+        """Write what could not be written before, if anything."""
+        if self._pending is not None:
+            self.note(self._pending.phase, self._pending.ids)
 
     def finds(self, ids: dict[str, Any] | None) -> bool:
         """Return whether a retry finds the run of these ids: the last write succeeded, or the
-        previously stored record names the same run. Does not wait."""
+        previously stored record names the same run."""
         if ids is None or self.store is None or self._pending is None:
-            return self.is_stored
+            return self.store is not None and self._pending is None
         names = [name for name in ids if name.endswith("_id")]
         return all(self._stored.get(name) == ids[name] for name in names)
-
-    def close(self) -> None:
-        """End the writing of this try."""
-        self._closed.set()
-
-    def _record(self, phase: Phase, ids: dict[str, Any]) -> SubmissionRecord:
-        return SubmissionRecord(self.key, phase, self.counters, dict(ids))
-
-    def _write(self, record: SubmissionRecord) -> None:
-        if self.store is None:
-            return
-        with self._lock:
-            self._pending = None  # whatever becomes of this one, it is the newer
-            self.store.set(STORE_KEY, record.to_json())
-            self._stored = record.ids
-
-    def _write_later(self) -> None:
-        if self._writer is None and not self._closed.is_set():
-            # The task's log and what hides secrets in it come with the context.
-            run = contextvars.copy_context().run
-            self._writer = threading.Thread(
-                target=run, args=(self._write_pending,), name="record", daemon=True
-            )
-            self._writer.start()
-
-    def _write_pending(self) -> None:
-        """Write what is pending once the store answers, unless this try ends before."""
-        while not self._closed.wait(WRITE_AGAIN_SECONDS):
-            with self._lock:
-                if self._pending is None or self._flush(self._pending):
-                    self._writer = None
-                    return
-
-    def _flush(self, record: SubmissionRecord) -> bool:
-        try:
-            self._write(record)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
-            self._pending = record
-            log.debug("The record of the run still cannot be written: %s", error)
-            return False
-        log.info("The record of the run (phase: %s) was written.", record.phase)
-        return True
 
 
 @dataclass(frozen=True)

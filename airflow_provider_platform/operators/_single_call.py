@@ -7,7 +7,6 @@ it. If not, the outcome is unknown, and the task says so instead of making the c
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import (
@@ -86,8 +85,8 @@ class SingleCallOperator(PlatformOperator):
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:
         """Make the call, or not, as the record of the last try says, and return its result."""
-        with closing(RecordKeeper(context, self.idempotency_key(hook.config))) as submission:
-            return self._make_once(hook, submission, read_record(context))
+        submission = RecordKeeper(context, self.idempotency_key(hook.config))
+        return self._make_once(hook, submission, read_record(context))
 
     def _make_once(
         self, hook: PlatformHook, submission: RecordKeeper, record: SubmissionRecord | None

@@ -76,7 +76,7 @@ class BranchRunKind(RunKind[Build]):
             "branch_name": self.branch_name,
             "was_open": was_open,
         }
-        await api.notify(Intended(intent, known=lambda: intent))
+        await api.notify(Intended(intent, named=True))
         run = await self.resume(api, env, intent)
         await api.notify(RunAccepted(run))
         return None if run["opened"]["waits"] else Build(None)

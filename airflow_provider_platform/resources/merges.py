@@ -89,13 +89,13 @@ from airflow_provider_platform.resources.missing_operations import (
     raise_if_missing,
 )
 from airflow_provider_platform.resources.run_kind import (
+    Identified,
     Ids,
     Intended,
     Poll,
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Traced,
 )
 from airflow_provider_platform.resources.run_log import say, warn
 
@@ -571,9 +571,7 @@ class MergeRunKind(RunKind[Build]):
     ) -> Build | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         before = _merge_of(earlier)
-        # Whatever ends this try, the record keeps a merge that may have been made.
         known: Ids = dict(earlier or {})
-        await api.notify(Traced(lambda: known or None))
         merge: Merge | None = None
         sent_before = False
         if before is not None and before.merged is None:
@@ -588,7 +586,7 @@ class MergeRunKind(RunKind[Build]):
             "merge": merge.to_json(),
         }
         if merge.merged is None:
-            await api.notify(Intended(dict(known)))
+            await api.notify(Intended(dict(known), named=True))
             try:
                 merge = await send_merge(
                     api,
@@ -602,6 +600,7 @@ class MergeRunKind(RunKind[Build]):
                 earlier_send_counts = sent_before and cannot_have_been_processed(error)
                 if not (may_have_been_processed(error) or earlier_send_counts):
                     del known["merge"]  # the service has refused it
+                    await api.notify(Identified(known))
                 raise
         run: Ids = {**known, "merge": merge.to_json()}
         await api.notify(RunAccepted(run))

@@ -5,8 +5,8 @@ on the worker; the trigger uses it to wait in the triggerer. Its methods are asy
 so both carry out the same steps. A `RunKind` does not decide when a run is submitted, followed or
 stopped: see `operators/_remote_run.py`.
 
-`submit` sends the events from which the task's record is written (`Intended`, `Traced`,
-`Identified`, `RunAccepted`). It waits until its caller has handled an event, so the record is
+`submit` sends the events from which the task's record is written (`Intended`, `Identified`,
+`RunAccepted`). It waits until its caller has handled an event, so the record is
 written before the request is sent.
 """
 
@@ -83,24 +83,16 @@ class RunEnvironment:
 
 @dataclass(frozen=True)
 class Intended:
-    """The submission is sent next. Record the phase `intent` before. `known`, if given, is that of
-    `Traced`."""
+    """The submission is sent next. Record the phase `intent` before. `named` says whether these ids
+    suffice to find or stop it."""
 
     ids: Ids
-    known: Callable[[], Ids | None] | None = None
-
-
-@dataclass(frozen=True)
-class Traced:
-    """From now on `known` returns the ids that name the submission, or None while they are
-    unknown."""
-
-    known: Callable[[], Ids | None]
+    named: bool = False
 
 
 @dataclass(frozen=True)
 class Identified:
-    """More ids are known of a submission that is not accepted yet."""
+    """These ids suffice to find or stop a submission that is not accepted yet."""
 
     ids: Ids
 

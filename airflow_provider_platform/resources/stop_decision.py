@@ -30,14 +30,13 @@ UNKNOWN = "unknown"
 """The state if it could not be read."""
 
 
-def stops_run(state: str | None, *, last_try: bool, has_record: bool) -> bool:
-    """Return whether a killed worker stops its remote run.
+def stops_run(state: str | None, *, last_try: bool) -> bool:
+    """Return whether a killed worker stops its remote run, which a retry could find.
 
     `state` is the task's state in Airflow after the kill. `last_try` means that no retry follows
-    this try, and `has_record` that a retry can find the run: without a record nobody will find it
-    again.
+    this try.
     """
-    if state in ENDED_STATES or state == "restarting" or not has_record:
+    if state in ENDED_STATES or state == "restarting":
         return True
     return state != "deferred" and state not in NEXT_TRY_STATES and last_try
 

@@ -30,7 +30,6 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Traced,
 )
 from airflow_provider_platform.resources.run_log import say, warn
 
@@ -108,9 +107,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
                 f"Sending the prompt again under the same message id {call.run.message_id}. An "
                 f"earlier try ended unexpectedly and may have sent the prompt already, but {why}.",
             )
-        await api.notify(
-            Intended(state.ids(), known=lambda: state.ids() if call.run.chat_id else None)
-        )
+        await api.notify(Intended(state.ids(), named=call.run.chat_id is not None))
         prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
         say(api, f'Asking the agent "{prompt}", message {call.run.message_id}')
 
@@ -136,7 +133,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         call = self._call(api.config, env, ids)
         if call.run.chat_id is None:
             return False, ids
-        await api.notify(Traced(lambda: _ids(call, submitted_at) if call.run.chat_id else None))
+        await api.notify(Identified(ids))
         is_stored = await call.find_message(api, api.clock)
         if not is_stored and call.run.chat_id is not None:
             if ids.get("repeats"):

@@ -83,7 +83,6 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
-    Traced,
 )
 from airflow_provider_platform.resources.run_log import LogLine, say, warn
 from airflow_provider_platform.resources.sql.query import SqlQuery
@@ -332,8 +331,6 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
                 case RunAccepted(chat):
                     state.active[key] = {**chat, "phase": "running"}
                     await state.save(api)
-                case Traced():
-                    pass
                 case _:
                     await api.notify(_named_event(state.named(key), event))
 

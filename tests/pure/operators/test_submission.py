@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.operators import _retry_or_clear
 from airflow_provider_platform.operators._retry_or_clear import (
     STORE_KEY,
     RecordKeeper,
@@ -148,8 +145,8 @@ def test_unwritable_record_stops_the_submission() -> None:
 def test_unwritten_outcome_is_only_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with closing(RecordKeeper(context(RefusingStore()), "k")) as submission:
-        submission.note("done", {})
+    submission = RecordKeeper(context(RefusingStore()), "k")
+    submission.note("done", {})
     assert "could not be written" in caplog.text
 
 
@@ -163,76 +160,26 @@ def test_a_record_with_unknown_or_missing_counters_is_read() -> None:
 
 
 class StoreThatIsAway(Store):
-    """Cannot be reached until `back` is set; `written` says that something arrived."""
+    """Cannot be reached until `back` is set."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.back = threading.Event()
-        self.refused = threading.Semaphore(0)
-        self.written = threading.Event()
+    back = False
 
     def set(self, key: str, value: Any) -> None:
-        if not self.back.is_set():
-            self.refused.release()
+        if not self.back:
             raise ConnectionError("Airflow's API server does not answer")
         super().set(key, value)
-        self.written.set()
 
 
-@pytest.fixture
-def short_write_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_retry_or_clear, "WRITE_AGAIN_SECONDS", 0.01)
-
-
-@pytest.mark.usefixtures("short_write_interval")
-def test_unwritten_record_is_written_as_soon_as_the_store_answers() -> None:
-    """The newest of it, without anything that the task does."""
-    store = StoreThatIsAway()
-    with closing(RecordKeeper(context(store), "k")) as submission:
-        submission.note("intent", {"chat_id": "c"})
-        submission.note("running", {"chat_id": "c"})
-        for _ in range(5):
-            assert store.refused.acquire(timeout=30)
-        store.back.set()
-        assert store.written.wait(30)
-        assert store[STORE_KEY]["phase"] == "running"
-        submission.note("done", {"chat_id": "c"})
-        assert store[STORE_KEY]["phase"] == "done"
-
-
-@pytest.mark.usefixtures("short_write_interval")
-def test_record_is_written_after_a_second_outage_too() -> None:
-    store = StoreThatIsAway()
-    with closing(RecordKeeper(context(store), "k")) as submission:
-        for phase in ("running", "done"):
-            store.back.clear()
-            submission.note(phase, {})  # type: ignore[arg-type]
-            assert store.refused.acquire(timeout=30)
-            store.written.clear()
-            store.back.set()
-            assert store.written.wait(30)
-            assert store[STORE_KEY]["phase"] == phase
-
-
-@pytest.mark.usefixtures("short_write_interval")
-def test_record_is_not_written_after_the_end_of_the_try() -> None:
+def test_unwritten_record_is_written_at_the_end_of_the_try() -> None:
+    """The newest of it."""
     store = StoreThatIsAway()
     submission = RecordKeeper(context(store), "k")
-    submission.note("running", {})
-    submission.close()
-    for thread in threading.enumerate():
-        if thread.name == "record":
-            thread.join(30)
-    store.back.set()
+    submission.note("intent", {"chat_id": "c"})
+    submission.note("running", {"chat_id": "c"})
+    submission.flush_pending()
     assert STORE_KEY not in store
-
-
-def test_deferring_task_writes_its_unwritten_record() -> None:
-    store = StoreThatIsAway()
-    with closing(RecordKeeper(context(store), "k")) as submission:
-        submission.note("running", {})
-        submission.flush_pending()
-        assert STORE_KEY not in store
-        store.back.set()
-        submission.flush_pending()
-        assert store[STORE_KEY]["phase"] == "running"
+    assert not submission.finds({"chat_id": "c"})
+    store.back = True
+    submission.flush_pending()
+    assert store[STORE_KEY]["phase"] == "running"
+    assert submission.finds({"chat_id": "c"})

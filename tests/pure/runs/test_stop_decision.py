@@ -23,16 +23,12 @@ GOES_ON = ["running", UNKNOWN, "a state of a later Airflow"]
 EVERY_STATE = [*ENDED, *NEXT_TRY, *GOES_ON, "deferred", "restarting"]
 
 
-def of_worker(state: str | None, *, last_try: bool, has_record: bool = True) -> bool:
-    return stops_run(state, last_try=last_try, has_record=has_record)
-
-
 @pytest.mark.parametrize("last_try", [False, True])
 @pytest.mark.parametrize("state", [*ENDED, "restarting"])
 def test_run_is_stopped_if_the_workers_task_was_ended_or_cleared(
     state: str, last_try: bool
 ) -> None:
-    assert of_worker(state, last_try=last_try)
+    assert stops_run(state, last_try=last_try)
 
 
 @pytest.mark.parametrize("last_try", [False, True])
@@ -40,19 +36,13 @@ def test_run_is_stopped_if_the_workers_task_was_ended_or_cleared(
 def test_run_continues_if_the_workers_task_has_another_try(
     state: str | None, last_try: bool
 ) -> None:
-    assert not of_worker(state, last_try=last_try)
+    assert not stops_run(state, last_try=last_try)
 
 
 @pytest.mark.parametrize("state", GOES_ON)
 def test_run_of_an_evicted_worker_continues_while_tries_remain(state: str) -> None:
-    assert not of_worker(state, last_try=False)
-    assert of_worker(state, last_try=True)
-
-
-@pytest.mark.parametrize("last_try", [False, True])
-@pytest.mark.parametrize("state", EVERY_STATE)
-def test_run_of_a_worker_without_a_record_is_stopped(state: str | None, last_try: bool) -> None:
-    assert of_worker(state, last_try=last_try, has_record=False)
+    assert not stops_run(state, last_try=False)
+    assert stops_run(state, last_try=True)
 
 
 @pytest.mark.parametrize("state", EVERY_STATE)

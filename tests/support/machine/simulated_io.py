@@ -23,7 +23,6 @@ from airflow_provider_platform.client.platform_client import PlatformClient, _Li
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run
-from airflow_provider_platform.operators._retry_or_clear import RecordKeeper
 from airflow_provider_platform.resources.chat import call as chat_program
 from tests.support.fakes.effects import (
     Call,
@@ -285,10 +284,6 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         ti = actor.known.ti
         return {ti.run_id: {ti.task_id: look_up_state(simulation, ti.played)}}
 
-    def write_later(submission: RecordKeeper) -> None:
-        if simulation.acting is not None:
-            simulation.acting.late_writers.append(submission)
-
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     simulated_api = type("SimulatedApi", (_SimulatedApi,), {"simulation": simulation})
@@ -306,7 +301,6 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),
         patch.object(remote_trigger, "MOVED_TRIGGER_IS_KILLED", not simulation.drops_state),
         patch.object(remote_trigger.PlatformRunTrigger, "_looked_up", True),
-        patch.object(RecordKeeper, "_write_later", write_later),
         patch.object(_remote_run, "run_within", lambda _, function: function()),
         patch.object(RuntimeTaskInstance, "get_task_states", states),
     ]

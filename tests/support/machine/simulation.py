@@ -20,7 +20,6 @@ from tests.support.machine.processes import Process
 from tests.support.machine.tenant import SimulatedTenant, Sync
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._retry_or_clear import RecordKeeper
     from tests.support.machine.ledger import Ledger
 
 Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "half"]
@@ -107,9 +106,6 @@ class Simulation:
             # Time may have passed meanwhile, never less than what was waited for.
             if wake is not None:
                 self.time.now = max(self.time.now, wake)
-            # What a thread beside the try does: it writes what the store did not take before.
-            while actor.late_writers and not self.api_down:
-                actor.late_writers.pop().flush_pending()
         elif wake is not None:
             self.time.now = max(self.time.now, wake)
 
@@ -132,8 +128,6 @@ class Actor(Process):
         """The run that it has spoken of with the service last."""
         self.states: set[str | None] = set()
         """What the task's state has been while it was told to stop."""
-        self.late_writers: list[RecordKeeper] = []
-        """What has to be written once the state store answers."""
         self.saw_last: Run | None = None
         """The last run of the thread when it looked at it last."""
         self.told_to_stop = False
@@ -150,8 +144,8 @@ class Actor(Process):
 
     @property
     def stopping(self) -> bool:
-        """Whether what runs is an `on_kill`."""
-        return self.kind == "stop" or self.handling
+        """Whether what runs was told to stop."""
+        return self.kind == "stop" or self.told_to_stop
 
     def take_spoil(self, *kinds: Spoil) -> Spoil | None:
         """What is to go wrong now; with kinds, only where it is one of those."""

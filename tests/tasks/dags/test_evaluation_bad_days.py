@@ -274,15 +274,15 @@ def test_question_whose_record_cannot_be_stored_is_not_asked(
 ) -> None:
     """Nobody would find it again if the worker died."""
     platform_sandbox.control.answer("question", sql=ORDERS, times=None)
-    write = RecordKeeper._write
+    write = RecordKeeper.write
 
-    def refuse_one(self: Any, record: Any) -> None:
-        active = record.ids.get("active", {})
+    def refuse_one(self: Any, phase: Any, ids: Any) -> None:
+        active = ids.get("active", {})
         if active.get("production:q3", {}).get("phase") == "intent":
             raise ConnectionError("Airflow does not answer.")
-        write(self, record)
+        write(self, phase, ids)
 
-    monkeypatch.setattr(RecordKeeper, "_write", refuse_one)
+    monkeypatch.setattr(RecordKeeper, "write", refuse_one)
     assert night(questions=FIVE, parallel=2).state == "failed"
     assert set(asked(platform_sandbox)) == {"question 0", "question 1", "question 2"}
 

@@ -12,7 +12,6 @@ import pytest
 from airflow_provider_platform.client import failed_calls
 from airflow_provider_platform.client.errors import (
     ChatToolError,
-    PlatformError,
     PlatformInterruptedError,
 )
 from tests.support.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync, wait_for
@@ -38,17 +37,15 @@ class NamingStore(StateStore):
             self.named.set()
 
 
-@pytest.mark.parametrize("given", [False, True])
 def test_kill_stops_a_run_with_known_thread_that_was_not_accepted(
-    control: SandboxControl, task: Any, given: bool
+    control: SandboxControl, task: Any
 ) -> None:
-    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
     control.set(pace=1)
     silence = control.fault("silence", after=1, has_input=True)
-    operator, tries = chat(chat_id=chat_id), TaskTries()
+    operator, tries = chat(), TaskTries()
     tries.store = store = NamingStore()
     task(operator, tries)
-    control.wait_until(lambda state: len(state.runs) > given)
+    control.wait_until(lambda state: bool(state.runs))
     wait_for(lambda: control.state().runs[-1].records > 0)
     assert store.named.wait(30)
     operator.on_kill()
@@ -67,9 +64,9 @@ def test_kill_stops_a_run_that_the_retry_is_searching(
     ended = task(operator, tries)
     control.wait_for_breakpoint("before_call")
     operator.on_kill()
-    assert [run.status for run in control.state().runs] == ["aborted"]
+    assert isinstance(ended.end(), PlatformInterruptedError)
     control.release()
-    assert isinstance(ended.end(), PlatformError)
+    assert [run.status for run in control.state().runs] == ["aborted"]
     assert len(control.state().messages) == 1
 
 
@@ -80,13 +77,14 @@ def test_kill_stops_the_run_with_the_latest_key(
     control.fault("cut", after=6, has_input=True)
     control.set_breakpoint("before_final")
     operator = chat()
-    task(operator, TaskTries())
+    ended = task(operator, TaskTries())
     control.wait_for_breakpoint("mid_stream")
     control.rotate_chat_key()
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
     control.release("mid_stream")
     control.wait_until(lambda state: len(state.subscriptions) == 2)
     operator.on_kill()
+    assert isinstance(ended.end(), PlatformInterruptedError)
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 

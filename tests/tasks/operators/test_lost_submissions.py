@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +18,6 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators import _retry_or_clear
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.resources.chat.run import ChatRunKind
@@ -178,8 +176,7 @@ def test_id_of_the_second_thread_is_recorded(
     with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         chat().execute(tries.context())
     first, second = (message.chat_id for message in control.state().messages)
-    # When they were named, and the second at the end of the try.
-    assert written.threads == [None, first, second, second]
+    assert written.threads == [None, first, second]
     control.clear_faults()
     assert chat().execute(tries.context())["chat_id"] == second
     assert len(control.state().messages) == 2
@@ -217,41 +214,6 @@ def test_unwritten_record_is_written_at_the_end_of_the_try(control: SandboxContr
     assert tries.store[STORE_KEY]["phase"] == "running"
     assert chat().execute(tries.context())["answer"]
     assert len(control.state().messages) == len(control.state().runs) == 1
-
-
-class AwayStore(StateStore):
-    """Cannot be reached after the first write, until `back` is set; `running` is set when the
-    record says that the run is under way."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.back, self.running = threading.Event(), threading.Event()
-
-    def set(self, key: str, value: Any) -> None:
-        if self and not self.back.is_set():
-            raise ConnectionError("Airflow's API server does not answer")
-        super().set(key, value)
-        if value["phase"] == "running":
-            self.running.set()
-
-
-def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
-    control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run sends nothing meanwhile: if the try is killed now, the retry re-attaches."""
-    monkeypatch.setattr(_retry_or_clear, "WRITE_AGAIN_SECONDS", 0.05)
-    control.set_breakpoint("mid_stream")
-    tries = TaskTries()
-    tries.store = store = AwayStore()
-    asking = task(chat(), tries)
-    control.wait_for_breakpoint("mid_stream")
-    assert store[STORE_KEY]["phase"] == "intent"
-    store.back.set()
-    assert store.running.wait(30)
-    assert store[STORE_KEY]["ids"]["message_id"] == control.state().runs[0].message_id
-    control.release()
-    assert asking.end() is None
-    assert store[STORE_KEY]["phase"] == "done"
 
 
 def test_message_without_a_known_thread_is_repeated_under_its_id(
