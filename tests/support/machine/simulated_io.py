@@ -118,6 +118,10 @@ class _SimulatedApi(PlayedApi):
         simulation.written.append((f"the body of a {what}", json.dumps(about)))
         simulation.pause(f"before {what}")
         spoil = actor.take_spoil("refuse", "unreachable")
+        if simulation.time.now < simulation.service_down_until:
+            outage = Fault("refuse", status=502).before()
+            assert outage is not None
+            raise outage
         if spoil is not None:
             refusal = Fault(spoil, status=503, retry_after="1").before()  # type: ignore[arg-type]
             assert refusal is not None
@@ -215,7 +219,8 @@ class _SimulatedApi(PlayedApi):
         assert self._answer is not None
         simulation.pause("read")
         spoil = actor.take_spoil()
-        if self._broken or spoil in ("reset", "refuse", "unreachable", "lose"):
+        is_down = simulation.time.now < simulation.service_down_until
+        if self._broken or is_down or spoil in ("reset", "refuse", "unreachable", "lose"):
             raise PlatformTransportError("the connection broke")
         if spoil == "close":
             return b""

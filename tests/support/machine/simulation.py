@@ -48,6 +48,8 @@ class Simulation:
         """What happened, for whoever reads of a failure."""
         self.store_refusals = 0
         self.api_down_until = 0.0
+        self.service_down_until = 0.0
+        """Until then the service answers nothing but 502, and streams break."""
         self.ledger: Ledger
         self._message_ids = 0
         self.rotate_key()
