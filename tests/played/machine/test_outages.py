@@ -31,16 +31,7 @@ KINDS: dict[str, tuple[Callable[[], Platform], type[Any], dict[str, Any]]] = {
 
 @pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
 @pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "deferred"])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(
-            "chat",
-            marks=pytest.mark.xfail(reason="a chat gives up after five failed reconnects"),
-        ),
-        "dbt sync",
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_wait_survives_an_outage_of_two_minutes(kind: str, deferrable: bool) -> None:
     platform, operator, arguments = KINDS[kind]
     machine = TaskMachine()
