@@ -10,13 +10,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.airflow.task_run import TaskRun
+
 pytest.importorskip("airflow.providers.openlineage", reason="the OpenLineage provider")
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.airflow.airflow_api import AirflowApi
+    from tests.support.airflow.airflow_processes import AirflowProcesses
     from tests.support.airflow.airflow_server import RunningAirflow
-    from tests.support.airflow.fixtures import StartTask
     from tests.support.airflow.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
@@ -57,10 +60,15 @@ def wait_for_ends(file: Path) -> list[Event]:
 
 
 def test_queries_of_both_modes_are_reported_once_with_their_tables(
-    airflow: RunningAirflow, start_task: StartTask, sandbox: PatientControl
+    airflow: RunningAirflow,
+    api: AirflowApi,
+    processes: AirflowProcesses,
+    connection_id: str,
+    sandbox: PatientControl,
 ) -> None:
     secret = sandbox.info()["management_token"]
-    first = start_task("lineage", "run_sql")
+    run_id = api.start_run("lineage", {"platform_conn_id": connection_id})
+    first = TaskRun(api, processes, "lineage", run_id, "run_sql")
     first.wait_run("failed")  # the queries that fail
     events = wait_for_ends(airflow.home / "lineage.jsonl")
     assert secret not in json.dumps(events)
