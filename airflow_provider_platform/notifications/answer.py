@@ -64,6 +64,7 @@ class PlatformAnswerNotifier(BaseNotifier):
         self.context = cast("Context", context or {})
         self.send_with = send_with
         self.task_id = task_id
+        self._names_task = task_id is not None
         self.title = title
         self.max_rows = max_rows
         self.charts = charts
@@ -127,8 +128,16 @@ class PlatformAnswerNotifier(BaseNotifier):
 
     def _answer(self, context: Any) -> Answer:
         from airflow_provider_platform.client import argument_rules as arguments
+        from airflow_provider_platform.client.errors import PlatformInputError
         from airflow_provider_platform.notifications._message import Answer
 
+        if self._names_task and arguments.is_absent(self.task_id):
+            raise PlatformInputError(
+                "Nothing was sent: task_id has no value after rendering, and without it the "
+                "message would have the result of the task that the callback is for. If you want "
+                "that, leave task_id out.",
+                field="task_id",
+            )
         return Answer(
             context,
             task_id=self.task_id or None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators._arguments import (
     NEEDED,
     NOTHING_IS_DONE_WITHOUT,
@@ -221,3 +222,13 @@ def test_steps_that_the_author_wrote_are_kept(customer: str) -> None:
     path = "/dags/../out/{{ customer }}.csv"
     task = rendered(PlatformQueryOperator, {"customer": customer}, sql="s", output_path=path)
     assert task.output_path == f"/dags/../out/{customer}.csv"
+
+
+@pytest.mark.parametrize("rendered", ["", "None", None])
+def test_notifier_sends_no_result_of_another_task(rendered: Any) -> None:
+    sent: list[Any] = []
+    notifier = PlatformAnswerNotifier(sent.append, task_id="{{ gone }}")
+    notifier.task_id = rendered
+    with pytest.raises(PlatformInputError, match="task_id has no value"):
+        notifier.notify({})
+    assert sent == []
