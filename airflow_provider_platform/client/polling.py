@@ -4,7 +4,8 @@ A condition is an async function that returns plain JSON once the wait is over, 
 `runs.sensor_conditions` has the conditions of sensors. Waits that begin together must not poll
 together, so each pause varies at random.
 
-A wait tolerates short outages: five transient failures in a row. For a minute it also tolerates
+A wait tolerates an outage of two minutes: five transient failures in a row, with pauses that grow
+from `FAILURE_PAUSE`, however short the poll interval is. For a minute it also tolerates
 that the service does not know or serve something that was just started. The count is plain data, so
 that it can move with the wait from one process to the next.
 """
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 
 TOLERATED_FAILURES = 5
+FAILURE_PAUSE = POLL_INTERVAL
+"""The seconds after a first failure, unless the poll interval is longer. They double with each
+further failure: five failures take at least 2 minutes."""
 NOT_FOUND_GRACE = 60.0
 """Seconds for which the service may not know something after its start, or a branch may have no
 build."""
@@ -71,7 +75,8 @@ class FailureBudget:
         """Return the seconds until the next poll: the interval, and longer while polls fail."""
         if self.failures == 0 or error is None:
             return interval
-        grown = min(LONGEST_PAUSE, interval * 2.0 ** (self.failures - 1))
+        first = max(FAILURE_PAUSE, interval)
+        grown = max(interval, min(LONGEST_PAUSE, first * 2.0 ** (self.failures - 1)))
         return max(grown, pause_after(error, 1))
 
 

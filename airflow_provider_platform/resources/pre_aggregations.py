@@ -771,9 +771,8 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         url = access.url.removesuffix(JOBS_PATH) + META_PATH
         found = stand_on(await read_metadata(api, url, access.token), tables)
         if found.unknown and self.on_unknown == "fail":
-            raise NoPreAggregationError(
-                f"{' '.join(found.warnings())} Nothing was started.", where=access.where
-            )
+            reason = " ".join(found.warnings())
+            raise NoPreAggregationError(f"{reason} Nothing was started.", where=access.where)
         for warning in found.warnings():
             warn(api, warning)
         say(api, f"Pre-aggregations on the tables: {', '.join(found.pre_aggregations) or 'none'}")

@@ -248,6 +248,8 @@ async def poll_thread(
             # A stream that breaks is opened again at once: mostly that is no outage.
             is_break = budget.failures == 1 and not isinstance(error, PlatformApiError)
             pause = pause_after(error, 1) if is_break else budget.pause(interval, error)
+            # A stop has a few seconds for all its readings.
+            pause = min(pause, max(interval, (deadline - clock()) / 4))
         else:
             budget.clear()
             reloaded = False

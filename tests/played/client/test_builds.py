@@ -15,6 +15,7 @@ from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
     BranchNotServedError,
     BuildFailedError,
+    OperationMissingError,
     PlatformAddressError,
     PlatformDeadlineError,
     PlatformError,
@@ -359,16 +360,9 @@ class TestCondition:
         assert self.seen(tenant, branch_name=None)["branch_name"] == "main"
         assert tenant.operations[-1].query == {"branchName": "main"}
 
-    def test_a_tenant_without_settings_names_it_in_the_build_status(self) -> None:
+    def test_tenant_without_settings_does_not_say_which_branch_is_production(self) -> None:
         tenant = tenant_with(
             BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]}
         )
-        assert self.seen(tenant, branch_name=None)["branch_name"] == "main"
-
-    def test_branch_in_dev_mode_is_not_mistaken_for_production(self) -> None:
-        tenant = tenant_with(
-            BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]}
-        )
-        tenant.dev_mode = FORK
-        with pytest.raises(PlatformError, match="Give branch_name"):
+        with pytest.raises(OperationMissingError):
             self.seen(tenant, branch_name=None)
