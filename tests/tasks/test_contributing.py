@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_platform.client import argument_rules
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators import _arguments
+from airflow_provider_platform.operators._arguments import stored
 from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
 from airflow_provider_platform.sandbox.chat.agent import Step
 
@@ -29,7 +30,8 @@ def example(title: str) -> dict[str, Any]:
         "Step": Step,
         "PlatformOperator": PlatformOperator,
         "ShortTraceback": ShortTraceback,
-        "arguments": _arguments,
+        "argument_rules": argument_rules,
+        "stored": stored,
         "__name__": "contributing",
     }
     exec(compile(code, "CONTRIBUTING.md", "exec"), names)

@@ -554,14 +554,19 @@ class ChatCall:
                     return False
                 raise
 
-        return await poll_thread(
-            api,
-            clock,
-            read,
-            deadline=until,
-            interval=PAUSE_BETWEEN_READS,
-            overdue=lambda _: errors.not_stopped(run),
-        )
+        try:
+            return await poll_thread(
+                api,
+                clock,
+                read,
+                deadline=until,
+                interval=PAUSE_BETWEEN_READS,
+                overdue=lambda failure: failure or errors.not_stopped(run),
+            )
+        except PlatformError as error:
+            if is_transient(error):
+                raise errors.not_stopped(run) from error
+            raise
 
     async def _read_latest(self, api: Api, reader: ChatRun, clock: Clock, until: float) -> bool:
         """What one reading says. Raises PlatformTransportError if it broke too early to say it."""

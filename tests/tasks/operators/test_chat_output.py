@@ -95,7 +95,7 @@ def test_rows_of_a_chat_are_written_in_every_format(
     result = ask(output_path=str(tmp_path), output_format="csv", deferrable=deferrable)
     [query] = result["queries"]
     assert (query["row_count"], query["total_rows"], len(query["rows"])) == (100, 480, 100)
-    assert query["path"] == str(tmp_path / "dag" / "run" / "task" / "query-1.csv")
+    assert query["path"] == str(Path(result["folder"]) / "query-1.csv")
     assert Path(query["path"]).read_text().splitlines()[1].endswith("2025-01-26 01:30:00.000,true")
     assert len(Path(query["path"]).read_text().splitlines()) == 101
     manifest = manifest_of(result)
@@ -309,7 +309,7 @@ def test_files_contain_all_sent_rows_regardless_of_max_rows(
     assert len(Path(query["path"]).read_text().splitlines()) == 5
     [entry] = manifest_of(result)["queries"]
     assert (entry["difference"], entry["chart_error"]) == (0, None)
-    answer = (tmp_path / "dag/run/task/answer.md").read_text()
+    answer = (Path(result["folder"]) / "answer.md").read_text()
     assert sum(line.startswith("|") for line in answer.splitlines()) == 6
     # The document shows the picture beside it, and where the files are, to be copied.
     assert f"![{query['title']}](query-1.svg)" in answer
