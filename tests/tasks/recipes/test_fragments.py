@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import builtins
+import csv
 import inspect
 import re
 import sys
@@ -355,6 +356,24 @@ def test_customers_of_a_query_are_each_asked_about_as_a_user_of_their_own(
     asked = platform_sandbox.control.state().messages
     assert {(one.text, one.session_settings["externalId"]) for one in asked} == expected
     assert len(expected) == 2
+
+
+def test_answers_of_one_file_keep_their_customers_if_a_question_fails(
+    platform_sandbox: Sandbox, airflow_home: Path
+) -> None:
+    file = airflow_home / "dags" / "answers_to_one_file.py"
+    file.write_text(PIECES["question_per_customer.md 3"].replace("retries=2, ", ""))
+    platform_sandbox.control.fault("error", api="chat", has_input=True, nth=2)
+    try:
+        done = DagBag(str(file)).get_dag("answers_to_one_file").test()
+    finally:
+        file.unlink()
+    assert done.state == "failed"
+    rows = list(csv.reader(Path("answers.csv").read_text().splitlines()))
+    assert [row[:2] for row in rows] == [
+        ["dubois@example.com", "orders per month"],
+        ["garcia@example.com", "orders per month"],
+    ]
 
 
 def test_files_of_the_ci_page_pass(
