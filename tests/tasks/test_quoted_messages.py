@@ -25,6 +25,7 @@ OF_OTHERS = {
     "dag.test()",
     "fixture 'platform_sandbox' not found",
     "is not serialized",
+    "XCom not found",
     # The value that the message quotes is filled in.
     "is the literal ***",
 }
