@@ -54,7 +54,8 @@ MAX_EVENT_BYTES = 256 * 1024
 database."""
 
 
-def _never() -> bool:
+def not_interrupted() -> bool:
+    """The caller always wants more requests."""
     return False
 
 
@@ -70,7 +71,7 @@ class RunEnvironment:
     poll_interval: float = POLL_INTERVAL
     timeout: float = 0.0
     in_triggerer: bool = False
-    interrupted: Callable[[], bool] = _never
+    interrupted: Callable[[], bool] = not_interrupted
 
     @property
     def poll_limits(self) -> PollLimits:

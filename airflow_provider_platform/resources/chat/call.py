@@ -92,6 +92,7 @@ from airflow_provider_platform.resources.chat.turns import (
     Verdict,
     Waiting,
 )
+from airflow_provider_platform.resources.run_kind import not_interrupted
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api, Clock
@@ -121,10 +122,6 @@ PAUSE_BETWEEN_READS = 0.2
 FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class ChatLimits:
     """Limits of time and repeats: times in seconds, `deadline` in Unix time. `interrupted` returns
@@ -135,7 +132,7 @@ class ChatLimits:
     idle_timeout: float = 120.0
     max_attempts: int = 5
     if_thread_busy: IfThreadBusy = "wait"
-    interrupted: Callable[[], bool] = _never
+    interrupted: Callable[[], bool] = not_interrupted
 
     @classmethod
     def of(
@@ -145,7 +142,7 @@ class ChatLimits:
         *,
         poll_interval: float,
         if_thread_busy: IfThreadBusy,
-        interrupted: Callable[[], bool] = _never,
+        interrupted: Callable[[], bool] = not_interrupted,
     ) -> ChatLimits:
         """Return limits with those of a configuration."""
         return cls(

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 Reason = Literal["row count mismatch", "missing columns", "value mismatch", "unexpected rows"]
 
-MAX_ROWS = 50_000
+MAX_COMPARED_ROWS = 50_000
 MAX_BYTES = 200_000_000
 """The largest result that is read to be compared: its rows, and its values in memory."""
 SHOWN_CELLS = 5
@@ -344,9 +344,9 @@ async def read_result(api: Api, query: SqlQuery, config: PlatformConfig, clock: 
             values = [*chain.from_iterable(event.rows)]
             size += len(values) * _VALUE_BYTES
             size += sum(len(value) for value in values if isinstance(value, str))
-            if len(rows) > MAX_ROWS or size > MAX_BYTES:
+            if len(rows) > MAX_COMPARED_ROWS or size > MAX_BYTES:
                 raise ResultNotComparableError(
-                    f"The result was not compared: it has more than {MAX_ROWS} rows or "
+                    f"The result was not compared: it has more than {MAX_COMPARED_ROWS} rows or "
                     f"{MAX_BYTES // 10**6} MB. Aggregate in the query, or select fewer columns.",
                     where=query.where,
                 )

@@ -369,7 +369,7 @@ def test_result_that_the_service_may_have_cut_says_so(platform_sandbox: Sandbox)
     assert "exactly 100 rows" in str(found.why_truncated)
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MAX_ROWS", 400), ("MAX_BYTES", 20_000)])
+@pytest.mark.parametrize(("limit", "value"), [("MAX_COMPARED_ROWS", 400), ("MAX_BYTES", 20_000)])
 def test_result_that_is_too_large_is_refused(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
