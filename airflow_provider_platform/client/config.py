@@ -45,6 +45,7 @@ from airflow_provider_platform.client.argument_rules import (
     is_absent,
     read_boolean,
     read_json_string,
+    refuse,
 )
 from airflow_provider_platform.client.connection_fields import (
     AnyField,
@@ -177,17 +178,34 @@ class SessionSettings(InputModel):
 
 def session_settings(values: dict[str, Any]) -> SessionSettings:
     """Return the checked settings. None, "", "None" and {} count as absent, an empty list does
-    not. Raises PlatformInputError."""
+    not. Raises PlatformInputError, also for a permission without a value: left out, the user may
+    see rows that it was to hide."""
+    settings = _of_present(values)
+    sent = settings.to_json()
+    for name in values:
+        if to_camel(name) in NOT_WITH_INTERNAL_ID and _has_a_gap(sent.get(to_camel(name))):
+            raise refuse(name, "has no value. Give one, or leave it out")
+    return settings
+
+
+def _of_present(values: dict[str, Any]) -> SessionSettings:
     present = {
         name: value for name, value in values.items() if not is_absent(value) and value != {}
     }
     return SessionSettings.of(present)
 
 
+def _has_a_gap(value: Any) -> bool:
+    """Return whether the value, or a value inside, is none. An empty list is a value."""
+    if isinstance(value, dict):
+        return not value or any(map(_has_a_gap, value.values()))
+    return any(map(_has_a_gap, value)) if isinstance(value, list) else is_absent(value)
+
+
 def _of_connection(value: dict[str, Any]) -> SessionSettings:
     """Return the settings of a connection. Raises ValueError."""
     try:
-        return session_settings(value)
+        return _of_present(value)
     except PlatformInputError as error:
         raise ValueError(f": {error.reason.removeprefix('Nothing was sent: ')}") from None
 

@@ -555,7 +555,7 @@ def test_run_can_be_stopped_after_its_connection_got_a_service_token() -> None:
             {"userAttributes": '[{"name": "country", "value": "true"}]'},
             {"userAttributes": [{"name": "country", "value": "true"}]},
         ),
-        ({"isEphemeral": "None", "email": "", "securityContext": {}}, {}),
+        ({"isEphemeral": "None", "email": ""}, {}),
         (
             {"groups": [], "roles": [], "userAttributes": []},
             {"groups": [], "roles": [], "userAttributes": []},
@@ -587,6 +587,13 @@ def test_rendered_settings_are_read_as_their_values_and_empty_lists_stay(
         ({"groups": [7]}, "groups.0: "),
         ({"externalId": True}, "externalId: "),
         ({"externalId": None, "internalId": "a@b.c", "groups": []}, "groups cannot be given"),
+        ({"groups": None}, "groups has no value"),
+        ({"groups": "null"}, "groups has no value"),
+        ({"roles": "None"}, "roles has no value"),
+        ({"user_attributes": ""}, "user_attributes has no value"),
+        ({"securityContext": {}}, "securityContext has no value"),
+        ({"securityContext": {"tenant": None}}, "securityContext has no value"),
+        ({"securityContext": '{"tenants": [{"id": null}]}'}, "securityContext has no value"),
     ],
 )
 def test_setting_that_rendered_to_nonsense_is_refused(given: dict[str, Any], words: str) -> None:
