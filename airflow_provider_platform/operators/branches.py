@@ -344,7 +344,9 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
 # The gate's own tasks set each argument on which the gate relies, or `default_args` would set it:
 # `trigger_rule` (a merge after a failure), `do_xcom_push` and `multiple_outputs` (a check without
 # the branch's name asks production), `wait_for_build`, `delete_branch`, and for the teardowns
-# `depends_on_past` (nobody closes the branch).
+# `depends_on_past` (nobody closes the branch). Connection and deployment are the same for all
+# tasks, as `default_args` or the gate gives them: or the checks prove one deployment, and `merge`
+# merges in another.
 @contextmanager
 def branch_gate(
     branch_name: Any,
@@ -357,7 +359,7 @@ def branch_gate(
     message: str | None = None,
     remove_on_upstream: bool | str = False,
     deployment_id: Any = None,
-    platform_conn_id: str = "platform_default",
+    platform_conn_id: str | None = None,
     merge_conn_id: str | None = None,
     deferrable: bool | None = None,
     poll_interval: float | timedelta = POLL_INTERVAL,
@@ -399,8 +401,10 @@ def branch_gate(
     :param into: see `PlatformMergeBranchOperator`
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param remove_on_upstream: see `PlatformDeleteBranchOperator`
-    :param deployment_id: the deployment's id; default: the connection's
-    :param platform_conn_id: the connection that opens, closes and deletes the branch
+    :param deployment_id: the deployment's id, also of the tasks inside that give none; default:
+        that of `default_args`, else the connection's
+    :param platform_conn_id: the connection that opens, closes and deletes the branch, also of the
+        tasks inside that give none; default: that of `default_args`, else `platform_default`
     :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`
     :param deferrable: wait for builds in the triggerer; None means Airflow's `[operators]
         default_deferrable`
@@ -414,10 +418,7 @@ def branch_gate(
     if delete is None:
         delete = "on_success" if merge == "on_success" else "never"
     arguments.choice("delete", delete, get_args(DeleteWhen))
-    connected: dict[str, Any] = {
-        "deployment_id": deployment_id,
-        "platform_conn_id": platform_conn_id,
-    }
+    connected = arguments.given(deployment_id=deployment_id, platform_conn_id=platform_conn_id)
     own: dict[str, Any] = {
         "trigger_rule": "all_success",
         "do_xcom_push": True,
@@ -439,6 +440,9 @@ def branch_gate(
     ending: dict[str, Any] = {"depends_on_past": False, "wait_for_downstream": False, **connected}
     options: dict[str, Any] = {"default_args": default_args or {}}
     gate = BranchGate(group_id=group_id, **options)
+    # Airflow copies default_args for each group inside; a copied output has another DAG.
+    plain = {name: _as_template(value) for name, value in connected.items()}
+    gate.default_args.update(plain)
     with gate:
         opened = PlatformOpenBranchOperator(task_id="open", wait_for_build=False, **opening)
         built = PlatformOpenBranchOperator(task_id="built", wait_for_build=True, **opening)
@@ -475,7 +479,7 @@ def branch_gate(
                 hash=checked,
                 wait_for_build=True,
                 timeout=merge_timeout,
-                **{**connected, "platform_conn_id": merge_conn_id or platform_conn_id},
+                **{**connected, **arguments.given(platform_conn_id=merge_conn_id)},
                 **waiting,
             )
         commit.set_downstream(first)
@@ -562,6 +566,11 @@ def _check_inside(gate: BranchGate, checks: list[Any]) -> None:
                 "and no threshold. Set threshold, or leave out no_regression.",
                 where=where,
             )
+
+
+def _as_template(value: Any) -> Any:
+    """Return an output of a task as the template that renders to it."""
+    return str(value) if isinstance(value, PlainXComArg) else value
 
 
 def _output(task: BaseOperator, key: str) -> Any:

@@ -67,9 +67,13 @@ def merged(sandbox: Sandbox) -> list[str]:
     return [str(entry.id) for entry in sandbox.control.state().changed("branches", "merged")]
 
 
+def requests(sandbox: Sandbox) -> list[Any]:
+    return list(sandbox.control.state().requests)
+
+
 def asked(sandbox: Sandbox) -> list[str]:
     """The paths of all queries."""
-    paths = [one.path for one in sandbox.control.state().requests]
+    paths = [one.path for one in requests(sandbox)]
     return [path for path in paths if path.endswith("/cubesql")]
 
 
@@ -282,6 +286,62 @@ def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
     assert errors(run) == {}
     assert (names, merged(platform_sandbox)) == ([BRANCH], [BRANCH])
     assert run.xcom("branch_gate.merge")["status"] == "built"
+
+
+class TestPlace:
+    """All tasks of a gate work in one deployment of one connection: a merge in another one would
+    bring into production what nobody checked."""
+
+    @staticmethod
+    def places(dag: DAG, name: str) -> set[str]:
+        tasks = [one for one in dag.tasks if hasattr(one, "deployment_id")]
+        assert len(tasks) == 6
+        return {str(getattr(one, name)) for one in tasks}
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("deployment_id", 7), ("platform_conn_id", "platform_eu")]
+    )
+    @pytest.mark.parametrize("given_by", ["the DAG", "default_args of the gate", "the gate"])
+    def test_default_args_and_the_gate_give_it_to_all_tasks(
+        self, given_by: str, name: str, value: Any
+    ) -> None:
+        given = {name: value}
+        others = {name: "of nobody"} if given_by == "the gate" else {}
+        arguments: dict[str, Any] = {
+            "the DAG": {},
+            "default_args of the gate": {"default_args": given},
+            "the gate": {**given, "default_args": others},
+        }[given_by]
+        of_dag: Any = given if given_by == "the DAG" else others
+        with DAG("placed", default_args=of_dag) as dag, branch_gate(BRANCH, **arguments) as gate:
+            counting(gate)
+        assert self.places(dag, name) == {str(value)}
+
+    def test_connection_of_the_merge_is_that_of_the_merge_only(self) -> None:
+        with (
+            DAG("merging", default_args={"platform_conn_id": "platform_eu"}) as dag,
+            branch_gate(BRANCH, merge_conn_id="publisher", group_id="gate") as gate,
+        ):
+            counting(gate)
+        found = {one.task_id: getattr(one, "platform_conn_id", None) for one in dag.tasks}
+        assert [one for one, conn in found.items() if conn == "publisher"] == ["gate.merge"]
+        assert found["gate.count"] == found["gate.delete"] == "platform_eu"
+
+    def test_output_of_a_task_gives_it_to_tasks_of_groups_inside(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        with DAG("output", default_args={"retries": 0}) as dag:
+
+            @task
+            def deployment() -> int:
+                return 2
+
+            with branch_gate(BRANCH, deployment_id=deployment(), **soon) as gate, TaskGroup("in"):
+                counting(gate)
+        assert len(self.places(dag, "deployment_id")) == 1
+        run = run_dag(dag)
+        assert run.states["branch_gate.open"] == "failed"  # deployment 2 has no such branch
+        assert all("/deployments/1/" not in one.path for one in requests(platform_sandbox))
 
 
 @pytest.mark.exhaustive
