@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, get_args, overlo
 
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 
-from airflow_provider_platform.client.argument_rules import choice, refuse, within
+from airflow_provider_platform.client.argument_rules import choice, is_absent, refuse, within
 from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.client.errors import (
@@ -272,6 +272,9 @@ _QUERY_OPTIONS = (
 )
 """Parameters of the hook that are arguments of `run_sql`."""
 _OPTIONS = (*_QUERY_OPTIONS, "types", "on_truncated", "log_sql")
+_PLACE = ("deployment_id", "branch_name")
+"""The parameters that must have a value if they are given: a check of a branch whose name vanished
+would pass on production."""
 _ONLY_OPTIONS = frozenset(_OPTIONS) - EXTRA_NAMES
 """Those that are not settings of the connection."""
 
@@ -308,6 +311,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         self, platform_conn_id: str = PlatformHook.default_conn_name, **hook_params: Any
     ) -> None:
         super().__init__(platform_conn_id)
+        self._place = {name: hook_params[name] for name in _PLACE if name in hook_params}
         self._hook_params = {
             name: value for name, value in hook_params.items() if value is not None
         }
@@ -520,6 +524,13 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
             for name in own:
                 if name not in _OPTIONS:
                     raise _unknown_param(name)
+            for name, value in self._place.items():
+                if is_absent(value) and (name not in extras or extras[name] != value):
+                    raise refuse(
+                        f"{name} of hook_params",
+                        "has no value, and without it the query would run on another branch or in "
+                        "another deployment. If you want that, leave it out",
+                    )
             self._known_params = own
         return self._known_params
 

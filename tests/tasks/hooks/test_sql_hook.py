@@ -223,7 +223,7 @@ def test_extras_of_the_connection_are_not_passed_as_keywords(
 ) -> None:
     assert platform_sandbox
     given = extras(monkeypatch, further={"a": 1}, dialect="x", extra__platform__x="y")
-    known = {name: given.get(name) for name in EXTRA_NAMES}
+    known = {name: given.get(name) for name in EXTRA_NAMES - {"deployment_id"}}
     hook = BaseSQLOperator.get_hook("platform_default", {"timezone": "Europe/Paris"})
     assert hook.get_first("SELECT 1") == (1,)
     hook = PlatformSqlHook(**{**known, **given})
@@ -245,6 +245,10 @@ def test_sql_hook_takes_branch_and_types(platform_sandbox: Sandbox) -> None:
     ("named", "said"),
     [
         ({"brnach_name": "a"}, r"'brnach_name' .* \(did you mean branch_name\?\)"),
+        ({"branch_name": None}, "branch_name of hook_params has no value"),
+        ({"branch_name": "None"}, "branch_name of hook_params has no value"),
+        ({"deployment_id": None}, "deployment_id of hook_params has no value"),
+        ({"deployment_id": ""}, "deployment_id of hook_params has no value"),
         ({"types": "mine"}, "hook_params: types "),
         ({"on_truncated": "ignore"}, "on_truncated must be one of warn, fail"),
     ],
