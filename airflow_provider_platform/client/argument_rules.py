@@ -278,7 +278,7 @@ def has_relative_steps(path: str) -> bool:
 
 def check_deployment_id(value: object) -> int | None:
     """Return a deployment's id as a number; None if it is not given. Raises PlatformInputError."""
-    if value is None or value == "":
+    if value is None:
         return None
     with suppress(ValueError):
         if number := read_digits(value):

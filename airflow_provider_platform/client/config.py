@@ -474,7 +474,7 @@ class PlatformConfig(_Fields):
                     field="session_settings",
                 )
             return None
-        if settings:
+        if settings is not None:
             return session_settings(settings)
         if self.session_settings is None and required:
             raise PlatformInputError(
@@ -492,8 +492,7 @@ class PlatformConfig(_Fields):
 
     def resolve_deployment_id(self, value: int | str | None = None) -> int:
         """The given deployment, else the connection's. Raises PlatformInputError."""
-        given = value not in (None, "")
-        deployment_id = check_deployment_id(value) if given else self.deployment_id
+        deployment_id = self.deployment_id if value is None else check_deployment_id(value)
         if deployment_id is None:
             raise PlatformInputError(
                 "Nothing was sent: deployment_id is missing. Set it in the task, or as "

@@ -603,6 +603,15 @@ def test_setting_that_rendered_to_nonsense_is_refused(given: dict[str, Any], wor
     assert words in caught.value.message
 
 
+def test_empty_settings_and_an_empty_deployment_do_not_mean_those_of_the_connection() -> None:
+    fields = {**CHATTING, "session_settings": {"externalId": "nightly"}, "deployment_id": 1}
+    config = PlatformConfig.build(**fields)
+    with pytest.raises(PlatformInputError, match="exactly one of externalId and internalId"):
+        config.resolve_session_settings({})
+    with pytest.raises(PlatformInputError, match="deployment_id must be a positive whole number"):
+        config.resolve_deployment_id("")
+
+
 def test_the_callers_settings_replace_the_connections_as_a_whole() -> None:
     fields = {**CHATTING, "session_settings": {"externalId": "nightly", "groups": ["a"]}}
     config = PlatformConfig.build(**fields)
