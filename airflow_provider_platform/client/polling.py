@@ -102,10 +102,16 @@ class PollInterval:
         return jittered if self.max_wait is None else min(jittered, self.max_wait)
 
 
-async def poll_pause(api: Api, seconds: float, left: float) -> None:
-    """Pause before the next poll, until at the latest after the `left` seconds."""
-    if seconds * (1 + POLL_SPREAD) <= left:
-        await api.sleep(seconds, spread=POLL_SPREAD)
+async def poll_pause(api: Api, seconds: float, left: float, *, failed: bool = False) -> None:
+    """Pause before the next poll, until at the latest after the `left` seconds. After a failed poll
+    the pause is only longer at random, never shorter: else the failures that a wait tolerates could
+    be over before two minutes, and a `Retry-After` would be cut."""
+    spread = POLL_SPREAD
+    if failed:
+        longest = 1 + POLL_SPREAD
+        seconds, spread = seconds * (1 + longest) / 2, (longest - 1) / (longest + 1)
+    if seconds * (1 + spread) <= left:
+        await api.sleep(seconds, spread=spread)
     else:
         await api.sleep(max(0.0, min(seconds, left)))
 
@@ -177,7 +183,7 @@ async def poll_until(
     for polls in count(1):
         if polls > 1 or begins == "after a pause":
             pause = budget.pause(interval.pause(polls), failure)
-            await poll_pause(api, pause, deadline - clock())
+            await poll_pause(api, pause, deadline - clock(), failed=budget.failures > 0)
         outcome, failure = await poll_once(
             api, condition, budget, clock, grace=grace, notify_failures=notify_failures
         )

@@ -257,7 +257,7 @@ async def poll_thread(
             if not isinstance(outcome, Again):
                 return outcome
             pause = outcome.seconds
-        await poll_pause(api, pause, deadline - clock())
+        await poll_pause(api, pause, deadline - clock(), failed=budget.failures > 0)
 
 
 def read_streaming(chat_id: str, record: Any) -> bool | None:

@@ -202,7 +202,7 @@ def test_retry_after_is_honoured_on_reconnect(value: str, least: float, status: 
     service = PlayedService(faults=[Fault("refuse", status=status, retry_after=value)])
     call = accepted_call(service)
     assert call.follow() is True
-    assert least <= service.sleeps[0] <= least + 5
+    assert least <= service.sleeps[0] <= least * 1.25 + 5  # longer at random, never shorter
     assert call.result() in (EXPECTED, LATE)
 
 
@@ -219,7 +219,7 @@ def test_retry_after_beyond_the_deadline_ends_a_follow_up_at_once(status: int) -
 def test_retry_after_within_the_deadline_is_waited_for_in_a_follow_up() -> None:
     service = PlayedService(faults=[Fault("refuse", status=429, retry_after="60")])
     assert accepted_call(service).follow() is True
-    assert 60 <= sum(service.sleeps) < 70
+    assert 60 <= sum(service.sleeps) < 80
 
 
 def test_search_of_a_lost_message_ends_at_a_retry_after_beyond_the_deadline() -> None:

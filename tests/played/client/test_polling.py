@@ -41,6 +41,7 @@ class ScriptedPolls:
         self.now = NOON
         self.polls = list(polls)
         self.slept: list[float] = []
+        self.least: list[float] = []  # the same, if chance makes each pause as short as it can
         self.events: list[object] = []
 
     async def condition(self, api: Api) -> Any:
@@ -57,6 +58,7 @@ class ScriptedPolls:
                 self.events += API.take_reported()
                 if isinstance(effect, Sleep):
                     self.slept.append(effect.seconds)
+                    self.least.append(effect.seconds * (1 - effect.spread))
                     self.now += effect.seconds
                 elif isinstance(effect, Notify):
                     self.events.append(effect.event)
@@ -114,7 +116,20 @@ def test_successful_poll_resets_the_failure_count() -> None:
 def test_pauses_grow_while_polls_fail() -> None:
     polls = ScriptedPolls(DOWN, DOWN, DOWN, None, {"id": 1})
     polls.poll_until(PollInterval(10.0))
-    assert polls.slept == [10.0, 10.0, 20.0, 40.0, 10.0]
+    assert polls.least == pytest.approx([5.0, 10.0, 20.0, 40.0, 5.0])
+
+
+@pytest.mark.parametrize("interval", [0.1, 5.0, 60.0])
+def test_tolerated_failures_take_two_minutes_whatever_chance_does(interval: float) -> None:
+    polls = ScriptedPolls(*[DOWN] * 5, {"id": 1})
+    polls.poll_until(PollInterval(interval))
+    assert sum(polls.least[1:]) >= 120.0
+
+
+def test_poll_after_a_failure_does_not_come_before_the_time_that_the_service_asks() -> None:
+    polls = ScriptedPolls(PlatformServerError("down", status=503, retry_after=90.0), {"id": 1})
+    polls.poll_until(PollInterval(5.0))
+    assert polls.least[1] >= 90.0
 
 
 def test_non_retryable_error_ends_the_wait() -> None:
