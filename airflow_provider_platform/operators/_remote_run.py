@@ -486,6 +486,7 @@ class RemoteRunOperator(PlatformOperator):
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
+                self._find_named(hook)
                 config, run_kind = client.config, self.run_kind()
                 key = (ids or {}).get("key") or run_kind.idempotency_key(config)
                 durable = self.durable is not False

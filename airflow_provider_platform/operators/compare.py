@@ -77,6 +77,7 @@ class PlatformCompareOperator(DeploymentOperator):
     :param measures: instead of `queries`: measures, such as `["orders.revenue", "orders.count"]`
     :param by: with `measures`: dimensions of the same cube or view, such as `["orders.status"]`
     :param workbook_id: instead of `queries`: the SQL of this workbook's reports
+    :param workbook: instead of `workbook_id`: the workbook's name, looked up when the task runs
     :param keys: the columns that together identify a row (default: all that are not numbers)
     :param tolerance: how far a number may move, relative to production: 0.01 is 1 %
     :param on_difference: `fail` the task if a number moves beyond the tolerance, or `warn`
@@ -85,6 +86,7 @@ class PlatformCompareOperator(DeploymentOperator):
     """
 
     operator_extra_links = all_links(BranchLink)
+    named = ("workbook",)
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers: ClassVar[dict[str, str]] = {"queries": "json"}
     checks: ClassVar[Checks] = {
@@ -93,6 +95,7 @@ class PlatformCompareOperator(DeploymentOperator):
         "measures": arguments.names,
         "by": arguments.names,
         "workbook_id": arguments.optional_id,
+        "workbook": arguments.optional_text,
         "keys": arguments.names,
         "tolerance": partial(arguments.number, minimum=0),
         "on_difference": partial(arguments.choice, choices=get_args(OnDifference)),
@@ -100,7 +103,7 @@ class PlatformCompareOperator(DeploymentOperator):
         "timeout": arguments.seconds,
     }
     rules: ClassVar[Sequence[Rule]] = (
-        (("queries", "measures", "workbook_id"), exactly_one),
+        (("queries", "measures", "workbook_id", "workbook"), exactly_one),
         (("by", "measures"), members_of_one_cube),
     )
 
@@ -112,6 +115,7 @@ class PlatformCompareOperator(DeploymentOperator):
         measures: list[str] | str | None = None,
         by: list[str] | str | None = None,
         workbook_id: int | str | None = None,
+        workbook: str | None = None,
         keys: list[str] | str | None = None,
         tolerance: float | str = 0.0,
         on_difference: str = "fail",
@@ -125,6 +129,7 @@ class PlatformCompareOperator(DeploymentOperator):
         self.measures: Any = measures
         self.by: Any = by
         self.workbook_id: Any = workbook_id
+        self.workbook = workbook
         self.keys: Any = keys
         self.tolerance: Any = tolerance
         self.on_difference = on_difference

@@ -50,8 +50,11 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs a path of its own,
         for example with `{{ ti.map_index }}` in the name
     :param format: png or pdf (the default)
-    :param dashboard_id: the id of the dashboard, unless `dashboard_public_id` is given
+    :param dashboard_id: the id of the dashboard, unless `dashboard_public_id` or `dashboard` is
+        given
     :param dashboard_public_id: the public id of the dashboard
+    :param dashboard: instead of an id: the title of the published dashboard, looked up when the
+        task runs
     :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
     :param time_grains: a list of `{"member", "grain"}`
     :param member_switchers: a list of `{"member", "selected"}`
@@ -63,6 +66,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     """
 
     kind_path = "exports.ExportRunKind"
+    named = ("dashboard",)
     operator_extra_links = all_links(ExportLink, FileLink, DashboardLink)
     linked_result: ClassVar[dict[str, str]] = {"path": "path", "job_id": "job_id"}
 
@@ -77,6 +81,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         "format": partial(arguments.choice, choices=get_args(ExportFormat)),
         "dashboard_id": arguments.optional_id,
         "dashboard_public_id": arguments.optional_text,
+        "dashboard": arguments.optional_text,
         "filters": dashboard_settings,
         "time_grains": dashboard_settings,
         "member_switchers": dashboard_settings,
@@ -84,7 +89,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         "layout": partial(arguments.optional_choice, choices=get_args(ExportLayout)),
     }
     rules: ClassVar[Sequence[Rule]] = (
-        (("dashboard_id", "dashboard_public_id"), exactly_one),
+        (("dashboard_id", "dashboard_public_id", "dashboard"), exactly_one),
         (("layout", "format"), _print_is_pdf),
     )
 
@@ -95,6 +100,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         format: str = "pdf",
         dashboard_id: int | str | None = None,
         dashboard_public_id: str | None = None,
+        dashboard: str | None = None,
         filters: Sequence[Any] | str | None = None,
         time_grains: Sequence[Any] | str | None = None,
         member_switchers: Sequence[Any] | str | None = None,
@@ -106,8 +112,9 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         super().__init__(timeout=timeout, **kwargs)
         self.output_path: Any = output_path
         self.format = format
-        self.dashboard_id = dashboard_id
+        self.dashboard_id: Any = dashboard_id
         self.dashboard_public_id = dashboard_public_id
+        self.dashboard = dashboard
         self.filters = filters
         self.time_grains = time_grains
         self.member_switchers = member_switchers

@@ -209,6 +209,7 @@ class NotificationScheduleOperator(PlatformOperator):
 FILTERS: dict[str, Check] = {
     "dashboard_id": arguments.optional_id,
     "dashboard_public_id": arguments.optional_text,
+    "dashboard": arguments.optional_text,
     "recipient_user_id": arguments.optional_id,
     "recipient_email": arguments.optional_text,
     "recipient_embed_tenant_name": arguments.optional_text,
@@ -221,7 +222,7 @@ class NotificationFilterOperator(DeploymentOperator):
 
     checks: ClassVar[Checks] = FILTERS
     rules: ClassVar[Sequence[Rule]] = (
-        (("dashboard_id", "dashboard_public_id"), at_most_one),
+        (("dashboard_id", "dashboard_public_id", "dashboard"), at_most_one),
         (
             ("recipient_user_id", "recipient_email", "recipient_embed_tenant_name"),
             at_most_one,
@@ -234,6 +235,7 @@ class NotificationFilterOperator(DeploymentOperator):
         *,
         dashboard_id: int | str | None = None,
         dashboard_public_id: str | None = None,
+        dashboard: str | None = None,
         recipient_user_id: int | str | None = None,
         recipient_email: str | None = None,
         recipient_embed_tenant_name: str | None = None,
@@ -241,16 +243,13 @@ class NotificationFilterOperator(DeploymentOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
+        self.dashboard_id: Any = dashboard_id
         self.dashboard_public_id = dashboard_public_id
+        self.dashboard = dashboard
         self.recipient_user_id = recipient_user_id
         self.recipient_email = recipient_email
         self.recipient_embed_tenant_name = recipient_embed_tenant_name
         self.recipient_external_id = recipient_external_id
-
-    def filters(self) -> dict[str, Any]:
-        """Return the given filters, by name."""
-        return {name: getattr(self, name) for name in FILTERS}
 
 
 def _recipients(name: str, value: Any) -> list[Any] | None:
@@ -603,8 +602,10 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
     Returns a list of notifications as the service describes them.
 
-    :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id`
+    :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id` or
+        `dashboard`
     :param dashboard_public_id: the public id of the dashboard
+    :param dashboard: the title of the published dashboard, looked up when the task runs
     :param recipient_user_id: a console user who is a recipient, by id
     :param recipient_email: a console user who is a recipient, by e-mail address
     :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient
@@ -612,6 +613,7 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
     :param max_items: the largest number of items to return; the log says if there are more
     """
 
+    named = ("dashboard",)
     returns_object: ClassVar[bool] = False
     checks: ClassVar[Checks] = {
         "max_items": partial(arguments.whole_number, minimum=1),
@@ -625,7 +627,8 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """List the schedules."""
         with ShortTraceback(), self.opened(context) as hook:
-            listed = hook.list_notifications(deployment_id=self.deployment_id, **self.filters())
+            filters = {name: getattr(self, name) for name in FILTERS if name not in self.named}
+            listed = hook.list_notifications(deployment_id=self.deployment_id, **filters)
             return capped(listed, int(self.max_items), self.log)
 
 

@@ -36,6 +36,7 @@ from airflow_provider_platform.resources.deployments import (
     get_deployment_settings,
 )
 from airflow_provider_platform.resources.missing_operations import raise_if_missing
+from airflow_provider_platform.resources.names import find_id
 from airflow_provider_platform.resources.notifications import (
     Notification,
     get_notification,
@@ -231,6 +232,7 @@ async def _notification(
     notification_id: int | None,
     is_enabled: bool | None,
     deployment_id: int | None,
+    dashboard: str | None = None,
     **filters: Any,
 ) -> Seen:
     """Whether the schedule, or one that matches the filters, exists and is enabled as wanted."""
@@ -244,6 +246,8 @@ async def _notification(
             list_notifications(deployment_id=deployment, query={"first": 1}),
         )
     else:
+        if dashboard is not None:
+            filters["dashboard_id"] = await find_id(api, "dashboard", dashboard, deployment)
         subject = "A notification that matches the filters"
         where = f"deployment {deployment}"
         there = await _all(api, list_notifications(deployment_id=deployment, query=filters))

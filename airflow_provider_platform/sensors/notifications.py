@@ -39,8 +39,10 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     wait. Returns the notification as the service describes it. Needs an administrator's token.
 
     :param notification_id: the schedule's id. Without it, the following arguments find the schedule
-    :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id`
+    :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id` or
+        `dashboard`
     :param dashboard_public_id: the public id of the dashboard
+    :param dashboard: the title of the published dashboard, looked up at each poll
     :param recipient_user_id: a console user who is a recipient, by id
     :param recipient_email: a console user who is a recipient, by e-mail address
     :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient

@@ -13,7 +13,7 @@ from airflow_provider_platform.operators.compare import PlatformCompareOperator
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({}, "exactly one of queries and measures and workbook_id"),
+        ({}, "exactly one of queries and measures and workbook_id and workbook"),
         ({"queries": ["SELECT 1"], "workbook_id": 1}, "exactly one of"),
         ({"queries": [""]}, "queries must be a non-empty string"),
         ({"measures": ["revenue"]}, "measures and by must be names as orders.revenue"),

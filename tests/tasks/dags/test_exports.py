@@ -93,3 +93,13 @@ def test_export_fails_if_the_dashboard_restricts_downloads(
     task = export()
     assert task.error.startswith("AirflowFailException")
     assert "does not allow data to be downloaded" in task.error
+
+
+def test_dashboard_is_found_by_its_title_in_both_modes(
+    export: Any, platform_sandbox: Sandbox
+) -> None:
+    """The look-up happens again after a wait."""
+    platform_sandbox.control.set(export_pace=0.1)
+    task = export(dashboard_id=None, dashboard="{{ 'Sales overview' }}")
+    assert task.error is None
+    assert task.xcoms["return_value"]["size"] > 0

@@ -9,7 +9,12 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
+from airflow_provider_platform.operators.compare import PlatformCompareOperator
+from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
+from airflow_provider_platform.operators.notifications import (
+    PlatformCreateNotificationOperator,
+    PlatformListNotificationsOperator,
+)
 from airflow_provider_platform.operators.reports import (
     PlatformConnectReportOperator,
     PlatformRefreshReportOperator,
@@ -20,6 +25,7 @@ from airflow_provider_platform.operators.workbooks import (
     PlatformUpdateWorkbookOperator,
 )
 from airflow_provider_platform.resources.names import choose_named
+from airflow_provider_platform.sensors.notifications import PlatformNotificationSensor
 from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -57,6 +63,22 @@ def test_dashboard_is_found_by_its_title(platform_sandbox: Sandbox) -> None:
     assert made["dashboardId"] == published["id"]
 
 
+def test_schedules_of_a_dashboard_are_found_by_its_title(platform_sandbox: Sandbox) -> None:
+    daily = {"schedule_type": "DAILY", "hour": 7}
+    run(PlatformCreateNotificationOperator, dashboard_id=501, **daily)
+    made = run(PlatformCreateNotificationOperator, dashboard_id=502, **daily)
+    listed = run(PlatformListNotificationsOperator, dashboard="customer health")
+    assert [one["id"] for one in listed] == [made["id"]]
+    waited = {"dashboard": "Customer health", "deferrable": False}
+    assert run(PlatformNotificationSensor, **waited)["id"] == made["id"]
+
+
+def test_reports_of_a_workbook_are_compared_by_its_name(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.open_branch("nightly")
+    found = run(PlatformCompareOperator, branch_name="nightly", workbook="sales overview")
+    assert (len(found["queries"]), found["verdict"]) == (2, "same")
+
+
 @pytest.mark.parametrize(
     ("operator", "given", "words"),
     [
@@ -66,6 +88,18 @@ def test_dashboard_is_found_by_its_title(platform_sandbox: Sandbox) -> None:
             PlatformCreateNotificationOperator,
             {"dashboard": "none", "schedule_type": "DAILY"},
             "no dashboard has the name",
+        ),
+        (
+            PlatformExportDashboardOperator,
+            {"dashboard": "none", "output_path": "/tmp/never.pdf"},
+            r"no dashboard has the name .*'Sales overview' \(501\)",
+        ),
+        (PlatformListNotificationsOperator, {"dashboard": "none"}, "no dashboard has the name"),
+        (PlatformNotificationSensor, {"dashboard": "none"}, "no dashboard has the name"),
+        (
+            PlatformCompareOperator,
+            {"workbook": "none", "branch_name": "nightly"},
+            "no workbook has the name",
         ),
     ],
 )
