@@ -148,3 +148,33 @@ def test_an_answer_too_large_for_an_event_is_read_from_its_thread(
     assert len(state.runs) == 1
     # One by the trigger, and one by the worker that took up after it.
     assert len([request for request in state.requests if request.has_input is False]) == 2
+
+
+def test_sensor_ends_in_the_triggerer_without_a_second_worker(
+    start_task: StartTask, sandbox: PatientControl
+) -> None:
+    task = start_task("wait_for_report", "wait").mapped(0)
+    task.wait("deferred")
+    task.wait_trigger()
+    sandbox.change("reports", 101, name="Written later")
+    task.wait("success", try_number=1)
+    task.wait_run("success")
+    assert json.loads(task.result)["id"] == 101  # the triggerer stores an XCom as JSON text
+    log = task.log(1)
+    assert log.count("Worker startup parse complete") == 1, log
+
+
+@pytest.mark.history_allows("sync_started_again", because="the first sync left no record")
+def test_retry_of_a_sync_that_is_not_durable_starts_another_one(
+    sync: StartTask, sandbox: PatientControl
+) -> None:
+    sandbox.set_breakpoint("before_call", **STATUS)
+    task = sync(dag_id="sync_not_durable")
+    sandbox.wait_for_breakpoint("before_call")
+    assert task.record == {}
+    task.kill()
+    sandbox.release()
+    task.wait("success", try_number=2)
+    first, second = sandbox.state().syncs
+    assert task.result["sync_job_id"] == second.sync_job_id != first.sync_job_id
+    assert task.record == {}

@@ -13,7 +13,6 @@ from airflow_provider_platform.operators.chat import PlatformChatOperator
 
 FROM_CONF = {
     "prompt": "{{ dag_run.conf['prompt'] }}",
-    "chat_id": "{{ dag_run.conf.get('chat_id') }}",
     "if_thread_busy": "{{ dag_run.conf.get('if_thread_busy', 'wait') }}",
     "platform_conn_id": "{{ dag_run.conf['platform_conn_id'] }}",
     "deferrable": "{{ dag_run.conf['deferrable'] }}",
@@ -25,6 +24,9 @@ FROM_CONF = {
 
 with DAG("ask", schedule=None):
     PlatformChatOperator(task_id="ask", **FROM_CONF)
+
+with DAG("ask_in_thread", schedule=None):
+    PlatformChatOperator(task_id="ask", chat_id="{{ dag_run.conf['chat_id'] }}", **FROM_CONF)
 
 with DAG("ask_variable", schedule=None):
     prompt = "{{ var.value.get(dag_run.conf['prompt_variable']) }}"

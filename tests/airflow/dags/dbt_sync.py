@@ -13,7 +13,6 @@ from airflow.sdk import DAG
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 
 FROM_CONF = {
-    "branch_name": "{{ dag_run.conf.get('branch_name') }}",
     "wait_for_completion": "{{ dag_run.conf.get('wait_for_completion', 'if_supported') }}",
     "platform_conn_id": "{{ dag_run.conf['platform_conn_id'] }}",
     "deferrable": "{{ dag_run.conf['deferrable'] }}",
@@ -44,3 +43,6 @@ def _kill_first_try(context: Any, _result: Any = None) -> None:
 
 with DAG("sync_and_die", schedule=None):
     PlatformDbtSyncOperator(task_id="sync", **{**FROM_CONF, "post_execute": _kill_first_try})
+
+with DAG("sync_not_durable", schedule=None):
+    PlatformDbtSyncOperator(task_id="sync", durable=False, **FROM_CONF)

@@ -6,6 +6,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
+from airflow_provider_platform.sensors.reports import PlatformReportSensor
 
 CONNECTION = "{{ dag_run.conf['platform_conn_id'] }}"
 
@@ -18,6 +19,18 @@ with DAG("wait_for_thread", schedule=None):
         poke_interval=0.2,
         timeout=300,
     )
+
+# Mapped, because Airflow refuses a single task with `end_from_trigger` beside listeners, such as
+# those of the OpenLineage provider.
+with DAG("wait_for_report", schedule=None):
+    PlatformReportSensor.partial(
+        task_id="wait",
+        platform_conn_id=CONNECTION,
+        deferrable=True,
+        end_from_trigger=True,
+        poke_interval=0.2,
+        timeout=300,
+    ).expand(name=["Written later"])
 
 with DAG("export", schedule=None):
     PlatformExportDashboardOperator(

@@ -108,9 +108,13 @@ def start_task(
 
 @pytest.fixture
 def ask(start_task: StartTask) -> StartTask:
-    """`ask(prompt, *, dag_id="ask", deferrable=False, **conf)`: a task that asks the agent."""
+    """`ask(prompt, *, dag_id="ask", deferrable=False, **conf)`: a task that asks the agent, in a
+    thread with `chat_id`."""
 
-    def start(prompt: str = "revenue by country", *, dag_id: str = "ask", **conf: Any) -> TaskRun:
+    def start(
+        prompt: str = "revenue by country", *, dag_id: str | None = None, **conf: Any
+    ) -> TaskRun:
+        dag_id = dag_id or ("ask_in_thread" if "chat_id" in conf else "ask")
         return start_task(dag_id, "ask", prompt=prompt, **conf)
 
     return start
