@@ -73,7 +73,9 @@ def test_the_pipeline_hands_the_answer_to_a_downstream_task(
     tasks = ("sync_dbt", "open_branch", "ask_agent", "connect_report", "summarize")
     assert run.states == dict.fromkeys((*tasks, "close_branch", "delete_branch"), "success")
     result = run.xcom("ask_agent")
-    assert set(result) == {"answer", "chat_id", "message_id", "queries", "usage"}
+    keys = {"answer", "chat_id", "message_id", "prompt", "queries", "usage", "user"}
+    assert set(result) == keys
+    assert result["prompt"] == "chart revenue by country"
     (query,) = result["queries"]
     assert query["columns"] == [
         {"name": "country", "type": "String"},
