@@ -77,6 +77,7 @@ class Beside(Enum):
     NOT_WAITED = "the tenant tells nothing of it, so that the task did not wait"
     CANNOT_STOP = "the service has no operation that stops it"
     NOBODY_THERE = "the clear dropped its record, and no process was there to stop it"
+    STOP_UNDER_WAY = "the clear dropped its record, and the trigger that it killed is stopping it"
 
 
 class Ledger:
@@ -120,8 +121,9 @@ class Ledger:
         started.late = actor.known.ti is not self._task.ti
         for run in self.runs:
             if run.epoch < epoch and run.status == "streaming" and run.number not in self._beside:
-                self._beside.add(run.number)
                 beside = self._why_beside(run)
+                if beside is not Beside.STOP_UNDER_WAY:  # which must have ended it some time
+                    self._beside.add(run.number)
                 if beside is None:
                     self._violate(
                         f"{actor} asks ({started}), and {run} of before the clear goes on"
@@ -143,11 +145,11 @@ class Ledger:
         """A run that was going on was stopped by somebody of the task."""
         if actor.kind == "other":
             return
-        if run not in self.runs and actor.saw_last in self.runs:
-            self.explained[Stopped.OVERTAKEN] += 1
-            return
-        if run not in self.runs:
-            self._violate(f"{actor} stops the {run} of somebody else")
+        if run not in self.runs or run.epoch > actor.known.ti.epoch:
+            if actor.saw_last in self.runs and actor.saw_last is not run:
+                self.explained[Stopped.OVERTAKEN] += 1
+                return
+            self._violate(f"{actor} stops the {run} of somebody else, or of a later try")
             return
         why = self._why_stopped_by_kill(actor) if actor.stopping else None
         why = why or self._why_stopped(run, actor)
@@ -283,17 +285,6 @@ class Ledger:
             return Asked.REPEATED
         return None
 
-    def _check_beside(self, run: AnyRun, started: AnyRun) -> None:
-        """A run from before the clear should be over by now."""
-        if run.status != "streaming" or run.number in self._beside:
-            return
-        self._beside.add(run.number)
-        why = self._why_beside(run)
-        if why is None:
-            self._violate(f"{run} of before the clear goes on beside {started}")
-        else:
-            self.explained[why] += 1
-
     def _why_beside(self, run: AnyRun) -> Beside | None:
         """The next try after a clear stops what the record calls running."""
         if not run.can_stop:
@@ -311,6 +302,10 @@ class Ledger:
         called = [one for one in self._task.records if run.is_known_to(one["ids"])]
         if all(one["phase"] != "running" for one in called):
             return Beside.NOT_RUNNING
+        dropped = any(run.is_named_by(ids) for ids in self._task.dropped)
+        stops = [actor for actor in self._task.actors if actor.kind == "stop"]
+        if dropped and any(run.is_known_to(stop.known.ids) for stop in stops):
+            return Beside.STOP_UNDER_WAY
         return None
 
     def _why_stopped_by_kill(self, actor: Actor) -> Stopped | None:
@@ -409,7 +404,10 @@ OUTCOME_UNKNOWN = (
 )
 """What is said of a run of which a process could not learn enough."""
 
-STATE_UNKNOWN = ("Airflow did not return the state of the task",)
+STATE_UNKNOWN = (
+    "Airflow did not return the state of the task",
+    "the state of the task could not be read",
+)
 
 TO_THE_RETRY = "The task's next try re-attaches to it"
 
