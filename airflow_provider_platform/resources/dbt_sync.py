@@ -36,6 +36,7 @@ from airflow_provider_platform.client.errors import (
     OperationMissingError,
     PlatformError,
     PlatformInputError,
+    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
 )
@@ -569,6 +570,8 @@ class _KnownSync:
                 )
                 if answer.is_ready:
                     return answer.to_json()
+            except PlatformInterruptedError:
+                raise  # the next try reads the result
             except PlatformError as error:
                 if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
                     return None

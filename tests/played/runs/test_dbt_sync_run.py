@@ -19,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformBadRequestError,
     PlatformDeadlineError,
     PlatformError,
+    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     PlatformPermissionError,
@@ -181,6 +182,13 @@ class TestWait:
     def test_completed_sync_without_a_result_has_succeeded(self, faults: Any) -> None:
         tenant = under_way((0.0, "COMPLETED"), faults={"getDbtSyncResult": faults})
         assert waiting(tenant).result is None
+
+    def test_stop_of_the_task_is_not_taken_for_a_sync_without_a_result(self) -> None:
+        tenant = under_way(
+            (0.0, "COMPLETED"), faults={"getDbtSyncResult": [PlatformInterruptedError("stopped")]}
+        )
+        with pytest.raises(PlatformInterruptedError):
+            waiting(tenant)
 
     @given(
         st.lists(st.tuples(st.floats(0.0, 90.0), st.sampled_from(["A", "B", "C"])), max_size=6),
