@@ -206,12 +206,14 @@ class PlayedTask:
             self.simulation.written.append(("the error of a try", str(error)))
         if actor.known.ti is not self.ti:
             return  # 409: Airflow has given that try up
+        if self.state == "running":
+            self._settle(actor, error)
+            return
+        unknowing = isinstance(error, TaskDeferred) and not actor.told_to_stop
+        if unknowing and (self.state != "restarting" or self.simulation.drops_state):
+            self._leave_unseen(actor)  # its task was ended or cleared, which nobody has told it
         if self.state == "restarting":
             self._next_try()
-        elif self.state == "running":
-            self._settle(actor, error)
-        elif isinstance(error, TaskDeferred) and not actor.told_to_stop:
-            self._leave_unseen(actor)  # its task was ended, which nobody has told it
 
     def _settle(self, actor: Actor, error: BaseException | None) -> None:
         if error is None:
