@@ -88,10 +88,11 @@ def test_chat_writes_its_answer_to_the_store(s3: Any, platform_sandbox: Sandbox)
     )
     for _ in range(2):
         result = task.execute(TaskTries().context())
+        folder = result["folder"].partition(f"{BUCKET}/")[2].rstrip("/")
         assert keys(s3) == [
-            f"answers/dag/run/task/{name}" for name in ("answer.md", "manifest.json", "query-1.csv")
+            f"{folder}/{name}" for name in ("answer.md", "manifest.json", "query-1.csv")
         ]
-    manifest = s3.get_object(Bucket=BUCKET, Key="answers/dag/run/task/manifest.json")
+    manifest = s3.get_object(Bucket=BUCKET, Key=f"{folder}/manifest.json")
     assert json.loads(manifest["Body"].read())["message_id"] == result["message_id"]
 
 
