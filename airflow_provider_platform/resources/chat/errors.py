@@ -144,6 +144,7 @@ def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
         "The thread stopped streaming, and the service does not say how the run ended (checked "
         f"{times} times). The run was stopped or lost. A retry asks the question again.",
         where=run,
+        usage=run.usage,
     )
 
 
@@ -191,6 +192,7 @@ def nothing_new(run: ChatRun) -> PlatformTransportError:
         "The last connections to the stream returned no new records. The run may continue on the "
         f"service. {_retry(run, 'follows the run again')}",
         where=run,
+        usage=run.usage,
     )
 
 
@@ -216,13 +218,14 @@ def deadline_passed(run: ChatRun, failure: PlatformError | None = None) -> Platf
         f"The run {state}{_last_error(failure)} If the agent needs more time, raise timeout, or "
         "the task's execution_timeout if that is shorter.",
         where=run,
+        usage=run.usage,
     )
 
 
 def interrupted(run: ChatRun) -> PlatformInterruptedError:
     """The caller wants no more requests."""
     return PlatformInterruptedError(
-        "The task was stopped and no longer waits for the run.", where=run
+        "The task was stopped and no longer waits for the run.", where=run, usage=run.usage
     )
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.errors import ChatStreamError, from_payload
-from airflow_provider_platform.resources.chat.errors import run_ended
-from airflow_provider_platform.resources.chat.turns import Verdict
+from airflow_provider_platform.client.errors import ChatStreamError, PlatformError, from_payload
+from airflow_provider_platform.resources.chat.errors import (
+    answer_unconfirmed,
+    deadline_passed,
+    end_unknown,
+    interrupted,
+    nothing_new,
+    run_ended,
+)
+from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
 from tests.support.fakes.streams import (
     ANSWER,
     CHAT_ID,
@@ -30,6 +38,9 @@ from tests.support.fakes.streams import (
     tool,
     usage,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BUSY = {"error": "Streaming for thread is in progress"}
 RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
@@ -182,6 +193,27 @@ def test_usage_that_follows_the_end_of_a_failed_run_is_read(end: Record) -> None
     assert run.connection.complete
     error = run_ended(run, run.disconnect(clean=False))
     assert from_payload(error.to_payload()).details["usage"] == USAGE
+
+
+@pytest.mark.parametrize(
+    "error_of",
+    [
+        deadline_passed,
+        nothing_new,
+        interrupted,
+        lambda run: end_unknown(run, 5),
+        lambda run: answer_unconfirmed(run, None),
+        *[partial(run_ended, verdict=one) for one in (Verdict.ABORTED, Verdict.SUSPENDED)],
+    ],
+)
+def test_error_of_a_run_that_was_not_seen_to_end_has_the_tokens_that_are_known(
+    error_of: Callable[[ChatRun], PlatformError],
+) -> None:
+    run = new_run()
+    run.connect(submits=True)
+    run.feed(encode(cutoff(), echo(), usage()), 0.0)
+    run.disconnect(clean=False)
+    assert from_payload(error_of(run).to_payload()).details["usage"] == USAGE
 
 
 @pytest.mark.parametrize("record", [{"error": None}, {"jsonrpc": "2.0", "id": 1, "result": {}}])
