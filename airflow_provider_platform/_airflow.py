@@ -210,6 +210,8 @@ def _was_rescheduled_enough(ti: Any, decision: Any, context: Context) -> bool:
 def count_resumable_job(what: str, task: Any, ti: Any) -> None:
     """Count what a try does with the run of an earlier try, by the names and tags with which
     Airflow's own operators count it (Airflow 3.3+)."""
+    if _SDK < (1, 3):
+        return
     from airflow.sdk.observability.stats import incr
 
     tags = {"operator": type(task).__name__}

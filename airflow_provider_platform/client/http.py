@@ -115,15 +115,21 @@ class Connections:
                 await client.aclose()
 
     def _client(self, config: PlatformConfig, *, keep: bool) -> httpx.AsyncClient:
-        if not self._clients and not config.verify_tls:
-            log.warning(
-                "The certificates of the service are not checked, because Verify TLS certificates "
-                "(verify_tls) is false: another server could read the credentials. Set CA bundle "
-                "(ca_bundle) instead."
-            )
+        if not config.verify_tls:
+            _warn_of_unchecked_certificates(config.management_url, config.chat_url)
         if keep not in self._clients:
             self._clients[keep] = _new_client(config, keep=keep)
         return self._clients[keep]
+
+
+@lru_cache
+def _warn_of_unchecked_certificates(*_: str | None) -> None:
+    """Warn once in a process: a sensor opens a client for each poke."""
+    log.warning(
+        "The certificates of the service are not checked, because Verify TLS certificates "
+        "(verify_tls) is false: another server could read the credentials. Set CA bundle "
+        "(ca_bundle) instead."
+    )
 
 
 def _new_client(config: PlatformConfig, *, keep: bool) -> httpx.AsyncClient:

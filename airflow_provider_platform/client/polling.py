@@ -1,7 +1,7 @@
 """Waits until a condition on the service is true: poll, pause, poll again.
 
 A condition is an async function that returns plain JSON once the wait is over, and None until then.
-`runs.sensor_conditions` has the conditions of sensors. Waits that begin together must not poll
+`resources.sensor_conditions` has the conditions of sensors. Waits that begin together must not poll
 together, so each pause varies at random.
 
 A wait tolerates an outage of two minutes: five transient failures in a row, with pauses that grow

@@ -5,7 +5,7 @@ triggerer.
     trigger     polls at the sensor's interval until its deadline
     complete    the value, the time-out or the error, as a poke would have returned it
 
-The condition is plain data (`runs.sensor_conditions`), so that every mode gives the same result.
+The condition is plain data (`resources.sensor_conditions`), so that every mode gives the same result.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     }
     returns_object: ClassVar[bool] = False
     condition_kind: ClassVar[str]
-    """A name of `runs.sensor_conditions.KINDS`."""
+    """A name of `resources.sensor_conditions.KINDS`."""
 
     def __init__(
         self, *, deferrable: bool | None = None, end_from_trigger: bool = False, **kwargs: Any

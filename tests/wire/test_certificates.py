@@ -111,13 +111,15 @@ def test_any_other_certificate_is_refused_before_a_secret_is_sent(
 def test_missing_check_of_certificates_is_one_warning(
     caplog: pytest.LogCaptureFixture, authority: trustme.CA
 ) -> None:
-    with serving(*[answer(body=b"[1]")] * 3, tls=certified(authority)) as server:
+    """A sensor opens a client for each poke."""
+    with serving(*[answer(body=b"[1]")] * 6, tls=certified(authority)) as server:
         config = config_for(server, verify_tls=False)
 
         async def calls(api: Api) -> None:
             for operation in (GET, POST, GET):
                 await api.call(operation)
 
+        run_sync(config, calls)
         run_sync(config, calls)
     [warning] = [one for one in caplog.records if "verify_tls" in one.getMessage()]
     assert warning.levelname == "WARNING"
