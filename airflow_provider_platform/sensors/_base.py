@@ -5,7 +5,7 @@ triggerer.
     trigger     polls at the sensor's interval until its deadline
     complete    the value, the time-out or the error, as a poke would have returned it
 
-The condition is plain data (`resources.sensor_conditions`), so that every mode gives the same result.
+The condition is plain data (`resources.sensor_conditions`): every mode gives the same result.
 """
 
 from __future__ import annotations
