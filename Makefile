@@ -40,7 +40,7 @@ ui: $(ENVIRONMENT) ## start Airflow's UI and the sandbox, with the runs of the d
 
 .PHONY: test
 test: $(ENVIRONMENT) ## run the quick tests of every layer (ARGS="-k chat": select from all tests)
-	@echo "The tests take about 90 seconds on two idle cores, and several minutes on a busy machine."
+	@echo "The tests take two to three minutes on two idle cores, and several minutes on a busy machine."
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS) $(if $(ARGS),$(ARGS),$(QUICK))
 
 .PHONY: test-all
