@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG, task
-from airflow.sdk.exceptions import AirflowSkipException
 
+from airflow_provider_platform._airflow import AirflowSkipException
 from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator

