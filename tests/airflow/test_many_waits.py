@@ -37,7 +37,7 @@ async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -
     call = ChatCall.prepare(client.config, prompt, patience)
     await client.run(lambda api: call.submit(api, client.clock, until_end=False))
     _, arguments = PlatformRunTrigger(
-        kind="chat",
+        kind="chat.run.ChatRunKind",
         platform_conn_id=connection_id,
         run={
             "chat_id": call.run.chat_id,

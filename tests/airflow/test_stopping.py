@@ -116,7 +116,7 @@ def test_clearing_a_task_with_the_tasks_before_it_stops_its_run_at_once(
     wait_under_way(task, deferrable)
     task.clear(with_upstream=True)
     sandbox.wait_until(run_is("aborted"))
-    task.wait("upstream_failed", try_number=2)
+    task.wait("upstream_failed")
     assert len(sandbox.state().runs) == 1
 
 
