@@ -58,7 +58,7 @@ def get_provider_info() -> dict[str, Any]:
                 "external-doc-url": "https://cube.dev/docs",
                 "how-to-guide": [f"/docs/howto/{page}.md" for page in HOW_TO],
                 "logo": "/integration-logos/platform.svg",
-                "tags": ["service", "ai", "dbt"],
+                "tags": ["service"],
             }
         ],
         **{

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
+from tests.support.releases import needs_new_tries
 from tests.support.remote_tasks import PROMPT, chat, stopped_until_followed
 from tests.support.task_context import TaskTries
 
@@ -39,7 +40,7 @@ def ours(spans: InMemorySpanExporter) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("deferrable", [False, True])
+@pytest.mark.parametrize("deferrable", [False, pytest.param(True, marks=needs_new_tries)])
 def test_each_question_has_one_span_in_both_modes(
     platform_sandbox: Sandbox, run_dag: RunDag, spans: InMemorySpanExporter, *, deferrable: bool
 ) -> None:
