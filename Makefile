@@ -17,12 +17,13 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 WORKERS ?= $(shell expr $(CORES) + 1)
 EXAMPLES ?= 300
 ARGS ?=
-# What needs more than Python, and what has the same result on all releases.
+# What needs more than Python, and what does not depend on the release of Airflow.
 OTHER_PROGRAMS := tests/airflow tests/browser tests/cluster tests/storage
-NEWEST_ONLY := tests/pure/ci tests/pure/contract tests/tasks/notifiers tests/tasks/recipes tests/tasks/sandbox
+NEWEST_ONLY := tests/pure/ci tests/pure/contract tests/played/chat tests/played/client tests/wire tests/tasks/notifiers tests/tasks/recipes tests/tasks/sandbox
 TESTS := tests $(OTHER_PROGRAMS:%=--ignore=%) $(if $(RELEASE),$(NEWEST_ONLY:%=--ignore=%))
-# `make test` leaves out whole folders, which it does not even read, and the tests that are marked.
-QUICK := --ignore=tests/pure/ci --ignore=tests/tasks/recipes --ignore=tests/tasks/sandbox -m "not exhaustive"
+# `make test` leaves out whole folders, which it does not even read, and the tests that are marked. `make test-rest` runs these.
+LEFT_OUT := tests/pure/ci tests/tasks/recipes tests/tasks/sandbox
+QUICK := $(LEFT_OUT:%=--ignore=%) -m "not exhaustive"
 
 .PHONY: help
 help: ## list the commands
@@ -47,6 +48,11 @@ test: $(ENVIRONMENT) ## run the quick tests of every layer (ARGS="-k chat": sele
 test-all: $(ENVIRONMENT) ## run all tests that need only Python
 	@echo "All tests take several minutes, and longer on a busy machine."
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS) $(ARGS)
+
+.PHONY: test-rest
+test-rest: $(ENVIRONMENT)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal $(LEFT_OUT)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS) $(LEFT_OUT:%=--ignore=%) -m exhaustive
 
 .PHONY: test-airflow
 test-airflow: $(ENVIRONMENT)
