@@ -16,6 +16,7 @@ the same for a deferred task.
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import abstractmethod
 from contextlib import contextmanager, suppress
@@ -160,6 +161,8 @@ KILL_SECONDS = 4.0
 """How long a killed try may work; Airflow kills the process five seconds after the signal."""
 TASK_STATE_SECONDS = 2.0
 """What Airflow may take of these to report the task's state."""
+ACCEPTANCE_SECONDS = 1.0
+"""How long a killed suite waits until the service accepts the question that it is sending."""
 
 
 # A task that is ended.
@@ -181,7 +184,8 @@ class RunKill:
 
     def handle(self) -> None:
         """Break off the try. One that submits goes on until the service has accepted: if it broke
-        off, it would not learn the name of the run."""
+        off, it would not learn the name of the run. A suite waits a moment only: its other
+        questions run, and they are stopped before Airflow kills the process."""
         if not self.happened:
             self.happened, self._until = True, time.monotonic() + KILL_SECONDS
         attempt = self.attempt
@@ -190,6 +194,10 @@ class RunKill:
         if attempt.is_submitting:
             with suppress(TimeoutError):  # a thread logs it as soon as the log can be written
                 run_within(0, partial(attempt.log.warning, NOT_ACCEPTED))
+            if attempt.ids is not None:
+                timer = threading.Timer(ACCEPTANCE_SECONDS, attempt.client.interrupt)
+                timer.daemon = True
+                timer.start()
         else:
             attempt.client.interrupt()
 

@@ -14,6 +14,8 @@ from airflow_provider_platform.client.errors import (
     ChatToolError,
     PlatformInterruptedError,
 )
+from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
+from tests.support.nights import ORDERS
 from tests.support.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync, wait_for
 from tests.support.task_context import StateStore, TaskTries
 
@@ -97,6 +99,25 @@ def test_chat_accepted_after_the_kill_is_stopped(control: SandboxControl, task: 
     operator.on_kill()
     control.release("before_call")
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
+
+
+def test_killed_suite_stops_its_questions_while_the_next_one_is_not_accepted(
+    control: SandboxControl, task: Any
+) -> None:
+    control.answer("question", sql=ORDERS, times=None)
+    control.set_breakpoint("mid_stream", text="question 1")
+    control.set_breakpoint("before_answer", text="question 2")
+    texts = ("question 1", "question 2")
+    questions = [{"name": text, "question": text, "sql": ORDERS} for text in texts]
+    operator = PlatformEvaluationOperator(
+        task_id="suite", questions=questions, parallel=2, deferrable=True
+    )
+    ended = task(operator, TaskTries())
+    control.wait_for_breakpoint("mid_stream")
+    control.wait_for_breakpoint("before_answer")
+    operator.on_kill()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert [run.status for run in control.state().runs if run.text == "question 1"] == ["aborted"]
 
 
 def test_a_deferrable_task_does_not_defer_after_the_kill(
