@@ -26,10 +26,10 @@ from airflow_provider_platform.client.json_text import (
     read_any_json,
 )
 from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.responses import MAX_ERROR_BYTES
 
-MAX_ERROR_BYTES = 64 * 1024
 MAX_ERROR_LINES = 200
-"""The maximum size of an error object that spans several lines."""
+"""The most lines of an error object; its most bytes are MAX_ERROR_BYTES."""
 MAX_RECORD_CONTAINERS = 250_000
 """The most lists and objects of a record. An event loop reads them within half a second, and the
 chat sends far fewer rows."""
