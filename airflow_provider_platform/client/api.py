@@ -141,8 +141,11 @@ def _api_step(
     async def step(self: A, /, *args: P.args, **options: P.kwargs) -> T:
         if self.interrupted():
             raise PlatformInterruptedError(INTERRUPTED)
+        request = method(self, *args, **options)
         try:
-            return await self._interruptible(method(self, *args, **options))
+            if self.interrupted is not_interrupted:  # a triggerer, whose polls are cheaper so
+                return await request
+            return await self._interruptible(request)
         except PlatformError as error:
             self.secrets.hide_in(error)
             raise
@@ -221,9 +224,11 @@ class Api:
         """
         operation = operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
+        if once:  # a poll, of which a triggerer makes many
+            return await self._attempt(operation, deadline)
         policy = tenacity_policy(
             repeatable=operation.repeatable,
-            max_attempts=1 if once else self.config.max_attempts,
+            max_attempts=self.config.max_attempts,
             deadline=deadline,
             clock=self.clock,
         )
@@ -386,10 +391,7 @@ class Api:
             await self._streams.pop().aclose()
 
     async def _interruptible(self, request: Awaitable[T]) -> T:
-        """Return the result of the request. It is a task of its own if somebody can interrupt it.
-        In a triggerer nobody can, and each poll is cheaper without."""
-        if self.interrupted is not_interrupted:
-            return await request
+        """Return the result of the request, which is a task of its own."""
         task = asyncio.ensure_future(request)
         self._tasks.add(task)
         task.add_done_callback(self._forget)

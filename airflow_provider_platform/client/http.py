@@ -136,7 +136,7 @@ def _new_client(config: PlatformConfig, *, keep: bool) -> httpx.AsyncClient:
     """Return a client of httpx, with the proxy of the connection, or those of the system."""
     context = tls_context(config)
     try:
-        proxy = None
+        proxy, mounts = None, _THIS_MACHINE if getproxies() else None
         if config.proxy is not None:
             url = httpx.URL(config.proxy.get_secret_value())
             proxy = httpx.Proxy(url, ssl_context=context if url.scheme == "https" else None)
@@ -144,7 +144,7 @@ def _new_client(config: PlatformConfig, *, keep: bool) -> httpx.AsyncClient:
             verify=context,
             proxy=proxy,
             trust_env=proxy is None,
-            mounts=_THIS_MACHINE if proxy is None else None,
+            mounts=mounts if proxy is None else None,
             limits=httpx.Limits(
                 max_connections=None,
                 max_keepalive_connections=None if keep else 0,

@@ -118,6 +118,9 @@ class OpenResponse:
         """Give the connection back if the body was read to its end, otherwise close it."""
         with suppress(Exception):  # the answer is there: how the connection ends says nothing
             await self._response.aclose()
+        # In httpx a response and its stream refer to each other. Without this, only full
+        # collections would free what thousands of polls leave, and each stops a triggerer.
+        self._response.stream = httpx.ByteStream(b"")
 
 
 class _Gunzip:
