@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from datetime import date, datetime
 from decimal import Decimal
@@ -122,13 +121,6 @@ def test_a_pandas_frame_has_arrows_types() -> None:
     assert frame.index.tolist() == [0, 1, 2]
 
 
-def test_a_pandas_frame_may_have_pandas_own_nullable_types() -> None:
-    frame = received().to_pandas(dtype_backend="numpy_nullable")
-    assert [*map(str, frame.dtypes)][:4] == ["Int64", "object", "Float64", "boolean"]
-    assert frame["id"].tolist() == [1, pd.NA, -2]
-    assert frame["price"].tolist()[0] == Decimal("12.50")
-
-
 def test_a_polars_frame_has_polars_types() -> None:
     assert dict(received().to_polars().schema) == {
         "id": pl.Int64,
@@ -196,19 +188,17 @@ def test_frame_of_many_rows_has_one_chunk() -> None:
     assert table["n"].num_chunks == 1
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_truncated_result_is_logged(method: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_truncated_result_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     rows = cut_rows()
     with caplog.at_level(logging.WARNING):
-        assert arrow(rows, method).num_rows == 3
+        assert rows.to_arrow().num_rows == 3
     assert "There may be more than 3 rows." in caplog.text
     assert rows.truncated is True
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_truncated_result_raises_an_error_if_all_rows_are_needed(method: str) -> None:
+def test_truncated_result_raises_an_error_if_all_rows_are_needed() -> None:
     with pytest.raises(ResultTruncatedError, match="There may be more than 3 rows"):
-        getattr(cut_rows(), method)(on_truncated="fail")
+        cut_rows().to_arrow(on_truncated="fail")
 
 
 def test_result_without_a_marked_end_counts_as_truncated() -> None:
@@ -216,22 +206,15 @@ def test_result_without_a_marked_end_counts_as_truncated() -> None:
         received(open_end=True).to_arrow(on_truncated="fail")
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_frame_needs_rows_that_were_not_read_before(method: str) -> None:
+def test_frame_needs_rows_that_were_not_read_before() -> None:
     rows = received()
     next(rows)
     with pytest.raises(PlatformInputError, match="1 of its rows were already read"):
-        getattr(rows, method)()
+        rows.to_pandas()
     rows = received()
     rows.to_arrow()
     with pytest.raises(PlatformInputError, match="3 of its rows were already read"):
-        getattr(rows, method)()
-
-
-def test_reading_the_columns_reads_no_row() -> None:
-    rows = received()
-    assert len(rows.columns) == 7
-    assert rows.to_arrow().num_rows == 3
+        rows.to_polars()
 
 
 def test_closed_result_raises_an_error_instead_of_an_empty_frame() -> None:
@@ -319,11 +302,3 @@ def test_broken_result_gives_no_frame(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("cut", api="data", after=2)
     with pytest.raises(PlatformTransportError):
         PlatformHook().run_sql(SQL).to_arrow()
-
-
-def test_frame_leaves_the_settings_of_the_garbage_collector_unchanged() -> None:
-    before = gc.get_threshold()
-    received().to_arrow()
-    with pytest.raises(ResultValueError):
-        received([["x"]], declared={"n": "Int64"}).to_arrow(types="strict")
-    assert gc.get_threshold() == before

@@ -139,25 +139,12 @@ def test_a_query_that_still_runs_is_asked_for_again(
     assert queries(platform_sandbox) == 3
 
 
-def test_query_without_rows_until_its_timeout_fails(
-    hook: PlatformHook, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.fault("continue_wait", api="data", count=None)
-    with pytest.raises(PlatformDeadlineError):
-        next(hook.run_sql(SQL, timeout=1.0))
-
-
 @pytest.mark.parametrize("kind", ["cut", "drop", "lost_response"])
 def test_a_failure_before_the_first_line_is_repeated(
     kind: str, hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.fault(kind, api="data")
     assert len(list(hook.run_sql(SQL))) > 100
-
-
-def test_an_error_of_a_gateway_is_repeated(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.fault("status", api="data", status=502, body="html")
-    assert next(hook.run_sql(SQL))
 
 
 def test_a_result_that_breaks_off_raises_after_its_rows(
@@ -169,11 +156,6 @@ def test_a_result_that_breaks_off_raises_after_its_rows(
     with pytest.raises(PlatformTransportError):
         next(rows)
     assert queries(platform_sandbox) == 1
-
-
-def test_error_has_the_databases_message(hook: PlatformHook) -> None:
-    with pytest.raises(DataQueryError, match="no such column: nonsense"):
-        next(hook.run_sql("SELECT nonsense FROM orders"))
 
 
 def test_error_of_an_unknown_branch_says_what_to_check(hook: PlatformHook) -> None:
@@ -210,11 +192,6 @@ def test_query_wakes_a_sleeping_branch(hook: PlatformHook, platform_sandbox: San
     assert queries(platform_sandbox) == 2
 
 
-def test_run_sql_queries_an_open_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.open_branch("feature/a")
-    assert next(hook.run_sql(SQL, branch_name="feature/a"))
-
-
 def test_a_timeout_may_be_a_timedelta(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("continue_wait", api="data", count=None)
     with pytest.raises(PlatformDeadlineError):
@@ -244,22 +221,6 @@ def test_two_results_of_one_hook_are_independent(
     assert ids(two) == expected_ids[1:]
 
 
-def test_two_results_can_be_read_alternately(hook: PlatformHook, expected_ids: list[int]) -> None:
-    one, two = hook.run_sql(SQL), hook.run_sql(SQL)
-    assert [(int(a[0]), int(b[0])) for a, b in zip(one, two, strict=True)] == [
-        (one_id, one_id) for one_id in expected_ids
-    ]
-
-
-def test_results_of_two_hooks_are_independent(
-    platform_sandbox: Sandbox, hook: PlatformHook
-) -> None:
-    other = PlatformHook()
-    one, two = hook.run_sql(SQL), other.run_sql(SQL)
-    next(one), next(two)
-    assert len(list(one)) == len(list(two)) > 100
-
-
 def test_closed_result_does_not_affect_another_result(
     hook: PlatformHook, expected_ids: list[int]
 ) -> None:
@@ -270,21 +231,6 @@ def test_closed_result_does_not_affect_another_result(
     with pytest.raises(PlatformClosedError, match="closed before its last row"):
         next(one)
     assert ids(two) == expected_ids[1:]
-
-
-def test_abandoned_result_does_not_affect_another_result(
-    hook: PlatformHook, expected_ids: list[int]
-) -> None:
-    two = hook.run_sql(SQL)
-    next(two)
-    next(hook.run_sql(SQL))
-    assert ids(two) == expected_ids[1:]
-
-
-def test_result_can_be_read_after_its_hook_is_deleted(
-    platform_sandbox: Sandbox, expected_ids: list[int]
-) -> None:
-    assert ids(PlatformHook().run_sql(SQL)) == expected_ids
 
 
 def test_exhausted_result_stays_exhausted(hook: PlatformHook) -> None:

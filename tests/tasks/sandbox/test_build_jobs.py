@@ -58,58 +58,6 @@ def statuses(post: Any) -> Any:
     return look
 
 
-def test_tokens_need_the_scope_jobs_which_is_off_by_default(platform: Platform, post: Any) -> None:
-    platform.control.set(default_api_scopes=["meta", "data", "graphql"])
-    refusal = {"error": "API scope is missing: jobs"}
-    assert post({"action": "get", "tokens": ["0"]}) == (403, refusal)
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"", "No job description provided"),
-        (b"{}", "No job description provided"),
-        (b"[", "Invalid Job query format"),
-        ({"action": "cancel"}, "Invalid Job query format"),
-        ({"action": "get", "tokens": []}, "Invalid Job query format"),
-        ({"action": "get", "tokens": ["0"], "limit": 1}, "limit should not exist"),
-        ({"action": "post"}, "selector is required"),
-        ({"action": "post", "selector": {"contexts": [], "timezones": ["UTC"]}}, "contexts"),
-        ({"action": "post", "selector": {"contexts": [CONTEXT], "timezones": []}}, "timezones"),
-        ({"action": "post", "selector": {"contexts": [{}], "timezones": ["UTC"]}}, "securityC"),
-    ],
-)
-def test_a_body_is_checked_strictly(body: Any, words: str, post: Any) -> None:
-    status, answer = post(body)
-    assert (status, answer["type"]) == (400, "UserError")
-    assert words in answer["error"]
-
-
-def test_each_partition_time_zone_and_context_has_a_token(start: Any) -> None:
-    assert len(start(**MONTHS, dateRange=["2025-02-10", "2025-03-01"])) == 2 + 1
-    two = {"timezones": ["UTC", "Europe/Berlin"], "contexts": [CONTEXT, {"securityContext": 1}]}
-    assert len(start(preAggregations=["customers.by_country"], **two)) == 4
-    assert len(start(dataSources=[], cubes=["products"])) == 1
-
-
-def test_pre_aggregations_without_partitions_are_built_whatever_the_date_range(start: Any) -> None:
-    assert len(start(dateRange=["2030-01-01", "2030-12-31"])) == 3
-
-
-@pytest.mark.parametrize(
-    "selector",
-    [
-        {"preAggregations": ["by_country"]},
-        {"cubes": ["orders"], "dataSources": ["inventory"]},
-        {**MONTHS, "dateRange": ["2030-01-01", "2030-12-31"]},
-    ],
-)
-def test_a_selector_that_matches_nothing_is_refused(selector: dict[str, Any], post: Any) -> None:
-    wanted = {"contexts": [CONTEXT], "timezones": ["UTC"], **selector}
-    status, answer = post({"action": "post", "selector": wanted})
-    assert (status, answer["type"]) == (400, "UserError")
-
-
 def test_table_is_first_scheduled_then_processing_then_missing_then_done(
     start: Any, statuses: Any, platform: Platform
 ) -> None:
@@ -135,16 +83,6 @@ def test_failure_is_reported_once_and_then_as_a_missing_partition(
     assert statuses(tokens).count("done") == 12
 
 
-@pytest.mark.parametrize("outcome", ["missing_partition", "pre_agg_not_found", "not_found"])
-def test_other_final_statuses_are_reported_for_ever(
-    outcome: str, start: Any, statuses: Any, platform: Platform
-) -> None:
-    platform.control.set(jobs_outcome=outcome)
-    tokens = start(cubes=["customers"])
-    platform.control.advance(7200)
-    assert statuses(tokens) == [outcome]
-
-
 def test_the_described_tenant_reports_other_data_sources_as_missing_until_they_are_done(
     start: Any, statuses: Any, platform: Platform
 ) -> None:
@@ -164,13 +102,6 @@ def test_tokens_are_forgotten_a_day_after_the_start_and_after_the_first_end_that
     platform.control.advance(80_000)
     assert (statuses(seen), statuses(unseen)) == (["done"], ["not_found"])
     assert statuses(["0" * 32]) == ["not_found"]
-
-
-def test_statuses_can_be_requested_as_an_object_by_token(start: Any, post: Any) -> None:
-    [token] = start(cubes=["customers"])
-    _, jobs = post({"action": "get", "tokens": [token], "resType": "object"})
-    assert list(jobs) == [token]
-    assert set(jobs[token]) == {"table", "status", "selector"}
 
 
 def query(platform: Platform, sql: str) -> list[dict[str, Any]]:

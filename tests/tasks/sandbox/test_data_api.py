@@ -94,10 +94,6 @@ def test_a_deployment_that_does_not_stream_sends_all_rows_in_one_line(
     assert [len(line["data"]) for line in ask(sql)[1:]] == [500] * 40
 
 
-def test_query_without_rows_sends_columns_and_an_empty_list(ask: Any) -> None:
-    assert ask("SELECT id FROM orders WHERE 1 = 0")[1:] == [{"data": []}]
-
-
 def test_error_can_come_inside_a_response(ask: Any, platform: Platform) -> None:
     platform.control.set(data_chunk_rows=10)
     platform.control.fault("error_line", api="data", after=3, message="out of memory")
@@ -107,12 +103,6 @@ def test_error_can_come_inside_a_response(ask: Any, platform: Platform) -> None:
     lines = ask("SELECT id FROM orders")
     assert rows(lines) == 480
     assert "error" in lines[-1]
-
-
-def test_invalid_sql_request_bodies_are_refused(ask: Any) -> None:
-    for body in ({"limit": 5}, {"cache": "always"}, {"throwContinueWait": "yes"}):
-        [answer] = ask("SELECT 1", **body)
-        assert answer["status"] == 400
 
 
 class TestTokens:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.raw_client import USER, Platform, answer, ids, records, results
+from tests.support.raw_client import USER, Platform, answer, results
 
 IMAGE = {"mimeType": "image/png", "data": "aGVsbG8=", "name": "chart.png"}
 
@@ -47,47 +47,6 @@ IMAGE = {"mimeType": "image/png", "data": "aGVsbG8=", "name": "chart.png"}
 )
 def test_documented_request_fields_are_accepted(platform: Platform, fields: dict[str, Any]) -> None:
     assert answer(platform.ask("orders per month", **fields))
-
-
-@pytest.mark.parametrize(
-    ("fields", "rule"),
-    [
-        ({"images": [{"data": "aGVsbG8="}]}, "images[0].mimeType is required"),
-        ({"images": [{**IMAGE, "url": "https://x"}]}, "property images[0].url should not exist"),
-        ({"images": IMAGE}, "images must be an array"),
-        ({"context": "kitchen"}, "context must be one of"),
-        ({"workbookId": "301"}, "workbookId must be a number"),
-        ({"isDevMode": "yes"}, "isDevMode must be a boolean"),
-        ({"sessionSettings": {**USER, "timezone": "Mars/Base"}}, "must be an IANA time zone"),
-        (
-            {"sessionSettings": {**USER, "allowChatWorkspaceAuthoring": "no"}},
-            "allowChatWorkspaceAuthoring must be a boolean",
-        ),
-    ],
-)
-def test_documented_request_fields_are_validated(
-    platform: Platform, fields: dict[str, Any], rule: str
-) -> None:
-    response = platform.chat(input="orders per month", **fields)
-    assert response.status_code == 400
-    assert rule in " ".join(response.json()["message"])
-
-
-def test_a_request_without_input_and_thread_creates_an_empty_thread(platform: Platform) -> None:
-    """Neither field is required, and a thread is created where none is named."""
-    stream = records(platform.chat().content)
-    assert ids(stream) == ["__cutoff__", "__state__"]
-    assert stream[1]["state"]["messages"] == []
-    thread = stream[0]["state"]["chatId"]
-    assert answer(platform.ask("orders per month", chatId=thread))
-    assert len(platform.control.state().runs) == 1
-
-
-def test_a_request_with_a_service_token_needs_no_body(platform: Platform) -> None:
-    platform.control.set(service_tokens=True)
-    url = f"{platform.sandbox.chat_url}/stream-chat-state"
-    token = {"X-Service-Auth-Token": platform.sandbox.service_token()}
-    assert ids(records(platform.http.post(url, headers=token).content))[0] == "__cutoff__"
 
 
 def test_setting_sends_values_of_rows_as_strings(platform: Platform) -> None:

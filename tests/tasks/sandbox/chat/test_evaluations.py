@@ -33,12 +33,6 @@ def verdicts(platform: Platform, **body: Any) -> list[str]:
     return [one["verdict"] for one in results(platform, start(platform, **body))]
 
 
-def test_agent_passes_all_questions_by_its_rules(platform: Platform) -> None:
-    found = results(platform, start(platform))
-    assert [one["questionTextSnapshot"] for one in found] == ALL
-    assert {(one["verdict"], one["score"]) for one in found} == {("pass", 1)}
-
-
 def test_planned_answers_decide_the_verdicts_of_the_next_run(platform: Platform) -> None:
     platform.control.answer(ALL[0], sql="SELECT 1")
     platform.control.answer(ALL[1], sql=None)
@@ -49,20 +43,6 @@ def test_planned_answers_decide_the_verdicts_of_the_next_run(platform: Platform)
     assert [one["score"] for one in found] == [0, None, None, None]
     assert verdicts(platform) == ["pass"] * 4
     assert len(platform.control.state().changed("evaluations")) == 2
-
-
-def test_expected_query_can_fail_or_be_missing(platform: Platform) -> None:
-    platform.control.change("eval-questions", 1, sql="SELECT id FROM nowhere")
-    platform.control.change("eval-questions", 2, certifiedQuery="unknown")
-    platform.control.change("eval-questions", 3, sql=None)
-    assert verdicts(platform) == ["error", "error", "review", "pass"]
-
-
-def test_question_file_selects_questions_and_branch_selects_answers(platform: Platform) -> None:
-    platform.control.answer(ALL[3], sql="SELECT 1", branch="dev", times=None)
-    file = {"questionFile": "eval_questions/customers.yml", "agentName": "embedded-analyst"}
-    assert verdicts(platform, **file) == ["pass"]
-    assert verdicts(platform, **file, branchName="dev") == ["fail"]
 
 
 def test_status_follows_the_pace_and_results_come_at_the_end(platform: Platform) -> None:
@@ -87,42 +67,6 @@ def test_results_have_pages(platform: Platform) -> None:
     assert texts == [ALL[:3], ALL[3:]]
 
 
-def test_evaluation_costs_tokens_and_a_used_up_quota_is_an_error(platform: Platform) -> None:
-    platform.control.set(answer_tokens=100, token_quota=400)
-    assert verdicts(platform) == ["pass"] * 4
-    assert verdicts(platform) == ["error"] * 4
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "words"),
-    [
-        ({}, 400, "branchName"),
-        ({"branchName": "nowhere"}, 404, "Bad branch"),
-        ({"branchName": "main", "agentName": "nobody"}, 400, "no agent nobody"),
-        ({"branchName": "main", "questionFile": "none.yml"}, 400, "no questions in none.yml"),
-        ({"branchName": "closed"}, 400, "Branch is not active"),
-    ],
-)
-def test_start_is_refused(
-    platform: Platform, body: dict[str, Any], status: int, words: str
-) -> None:
-    platform.control.add_branch("closed")
-    answer = platform.call("POST", PATH, json=body)
-    assert answer.status_code == status
-    assert words in str(answer.json()["message"])
-    assert not platform.control.state().changed("evaluations")
-
-
-def test_unknown_evaluation_and_a_tenant_without_evaluations_are_404(platform: Platform) -> None:
-    assert platform.call("GET", f"{PATH}/9").status_code == 404
-    number = start(platform)
-    assert platform.call("GET", f"deployments/2/evaluations/{number}").status_code == 404
-    platform.control.set(evaluations=False)
-    assert platform.call("POST", PATH, json={"branchName": "main"}).status_code == 404
-    assert platform.call("GET", f"{PATH}/{number}").status_code == 404
-    assert platform.call("GET", f"{PATH}/{number}/results").status_code == 404
-
-
 @pytest.mark.parametrize(
     ("actual", "same"),
     [
@@ -139,8 +83,3 @@ def test_rows_agree_in_any_order_with_further_columns_and_to_four_figures(
     actual: list[list[Any]], same: bool
 ) -> None:
     assert agree([["a", 10_001.4], ["b", 2]], actual) is same
-
-
-def test_results_without_rows_agree_with_each_other_only() -> None:
-    assert agree([], [])
-    assert not agree([], [["a"]])

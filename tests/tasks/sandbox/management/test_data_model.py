@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.sandbox import SandboxControlError
-from tests.support.raw_client import answer, records, results
+from tests.support.raw_client import answer, results
 
 if TYPE_CHECKING:
     import httpx
@@ -122,29 +122,6 @@ class TestOpening:
         changed = platform.control.state().changed
         assert [one.id for one in changed("staging-environments", "disabled")] == ["nightly"]
 
-    def test_production_has_no_staging_environment(self, platform: Platform) -> None:
-        assert staging(platform, "main").status_code == 400
-        assert staging(platform, "gone").status_code == 404
-
-    def test_the_environments_list_has_exactly_the_open_branches(self, platform: Platform) -> None:
-        def listed(kind: str) -> list[tuple[str, str]]:
-            page = platform.call("GET", f"deployments/1/environments?type={kind}").json()
-            return [(one["branch"], one["api_credentials"][0]["url"]) for one in page["items"]]
-
-        base = f"{platform.sandbox.url}/deployments/1"
-        assert listed("staging") == [("dev", f"{base}/dev-mode/dev/cubejs-api")]
-        sync(platform, "dbt-sync/main-1")
-        assert len(listed("staging")) == 1
-        staging(platform, "dbt-sync/main-1")
-        name, url = listed("staging")[1]
-        assert (name, url) == ("dbt-sync/main-1", f"{base}/dev-mode/dbt-sync%2Fmain-1/cubejs-api")
-        token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
-        ask = {"json": {"query": "SELECT 1"}, "headers": {"Authorization": token}}
-        assert platform.http.post(f"{url}/v1/cubesql", **ask).status_code == 200
-        staging(platform, "dbt-sync/main-1", enabled=False)
-        assert len(listed("staging")) == 1
-        assert listed("development") == []
-
     def test_each_deployment_has_branches_of_its_own(self, platform: Platform) -> None:
         sync(platform, "nightly", deployment=2)
         assert names(platform) == ["main", "dev"]
@@ -240,37 +217,6 @@ class TestBuilds:
         platform.control.advance(601)
         assert sql(platform).status_code == 200
 
-    def test_reported_build_status_lasts_until_it_is_removed(self, platform: Platform) -> None:
-        platform.control.open_branch("nightly")
-        platform.control.report_build("nightly", "warmup", "an older failure")
-        report = status(platform, "nightly")
-        assert (report["status"], report["errorText"]) == ("warmup", "an older failure")
-        platform.control.report_build("nightly", None)
-        assert status(platform, "nightly")["status"] == "built"
-        with pytest.raises(SandboxControlError, match="no branch gone in deployment 1"):
-            platform.control.report_build("gone", "built")
-
-    def test_logs_accept_only_the_documented_containers(self, platform: Platform) -> None:
-        assert platform.call("GET", "deployments/1/logs?container=INIT").json()["items"]
-        assert platform.call("GET", "deployments/1/logs?pod=none").json()["items"] == []
-        assert platform.call("GET", "deployments/1/logs?container=main").status_code == 400
-
-
-class TestValidate:
-    def test_validating_needs_a_running_environment(self, platform: Platform) -> None:
-        sync(platform, "nightly")
-        query = {"branchName": "nightly"}
-        closed = build(platform, "GET", "data-model/validate", params=query)
-        assert (closed.status_code, "not active" in closed.text) == (400, True)
-        staging(platform, "nightly")
-        report = build(platform, "GET", "data-model/validate", params=query).json()
-        assert (report["valid"], report["errors"], report["mode"]) == (True, [], "dev_mode")
-
-    def test_validation_without_a_branch_uses_the_deploy_branch(self, platform: Platform) -> None:
-        report = build(platform, "GET", "data-model/validate").json()
-        assert (report["branchName"], report["mode"]) == ("main", "production")
-        assert build(platform, "GET", "data-model/validate?devMode=true").status_code == 400
-
 
 class TestMerging:
     def merge(self, platform: Platform, name: str, **flags: Any) -> httpx.Response:
@@ -326,55 +272,6 @@ class TestMerging:
         platform.control.set(merge_outcome="conflict")
         assert self.merge(platform, "nightly").status_code == 409
 
-    def test_merge_without_a_branch_is_refused(self, platform: Platform) -> None:
-        nothing = build(platform, "POST", "merge", json={})
-        assert (nothing.status_code, "deploy branch" in nothing.text) == (400, True)
-
-    def test_branch_can_be_named_by_its_id(self, platform: Platform) -> None:
-        merged = build(platform, "POST", "merge", json={"branchId": 2, "deleteBranch": True})
-        assert merged.json() == {"merged": True, "branchDeleted": True}
-
-    def test_the_deploy_branch_can_be_protected(self, platform: Platform) -> None:
-        sync(platform, "nightly")
-        platform.control.set(merge_outcome="not_allowed")
-        settings = platform.call("GET", "deployments/1/settings").json()
-        assert settings["deployBranchMergeAllowed"] is False
-        assert self.merge(platform, "nightly").status_code == 403
-
-    def test_role_for_development_branches_may_not_change_production(
-        self, platform: Platform
-    ) -> None:
-        platform.control.set(token_lacks=["SchemaUpdate"])
-        sync(platform, "nightly")
-        assert staging(platform, "nightly").status_code == 200
-        assert self.merge(platform, "nightly").status_code == 403
-        direct = platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "main"})
-        assert direct.status_code == 403
-        gone = build(platform, "DELETE", "branches", params={"branchName": "nightly"})
-        assert gone.status_code == 200
-
-
-class TestDeleting:
-    def test_deletion_gives_child_branches_the_parent_and_cannot_be_repeated(
-        self, platform: Platform
-    ) -> None:
-        sync(platform, "nightly")
-        platform.control.add_branch("child", parent="nightly")
-        query = {"branchName": "nightly"}
-        gone = build(platform, "DELETE", "branches", params=query)
-        assert gone.json() == {"success": True}
-        page = build(platform, "GET", "branches").json()["items"]
-        (child,) = [one for one in page if one["name"] == "child"]
-        assert child["parentBranch"] == "main"
-        assert build(platform, "DELETE", "branches", params=query).status_code == 404
-        main = build(platform, "DELETE", "branches", params={"branchName": "main"})
-        assert main.status_code == 400
-
-    def test_open_branch_can_be_deleted(self, platform: Platform) -> None:
-        platform.control.open_branch("nightly")
-        assert build(platform, "DELETE", "branches", params={"branchName": "nightly"}).is_success
-        assert refused(sql(platform, "nightly")) == (400, "Bad branch")
-
 
 class TestDescribedTenant:
     def test_described_tenant_starts_syncs_but_opens_no_branch(self, platform: Platform) -> None:
@@ -394,10 +291,6 @@ class TestDescribedTenant:
             assert (response.status_code, response.text[:9]) == (200, "<!doctype")
         assert build(platform, "GET", "branches").text[:9] == "<!doctype"
         assert staging(platform, "nightly").text[:9] == "<!doctype"
-
-    def test_tenant_is_the_described_or_the_newest_one(self, platform: Platform) -> None:
-        with pytest.raises(SandboxControlError, match="tenant"):
-            platform.control.set(tenant="0.2.1")
 
 
 class TestControl:
@@ -433,39 +326,3 @@ def test_writing_an_open_branch_again_builds_other_files(platform: Platform, nam
         assert status(platform, name) == report
         platform.control.add_branch(name)
     assert [len(set(column)) for column in zip(*hashes, strict=True)] == [3, 3, 3]
-
-
-def test_a_branch_is_made_from_another(platform: Platform) -> None:
-    body = {"name": "feature/x", "from": "dev"}
-    made = build(platform, "POST", "branches", json=body).json()
-    assert made == {"active": False, "branchName": "feature/x", "parentBranch": "dev"}
-    assert branch_hash(platform, "feature/x") == branch_hash(platform, "dev")
-    assert build(platform, "POST", "branches", json=body).status_code == 400
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status", "words"),
-    [
-        ("DELETE", "branches", None, 400, "branchName is required"),
-        ("DELETE", "branches?branchName=dev&removeOnUpstream=1", None, 400, "must be a boolean"),
-        ("POST", "branches", {"name": "a", "from": "gone"}, 404, "Branch gone"),
-        ("PUT", "branches/staging-environment", {"enabled": True}, 400, "exactly one of"),
-        ("GET", "data-model/validate?branchName=dev&devMode=true", None, 400, "exclude"),
-        ("GET", "data-model/validate?branchName=gone", None, 404, "Branch gone"),
-        ("POST", "merge", {"branchName": "main"}, 400, "has no parent"),
-        ("POST", "merge-to-default", {"branchName": "dev"}, 400, "message is required"),
-        ("POST", "merge-to-default", {"branchName": "main", "message": "m"}, 400, "deploy branch"),
-        ("POST", "merge", {"branchId": 99}, 404, "Branch 99"),
-    ],
-)
-def test_invalid_data_model_requests_are_refused(
-    platform: Platform, method: str, path: str, body: Any, status: int, words: str
-) -> None:
-    response = build(platform, method, path, **({} if body is None else {"json": body}))
-    assert response.status_code == status
-    assert words in str(response.json()["message"])
-
-
-def test_sql_on_a_branch_streams_records_as_on_production(platform: Platform) -> None:
-    """The SQL route below a branch streams records as production's does."""
-    assert records(sql(platform, "dev").content)[1:] == [{"data": [["1"]]}]

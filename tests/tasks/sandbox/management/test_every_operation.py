@@ -130,20 +130,3 @@ def test_operation_is_served_and_answers_as_its_schema_says(platform: Platform, 
         assert table.problems(operation.answer, response.json(), strict=False) == []
     else:
         assert response.content == b""
-
-
-@pytest.mark.parametrize("name", sorted(one.id for one in operations().values() if one.body))
-def test_body_with_an_unknown_field_is_refused(platform: Platform, name: str) -> None:
-    operation = operations()[name]
-    if not resolved(operation.body or {}):
-        pytest.skip("the document does not describe this body")
-    ids, body = prepared(platform, operation)
-    path = re.sub(r"\{(\w+)\}", lambda parameter: str(ids[parameter[1]]), operation.path)
-    response = platform.http.request(
-        operation.method,
-        platform.sandbox.url + path,
-        headers=platform.bearer,
-        json={**body, "colour": "hunter2"},
-    )
-    assert response.status_code == 400
-    assert response.json()["message"] == ["property colour should not exist"]

@@ -7,7 +7,6 @@ import zlib
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 if TYPE_CHECKING:
@@ -92,21 +91,6 @@ def test_export_is_deleted_after_five_minutes(platform: Platform) -> None:
     assert platform.call("GET", f"{PATH}/{job}/download").status_code == 404
 
 
-def test_failed_export_reports_its_error(platform: Platform) -> None:
-    platform.control.set(export_outcome="failed")
-    job = submit(platform)
-    assert "time limit" in status(platform, job)["error"]
-    assert platform.call("GET", f"{PATH}/{job}/download").status_code == 422
-
-
-def test_a_download_can_be_cut_and_repeated(platform: Platform) -> None:
-    job = submit(platform)
-    platform.control.fault("cut", path="download$", after=1)
-    with pytest.raises(httpx.RemoteProtocolError):
-        platform.call("GET", f"{PATH}/{job}/download")
-    assert pixels(platform.call("GET", f"{PATH}/{job}/download").content) == (480, 270)
-
-
 def test_running_exports_are_limited_per_rendered_user(platform: Platform) -> None:
     platform.control.set(export_pace=60)
     for _ in range(5):
@@ -116,52 +100,3 @@ def test_running_exports_are_limited_per_rendered_user(platform: Platform) -> No
     submit(platform, renderAs={"type": "USER", "userId": 8})
     platform.control.advance(120)
     submit(platform)
-
-
-def test_export_can_be_rendered_as_another_user(platform: Platform) -> None:
-    retail = {"type": "EMBED_USER", "embedTenantName": "acme-retail", "externalId": "shop-9"}
-    submit(platform, renderAs=retail)
-    platform.control.set(token_lacks=["Admin"])
-    submit(platform)
-    refused = {"dashboardId": 501, "format": "png", "renderAs": retail}
-    assert platform.call("POST", PATH, json=refused).status_code == 403
-
-
-def test_export_needs_permission_to_download(platform: Platform) -> None:
-    platform.control.change("dashboards", 501, restrictDataDownload=True)
-    body = {"dashboardId": 501, "format": "png"}
-    response = platform.call("POST", PATH, json=body)
-    assert (response.status_code, "downloaded" in response.json()["message"]) == (403, True)
-    platform.control.set(token_lacks=["DownloadData"])
-    assert platform.call("POST", PATH, json={**body, "dashboardId": 502}).status_code == 403
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "words"),
-    [
-        ({"dashboardId": 501}, 400, "format is required"),
-        ({"dashboardId": 501, "format": "svg"}, 400, "format must be one of"),
-        ({"dashboardId": 501, "format": "png", "layout": "print"}, 400, "needs format pdf"),
-        ({"format": "png"}, 404, "exactly one"),
-        ({"format": "png", "dashboardId": 501, "dashboardPublicId": "x"}, 404, "exactly one"),
-        ({"format": "png", "dashboardId": 601}, 404, "Dashboard 601 not found in deployment 1"),
-        ({"format": "png", "dashboardId": 501, "width": 5}, 400, "width should not exist"),
-        (
-            {"format": "png", "dashboardId": 501, "renderAs": {"type": "USER"}},
-            400,
-            "exactly one of userId and email",
-        ),
-        (
-            {"format": "png", "dashboardId": 501, "renderAs": {"type": "USER", "userId": 99}},
-            404,
-            "no active user",
-        ),
-    ],
-)
-def test_invalid_export_bodies_are_refused(
-    platform: Platform, body: dict[str, Any], status: int, words: str
-) -> None:
-    response = platform.call("POST", PATH, json=body)
-    assert response.status_code == status
-    assert words in str(response.json()["message"])
-    assert platform.control.state().changed("dashboard-exports") == []

@@ -43,14 +43,6 @@ def test_a_failed_query_says_why(platform: Platform) -> None:
     assert text.count("no such column: missing") == 2  # the service, and the agent who repeats it
 
 
-def test_page_shows_the_turns_of_a_thread_in_order(platform: Platform) -> None:
-    platform.ask("revenue by country")
-    chat_id = platform.control.state().runs[0].chat_id
-    platform.ask("and by product?", chatId=chat_id)
-    text = page(platform, f"/app/threads/{chat_id}").text
-    assert text.index("revenue by country") < text.index("and by product?")
-
-
 def test_page_of_a_running_thread_reloads_itself(platform: Platform) -> None:
     platform.control.set_breakpoint("after_echo")
     with platform.stream(input="revenue by country"):
@@ -60,30 +52,6 @@ def test_page_of_a_running_thread_reloads_itself(platform: Platform) -> None:
         platform.control.release("after_echo")
     platform.control.wait_until(lambda state: state.runs[0].status == "finished")
     assert 'http-equiv="refresh"' not in page(platform, path).text
-
-
-def test_the_overview_lists_everything(platform: Platform) -> None:
-    platform.ask("top 5 products")
-    post = {"headers": platform.bearer, "timeout": 30}
-    base = f"{platform.sandbox.management_url}/v1/deployments/1"
-    platform.http.post(f"{base}/dbt-sync", json={"branchName": "nightly/one"}, **post)
-    platform.http.put(f"{base}/reports/101", json={"title": "Sales"}, **post)
-
-    text = page(platform).text
-    assert "top 5 products" in text
-    assert "nightly/one" in text
-    assert "<td>updated</td><td>reports</td><td>101</td><td>title</td>" in text
-    assert "PUT /api/v1/deployments/1/reports/101" in text
-    links = set(re.findall(r'href="(/[^"#]*)"', text))
-    assert len(links) == 3
-    for link in links:
-        assert page(platform, link).status_code == 200, link
-
-
-def test_page_of_an_unknown_thread_says_so(platform: Platform) -> None:
-    shown = page(platform, "/app/threads/none")
-    assert shown.status_code == 404
-    assert "does not know the thread" in shown.text
 
 
 def test_texts_of_users_never_become_markup(platform: Platform) -> None:
@@ -113,13 +81,3 @@ def test_page_loads_nothing_from_other_hosts(platform: Platform) -> None:
     assert "unsafe" not in policy
     assert "style=" not in shown.text
     assert re.findall(r'(?:src|href)="(?:https?:)?//', shown.text) == []
-
-
-def test_page_views_are_not_recorded_as_requests(platform: Platform) -> None:
-    """Pages are no part of the service: tests that count requests do not count them."""
-    before = platform.control.state().version
-    for path in ("/", "/app", "/app/threads/none", "/app/icon.svg", "/favicon.ico", "/robots.txt"):
-        page(platform, path)
-        platform.http.head(platform.sandbox.url + path)
-    state = platform.control.state()
-    assert (state.version, state.requests) == (before, [])
