@@ -34,7 +34,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -734,8 +734,15 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             return BuildOutcome(**ids["built"])
         if not ids["waits"]:
             return BuildOutcome(len(ids["tokens"]))
-        access = await _open_access(api, env, ids["deployment_id"])
-        outcome = await wait_for_builds(api, access, self._progress(ids), env.poll_limits)
+        # A trigger or a retry may begin during an outage: the wait's budget holds here too.
+        access = await poll_until_over(
+            api,
+            lambda api: _open_access(api, env, ids["deployment_id"]),
+            env.poll_limits,
+            api.clock,
+        )
+        limits = replace(env.poll_limits, stagger_first_poll=False)
+        outcome = await wait_for_builds(api, access, self._progress(ids), limits)
         if self.verify_sql is None:
             return outcome
         # Rows can arrive after "done". The documents do not say how long this takes, as for missing
