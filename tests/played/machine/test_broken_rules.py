@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.client.errors import ChatError, PlatformError
-from airflow_provider_platform.operators import _remote_run
+from airflow_provider_platform.operators import _base, _remote_run
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators._retry_or_clear import RecordKeeper, Step
 from airflow_provider_platform.resources import merges
@@ -129,6 +129,12 @@ def _stop_with_no_trigger(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(remote_trigger, "trigger_stops_run", lambda *_, **__: False)
 
 
+@breaks("an argument without a value means its default", (*STARTED_ONCE, MergeMachine))
+def _take_the_default(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_base, "vanished", lambda *_: None)
+    patch.setattr(_base.PlatformOperator, "_refuse_vanished", lambda *_: None)
+
+
 @breaks("builds that are too late are started again", (BuildJobsMachine,))
 def _stop_builds(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PreAggregationsRunKind, "can_stop", True)
@@ -169,6 +175,16 @@ def _take_any_build(patch: pytest.MonkeyPatch) -> None:
         "poll_merged_build",
         lambda api, merge, _: poll(api, merge, AnyCommit()),
     )
+
+
+@breaks("on a tenant that names no commit, the first build counts", (MergeMachine,))
+def _take_the_first_build(patch: pytest.MonkeyPatch) -> None:
+    commits = merges._commits_with_merge
+
+    def commits_with_merge(api: Any, merge: Any, answer: Any) -> Any:
+        return commits(api, merge, answer) if answer.last_hash else _answer({None})
+
+    patch.setattr(merges, "_commits_with_merge", commits_with_merge)
 
 
 @breaks("a commit that nobody checked is merged", (MergeMachine,))

@@ -3,7 +3,7 @@ started again while the service knows their tokens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
@@ -18,12 +18,13 @@ from tests.support.machine.task_machine import (
     HAS_STATE_STORE,
     PASTS_OF_ONE_REQUEST,
     THEN,
-    TIMEOUT,
     WHO,
     TaskMachine,
     check_machine,
+    output,
     tell_counts,
 )
+from tests.support.machine.tenant import DEPLOYMENT
 
 if TYPE_CHECKING:
     from tests.support.machine.task_machine import Past
@@ -41,16 +42,14 @@ class BuildJobsMachine(TaskMachine):
         self.platform = SimulatedJobs(habits)
         self.begin_with(self.platform, drops_state=drops_state)
 
-        def make() -> Any:
-            return PlatformBuildPreAggregationsOperator(
-                task_id="task",
-                cubes=["orders"],
-                if_start_lost="repeat" if habits.repeat else "fail",
-                deferrable=deferrable,
-                timeout=TIMEOUT,
-            )
-
-        self.begin_task(make)
+        self.begin_task(
+            PlatformBuildPreAggregationsOperator,
+            {"cube": "orders", "deployment": DEPLOYMENT},
+            cubes=[output("cube")],
+            deployment_id=output("deployment"),
+            if_start_lost="repeat" if habits.repeat else "fail",
+            deferrable=deferrable,
+        )
 
     @precondition(lambda self: self._going_on)
     @rule(who=WHO, then=THEN)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from tests.support.machine.platform import Habits, SimulatedPlatform
+from tests.support.machine.platform import USER, Habits, SimulatedPlatform
 from tests.support.machine.task_machine import (
     EXAMPLES,
     HAS_STATE_STORE,
     PASTS,
     THEN,
-    TIMEOUT,
     WHO,
     TaskMachine,
     check_machine,
+    output,
     tell_counts,
 )
 
@@ -43,9 +43,15 @@ class ChatMachine(TaskMachine):
     """A task that asks, perhaps in a thread in which others ask too."""
 
     @initialize(
-        drops_state=st.booleans(), habits=HABITS, deferrable=st.booleans(), given=st.booleans()
+        drops_state=st.booleans(),
+        habits=HABITS,
+        deferrable=st.booleans(),
+        given=st.booleans(),
+        own_settings=st.booleans(),
     )
-    def begin(self, drops_state: bool, habits: Habits, deferrable: bool, given: bool) -> None:
+    def begin(
+        self, drops_state: bool, habits: Habits, deferrable: bool, given: bool, own_settings: bool
+    ) -> None:
         if given and habits.replay == "none":
             # Whose question a given thread answers would show nowhere.
             habits = replace(habits, replay="before")
@@ -56,18 +62,19 @@ class ChatMachine(TaskMachine):
             self.thread = self.platform.new_thread()
             self._other_asks("How many orders?")
             self.simulation.time.now += 1000
-        chat_id = self.thread.chat_id if self.thread else None
-
-        def make() -> Any:
-            return PlatformChatOperator(
-                task_id="task",
-                prompt=PROMPT,
-                chat_id=chat_id,
-                deferrable=deferrable,
-                timeout=TIMEOUT,
-            )
-
-        self.begin_task(make)
+        outputs = {"prompt": PROMPT}
+        if self.thread is not None:
+            outputs["thread"] = self.thread.chat_id
+        if own_settings:
+            outputs["user"] = USER
+        self.begin_task(
+            PlatformChatOperator,
+            outputs,
+            prompt=output("prompt"),
+            chat_id=output("thread") if self.thread is not None else None,
+            session_settings={"externalId": output("user")} if own_settings else None,
+            deferrable=deferrable,
+        )
 
     @precondition(lambda self: self._going_on)
     @rule(who=WHO, end=st.sampled_from(["abort", "suspend", "no answer", "error"]), then=THEN)

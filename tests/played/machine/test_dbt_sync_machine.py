@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
@@ -15,13 +15,13 @@ from tests.support.machine.task_machine import (
     HAS_STATE_STORE,
     PASTS,
     THEN,
-    TIMEOUT,
     WHO,
     TaskMachine,
     check_machine,
+    output,
     tell_counts,
 )
-from tests.support.machine.tenant import SimulatedTenant, TenantHabits
+from tests.support.machine.tenant import DEPLOYMENT, SimulatedTenant, TenantHabits
 
 if TYPE_CHECKING:
     from tests.support.machine.task_machine import Past
@@ -46,15 +46,13 @@ class DbtSyncMachine(TaskMachine):
         self.platform = SimulatedTenant(habits)
         self.begin_with(self.platform, drops_state=drops_state)
 
-        def make() -> Any:
-            return PlatformDbtSyncOperator(
-                task_id="task",
-                branch_name=BRANCH if named else None,
-                deferrable=deferrable,
-                timeout=TIMEOUT,
-            )
-
-        self.begin_task(make)
+        self.begin_task(
+            PlatformDbtSyncOperator,
+            {"deployment": DEPLOYMENT} | ({"branch": BRANCH} if named else {}),
+            branch_name=output("branch") if named else None,
+            deployment_id=output("deployment"),
+            deferrable=deferrable,
+        )
 
     @precondition(lambda self: self._going_on)
     @rule(who=WHO, end=st.sampled_from(["cancel", "fail"]), then=THEN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import strategies as st
@@ -17,12 +17,13 @@ from tests.support.machine.task_machine import (
     MANY,
     PASTS_OF_ONE_REQUEST,
     THEN,
-    TIMEOUT,
     WHO,
     TaskMachine,
     check_machine,
+    output,
     tell_counts,
 )
+from tests.support.machine.tenant import DEPLOYMENT
 
 if TYPE_CHECKING:
     from tests.support.machine.task_machine import Past
@@ -31,6 +32,7 @@ HABITS = st.builds(
     BranchHabits,
     fast_forward=st.booleans(),
     names_commits=st.sampled_from([True, True, True, False]),
+    lists_commits=st.sampled_from([True, True, True, False]),
 )
 
 
@@ -52,20 +54,18 @@ class MergeMachine(TaskMachine):
     ) -> None:
         self.platform = SimulatedBranches(habits)
         self.begin_with(self.platform, drops_state=drops_state)
-        commit = self.platform.branch if checked else None
-
-        def make() -> Any:
-            cast("MergeLedger", self.simulation.ledger).checked = commit
-            return PlatformMergeBranchOperator(
-                task_id="task",
-                branch_name=BRANCH,
-                hash=commit,
-                delete_branch=delete,
-                deferrable=deferrable,
-                timeout=TIMEOUT,
-            )
-
-        self.begin_task(make)
+        commit = self.platform.branch if checked and habits.lists_commits else None
+        outputs = {"branch": BRANCH, "deployment": DEPLOYMENT, "target": "default"}
+        self.begin_task(
+            PlatformMergeBranchOperator,
+            outputs | ({"commit": commit} if commit else {}),
+            branch_name=output("branch"),
+            hash=output("commit") if commit else None,
+            deployment_id=output("deployment"),
+            into=output("target"),
+            delete_branch=delete,
+            deferrable=deferrable,
+        )
 
     @rule(what=st.sampled_from(["branch", "production", "merge", "delete"]), then=THEN)
     def somebody_works(self, what: str, then: int) -> None:

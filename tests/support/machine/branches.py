@@ -33,10 +33,12 @@ BUILD_SECONDS = 90.0
 @dataclass(frozen=True)
 class BranchHabits:
     """How this tenant merges: with `fast_forward` production gets the branch's commit where it can,
-    else a commit of its own. Without `names_commits` a build status names none."""
+    else a commit of its own. Without `names_commits` a build status names none, without
+    `lists_commits` the list of branches names none."""
 
     fast_forward: bool = False
     names_commits: bool = True
+    lists_commits: bool = True
 
 
 @dataclass
@@ -83,7 +85,11 @@ class MergeRequest:
 
     def is_named_by(self, ids: dict[str, Any]) -> bool:
         """Whether a record's ids are about the merge of this commit."""
-        return bool(ids.get("merge", {}).get("source_hash") == self.source)
+        if "merge" not in ids:
+            return False
+        if not self.tenant.habits.lists_commits:
+            return bool(ids["submitted_at"] <= self.started_at)
+        return bool(ids["merge"]["source_hash"] == self.source)
 
     def is_known_to(self, ids: dict[str, Any]) -> bool:
         """Whether a record's ids say that this commit was merged."""
@@ -181,7 +187,7 @@ class SimulatedBranches:
         if outcome == "failed" and self.time.now < build.started_at + BUILD_SECONDS:
             build.outcome = outcome
         elif outcome == "built" and build.outcome == "failed":
-            build.outcome, build.started_at = outcome, self.time.now
+            self.builds.append(ProductionBuild(build.commit, self.time.now))
 
     def answer(self, operation: Operation[Any], actor: Actor) -> tuple[Any, MergeRequest | None]:
         """The response to a call, and the merge request if it is one."""
@@ -195,6 +201,8 @@ class SimulatedBranches:
             rows = [{"name": PRODUCTION, "lastHash": self.production}]
             if branch is not None:
                 rows.append({"name": BRANCH, "parentBranch": PRODUCTION, "lastHash": branch})
+            if not self.habits.lists_commits:
+                rows = [{**row, "lastHash": None} for row in rows]
             return {"items": rows}, None
         if name == "buildStatus":
             name = operation.query["branchName"]

@@ -117,6 +117,7 @@ class Ledger:
         """A process of the task has started a run."""
         if actor.kind != "worker":
             self._violate(f"{actor} starts {started}")
+        self._check_outputs(started, actor)
         epoch = started.epoch = actor.known.ti.epoch
         started.late = actor.known.ti is not self._task.ti
         for run in self.runs:
@@ -164,6 +165,7 @@ class Ledger:
 
     def succeeded(self, actor: Actor) -> None:
         """A try has returned its result: that of one run of its own that has ended."""
+        self._check_outputs(actor.result, actor)
         result = dict(actor.result)
         usage = result.pop("usage", None)
         # Two runs have one message id where a try that was given up sent its prompt late.
@@ -223,6 +225,11 @@ class Ledger:
                     self._violate(f"a secret stands in the log of {actor}: {line.text}")
             actor.log.checked = len(actor.log.lines)
         assert not self.violations, "\n".join([*self.violations, *self._story()])
+
+    def _check_outputs(self, done: Any, actor: Actor) -> None:
+        """A try for which an argument has no value asks nothing, and returns nothing."""
+        if actor.kind == "worker" and actor.known.vanished is not None:
+            self._violate(f"{actor} does {done}, and its {actor.known.vanished} has vanished")
 
     def _violate(self, what: str) -> None:
         self.violations.append(what)

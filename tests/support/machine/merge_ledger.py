@@ -32,21 +32,21 @@ MOST_REQUESTS = 2
 
 
 class MergeLedger(Ledger):
-    """The book of one task that merges; `checked` is the commit that its author lets in, None for
-    any."""
-
-    checked: str | None = None
+    """The book of one task that merges."""
 
     def __init__(self, simulation: Simulation, task: PlayedTask) -> None:
         super().__init__(simulation, task)
         assert isinstance(simulation.platform, SimulatedBranches)
         self._branches = simulation.platform
+        self.checked = task.outputs.get("commit")
+        """The commit that the task's author lets in, None for any."""
 
     def started(self, started: AnyRun, actor: Actor) -> None:
         """A process of the task has sent a merge."""
         assert isinstance(started, MergeRequest)
         if actor.kind != "worker":
             self._violate(f"{actor} merges: {started}")
+        self._check_outputs(started, actor)
         started.epoch = actor.known.ti.epoch
         started.late = actor.known.ti is not self._task.ti
         looks = self._looks(actor)
@@ -68,15 +68,21 @@ class MergeLedger(Ledger):
         """A try has returned its result: production is built from a commit that it has seen on the
         branch, and from the one that was checked."""
         result: dict[str, Any] = actor.result
+        self._check_outputs(result, actor)
         if result["status"] != "built":
             self._violate(f"{actor} has not waited for production: {result}")
-        if not self._branches.habits.names_commits:
+        if self._is_unsure_of_the_build():
             return
         seen = {self.checked} if self.checked is not None else self._seen_on_branch()
         if not any(self._branches.serves(commit) for commit in seen):
             self._violate(f"{actor} returns {result}, and production has none of {seen}")
-        if not self._branches.serves(result["hash"]):
+        if result["hash"] is not None and not self._branches.serves(result["hash"]):
             self._violate(f"{actor} says that production is built from {result['hash']}")
+
+    def _is_unsure_of_the_build(self) -> bool:
+        """Whether a warning says that nothing shows which model production was built from."""
+        logs = [line for one in self._world.processes for line in one.log.lines]
+        return any(line.is_warning and "does not name the commit" in line.text for line in logs)
 
     def _seen_on_branch(self) -> set[str]:
         looks = [look for one in self._world.processes for look in self._looks(one)]
@@ -110,6 +116,8 @@ class MergeLedger(Ledger):
         if look.merges < run.number:
             return None  # without a look since
         known = (actor.known.store.read or {}).get("ids", {})
+        if not self._branches.habits.lists_commits:
+            return Again.UNSURE
         if run.is_known_to(known) or look.production == run.source:
             return None
         return Again.UNSURE

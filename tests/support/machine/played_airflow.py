@@ -98,6 +98,10 @@ class PlayedTask:
         self.simulation = simulation
         self.make = make
         self.timeout = timeout
+        self.outputs: dict[str, Any] = {}
+        """What other tasks have returned: the values of its arguments."""
+        self.vanishing: str | None = None
+        """The output that the next process does not find."""
         self.retries = retries
         self.max_tries = retries
         self.epoch = 0
@@ -167,11 +171,14 @@ class PlayedTask:
         actor = Actor("worker", f"try {ti.try_number}", ti=ti, store=store)
         actor.known.task = self
         actor.known.ids = deferral.kwargs.get("run") if deferral is not None else None
+        actor.known.vanished, self.vanishing = self.vanishing, None
+        actor.known.outputs = {**self.outputs, actor.known.vanished: None}
 
         def work() -> Any:
             operator = actor.known.operator = self.make()
             operator._cached_logger = actor.log
             context = {"ti": ti, "task_state_store": store}
+            operator.render_template_fields({**context, "outputs": actor.known.outputs})
             if deferral is None:
                 result = operator.execute(context)
             elif event is None:

@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from airflow.sdk.execution_time import context
-from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import HealthCheck, Phase, currently_in_test_context, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TIMEOUT = 1800.0
+OUTAGE = 120.0
 RETRIES = 2
 EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", examples(25)))
 STEPS = 20
@@ -67,6 +68,11 @@ HAS_STATE_STORE = hasattr(context, "TaskStateStoreAccessor")
 COUNTED: Counter[str] = Counter()
 
 
+def output(name: str) -> str:
+    """A template that renders to the output of this name."""
+    return f"{{{{ outputs.{name} }}}}"
+
+
 class TaskMachine(RuleBasedStateMachine):
     """One task, everybody who does something to it, and the service."""
 
@@ -85,10 +91,18 @@ class TaskMachine(RuleBasedStateMachine):
         self._simulated_io = simulated_io(self.simulation)
         self._simulated_io.__enter__()
 
-    def begin_task(self, make: Callable[[], Any]) -> None:
-        """Begin the task, whose operator `make` makes, with its past."""
+    def begin_task(self, operator: type[Any], outputs: dict[str, Any], **options: Any) -> None:
+        """Begin the task of this operator, with its past. `outputs` are what other tasks have
+        returned, which its arguments name something with (see `output`)."""
         past = self.past
+        outputs = {"connection": "platform_default", **outputs}
+        options |= {"platform_conn_id": output("connection"), "timeout": TIMEOUT}
+
+        def make() -> Any:
+            return operator(task_id="task", **options)
+
         self.task = PlayedTask(self.simulation, make, retries=RETRIES, timeout=TIMEOUT)
+        self.task.outputs = outputs
         self.simulation.ledger = self.ledger_class(self.simulation, self.task)
         if past == "cleared":
             self._go_on_until(lambda: self.task.state in ENDED)
@@ -164,6 +178,13 @@ class TaskMachine(RuleBasedStateMachine):
     # Faults of Airflow.
 
     @precondition(lambda self: self.task.actors)
+    @rule(then=THEN)
+    def lose_service(self, then: int) -> None:
+        """The service is away for two minutes."""
+        self.simulation.service_down_until = self.simulation.time.now + OUTAGE
+        self._run_steps(then)
+
+    @precondition(lambda self: self.task.actors)
     @rule(what=st.sampled_from(["no record", "no access", "no API"]), then=THEN)
     def lose_airflow(self, what: str, then: int) -> None:
         """The record is lost; the next access to it fails; the API server is away for a while."""
@@ -173,6 +194,13 @@ class TaskMachine(RuleBasedStateMachine):
             self.simulation.store_refusals = 1
         else:
             self.simulation.api_down_until = self.simulation.time.now + 100.0
+        self._run_steps(then)
+
+    @rule(who=st.integers(0, 9), then=THEN)
+    def lose_output(self, who: int, then: int) -> None:
+        """The next process does not find an output that an argument names something with."""
+        if who < len(self.task.outputs):
+            self.task.vanishing = self._pick(sorted(self.task.outputs), who)
         self._run_steps(then)
 
     @precondition(lambda self: self.task.workers)
@@ -301,7 +329,8 @@ class TaskMachine(RuleBasedStateMachine):
                     self.simulation.kill(actor)
             self._simulated_io.__exit__(None, None, None)
         for why, times in self.simulation.ledger.explained.items():
-            event(f"{type(why).__name__}: {why.value}")
+            if currently_in_test_context():
+                event(f"{type(why).__name__}: {why.value}")
             COUNTED[f"{type(why).__name__}: {why.value}"] += times
         COUNTED["examples"] += 1
         COUNTED["runs"] += len(self.simulation.ledger.runs)
@@ -317,6 +346,8 @@ class TaskMachine(RuleBasedStateMachine):
         """With everything well again, the task comes to its end, and leaves nothing."""
         self.heal_service()
         self.simulation.api_down_until = self.simulation.store_refusals = 0
+        self.simulation.service_down_until = 0
+        self.task.vanishing = None
         for actor in self.simulation.processes:
             actor.spoil = None
         failures = len(self.task.failures)
