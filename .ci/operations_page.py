@@ -1,4 +1,7 @@
-"""Writes docs/operations.md from the table of operations; --check says whether it is current."""
+"""Writes docs/reference/operations.md from the table of operations.
+
+--check says whether the page is current.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.operations_table import OperationRow, operations, resolved
 
-PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "operations.md"
 HEAD = """# Every operation
 
 Call an operation by its id, in a task of your own or as a task:
@@ -102,7 +105,7 @@ def main() -> int:
         return 0
     current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page()
     if not current:
-        print("docs/operations.md is not current. Run `make operations`.")
+        print("docs/reference/operations.md is not current. Run `make operations`.")
     return 0 if current else 1
 
 

@@ -30,6 +30,7 @@ PAGES = PROJECT / "docs" / "reference"
 EXAMPLES = PROJECT / "example_dags"
 LINE = 100
 """Characters of a line of code."""
+ERRORS_HEAD = ("| error | a retry can help | meaning |", "| --- | --- | --- |")
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
     "branches": ("Branch", "Build", "MergedBuild", "OperationMissing"),
@@ -45,14 +46,26 @@ PREFIXES = {
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
 """Parameters that come from the decorated function."""
-TASK_GROUPS = (
-    (
-        "airflow_provider_platform.operators.branches",
-        "branch_gate",
-        "../branches.md#a-gate-around-any-tasks",
+TASK_GROUPS = (("airflow_provider_platform.operators.branches", "branch_gate"),)
+"""Functions that make a group of tasks: the module and the name."""
+OF_EVERY_DAY = {
+    "operators.chat": (
+        "prompt",
+        "chat_id",
+        "agent",
+        "active_branch_name",
+        "session_settings",
+        "max_rows",
+        "output_path",
+        "platform_conn_id",
+        "deferrable",
+        "timeout",
     ),
-)
-"""Functions that make a group of tasks: the module, the name, and the page that describes it."""
+}
+"""The parameters that most DAGs use, in the order of the page, by the module of the class that
+describes them. The others are advanced."""
+OF_ANOTHER_GENERATOR = "operations.md"
+"""The page in the same folder that `operations_page.py` writes."""
 AIRFLOWS_SENSOR_PARAMETERS = """\
 The parameters of Airflow's sensors work as everywhere: `poke_interval` (seconds or timedelta, 60),
 `timeout` (seconds or timedelta, 7 days), `mode` (`poke` or `reschedule`), `soft_fail`,
@@ -119,7 +132,56 @@ def pages() -> dict[str, str]:
         f"{subject.page}.md": _page(subject, xcoms.get(subject.described.__name__))
         for subject in found
     }
-    return made | {"index.md": _overview(found)}
+    groups = {f"{name}.md": _group_page(module, name) for module, name in TASK_GROUPS}
+    return made | groups | {"errors.md": _errors_page(), "index.md": _overview(found)}
+
+
+def _group_page(module: str, name: str) -> str:
+    """Return the page of a function that makes a group of tasks."""
+    function = getattr(import_module(module), name)
+    paragraphs, described = _split(inspect.getdoc(function) or "")
+    names = vars(import_module(module))
+    rows = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in described:
+            raise Incomplete(f"{name}: no docstring says what {parameter.name} is")
+        text = described[parameter.name]
+        rows.append(_row(parameter, _kind(parameter, names), f"{text.rstrip('.')}."))
+    says = [text for text in paragraphs if not text.startswith(("with ", "Raises"))]
+    imported = f"```python\nfrom {module} import {name}\n```"
+    return "\n\n".join([f"# {name}", imported, *says, "## Parameters", _table(rows), MADE]) + "\n"
+
+
+def _row(parameter: inspect.Parameter, kind: str, text: str) -> str:
+    """Return a parameter as a row of a table."""
+    default = parameter.default
+    shown = "**required**" if default is inspect.Parameter.empty else f"`{_default(default)}`"
+    kind = _cell(kind.replace("float | timedelta", "float or timedelta"))
+    text = _cell(text[:1].upper() + text[1:])
+    return f"| `{parameter.name}` | `{kind}` | {shown} | {text} |"
+
+
+def _errors_page() -> str:
+    """Return the page with every error."""
+    rows = [_error_row(name, found) for name, found in _all_errors()]
+    head = (
+        "All errors of `airflow_provider_platform.client.errors` derive from `PlatformError`. "
+        "The attribute `retryable` says whether a later try can succeed. If not, operators raise "
+        "`AirflowFailException`, and Airflow does not retry the task. A [retry "
+        "policy](../recipes/retry_policies.md) can decide by the class of the error."
+    )
+    table = "\n".join([*ERRORS_HEAD, *rows])
+    return f"# Errors\n\n{head}\n\n{table}\n\n{MADE}\n"
+
+
+def _all_errors() -> Iterator[tuple[str, type[errors.PlatformError]]]:
+    for name, found in vars(errors).items():
+        if inspect.isclass(found) and issubclass(found, errors.PlatformError):
+            yield name, found
+
+
+def _error_row(name: str, found: type[errors.PlatformError]) -> str:
+    return f"| `{name}` | {'yes' if found.retryable else 'no'} | {_cell(_first(found))} |"
 
 
 def _overview(found: list[Subject]) -> str:
@@ -134,11 +196,12 @@ def _overview(found: list[Subject]) -> str:
             lines.append(f"| [`{subject.name}`]({subject.page}.md) | {_cell(says)} |")
         lines.append("")
     lines += ["## Task groups", "", "| | |", "| --- | --- |"]
-    for module, name, page in TASK_GROUPS:
+    for module, name in TASK_GROUPS:
         says = _split(inspect.getdoc(getattr(import_module(module), name)) or "")[0][0]
-        lines.append(f"| [`{name}`]({page}) | {_cell(says)} |")
-    lines.append("")
-    names = "\n".join(subject.page for subject in found)
+        lines.append(f"| [`{name}`]({name}.md) | {_cell(says)} |")
+    lines += ["", "## Errors", "", "[All errors](errors.md), and whether a retry can help.", ""]
+    groups = (name for _, name in TASK_GROUPS)
+    names = "\n".join([*(subject.page for subject in found), *groups, "errors"])
     lines += [f"```{{toctree}}\n:hidden:\n\n{names}\n```", "", MADE, ""]
     return "\n".join(lines)
 
@@ -216,7 +279,7 @@ def _parameters(subject: Subject) -> str:
                 found.setdefault(name, parameter)
                 kinds.setdefault(name, _kind(parameter, vars(import_module(cls.__module__))))
     templates = set(subject.described.template_fields)  # type: ignore[attr-defined]
-    rows = ["| name | type | default | |", "| --- | --- | --- | --- |"]
+    rows: dict[str, str] = {}
     for name, parameter in found.items():
         if subject.kind == "decorator" and name in _OF_THE_FUNCTION:
             continue
@@ -224,13 +287,13 @@ def _parameters(subject: Subject) -> str:
             raise Incomplete(f"{subject.name}: no docstring says what {name} is")
         if re.search(r"([,;:]|\b(or|and|with))\.?$", described[name]):
             raise Incomplete(f"{subject.name}: what {name} is ends in the middle of a sentence")
-        default = parameter.default
-        shown = "**required**" if default is inspect.Parameter.empty else f"`{_default(default)}`"
-        kind = _cell(kinds[name].replace("float | timedelta", "float or timedelta"))
         template = "" if name in templates else " Not a template."
-        text = _cell(described[name].rstrip("."))
-        rows.append(f"| `{name}` | `{kind}` | {shown} | {text}.{template} |")
-    table = "\n".join(rows)
+        text = described[name].rstrip(".")
+        rows[name] = _row(parameter, kinds[name], f"{text}.{template}")
+    wanted = next((names for end, names in OF_EVERY_DAY.items() if _describes(order, end)), rows)
+    tables = [_table([rows[name] for name in wanted if name in rows])]
+    if advanced := [row for name, row in rows.items() if name not in wanted]:
+        tables.append("### Advanced\n\n" + _table(advanced))
     more = "Parameters are template fields, unless the table says otherwise."
     if subject.kind != "notifier":
         more += " Airflow's own parameters can be set too."
@@ -238,7 +301,16 @@ def _parameters(subject: Subject) -> str:
         more += f" {AIRFLOWS_SENSOR_PARAMETERS}"
     if subject.kind == "decorator":
         more += " The function gets its arguments as in `@task`. Its return value is not rendered."
-    return f"{table}\n\n{more}"
+    return "\n\n".join([more, *tables])
+
+
+def _describes(classes: list[type], module: str) -> bool:
+    return any(found.__module__.endswith(f".{module}") for found in classes)
+
+
+def _table(rows: list[str]) -> str:
+    """Return a table of parameters."""
+    return "\n".join(["| name | type | default | |", "| --- | --- | --- | --- |", *rows])
 
 
 def _kind(parameter: inspect.Parameter, names: dict[str, Any]) -> str:
@@ -307,26 +379,20 @@ def _errors(subject: Subject) -> list[str]:
     resource = subject.module.rpartition(".")[2]
     prefixes = PREFIXES.get(resource, ())[: 1 if subject.kind == "sensor" else None]
     own = [
-        f"| `{name}` | {'yes' if found.retryable else 'no'} | {_cell(_first(found))} |"
-        for name, found in vars(errors).items()
-        if inspect.isclass(found)
-        and issubclass(found, errors.PlatformError)
-        and name.startswith(prefixes)
-        and name.removesuffix("Error") not in prefixes[:1]
+        _error_row(name, found)
+        for name, found in _all_errors()
+        if name.startswith(prefixes) and name.removesuffix("Error") not in prefixes[:1]
     ]
     text = (
         "Arguments are checked when the DAG file is parsed, and templates after rendering. If an "
         "argument is invalid, `PlatformInputError` names the parameter, and nothing was sent. If a "
         "retry cannot help, the task fails without a retry (`AirflowFailException`). Every other "
         "error keeps its class, so that a retry policy can distinguish errors. "
-        "[All errors](../hook.md#errors)."
+        "[All errors](errors.md)."
     )
     if not own:
         return [text]
-    return [
-        text,
-        "\n".join(["| error | a retry can help | meaning |", "| --- | --- | --- |", *own]),
-    ]
+    return [text, "\n".join([*ERRORS_HEAD, *own])]
 
 
 def _first(found: type) -> str:
@@ -341,6 +407,7 @@ def main() -> int:
         print(f"docs/reference cannot be generated. {incomplete}.")
         return 1
     there = {file.name: file.read_text(encoding="utf-8") for file in PAGES.glob("*.md")}
+    del there[OF_ANOTHER_GENERATOR]
     if "--check" in sys.argv:
         if there != made:
             print("docs/reference is not current. Run `make reference`.")

@@ -45,7 +45,7 @@ def test_a_page_has_every_parameter_with_its_default(reference_pages: Any) -> No
     table = reference_pages._parameters(subject)
     assert "| `prompt` | `str` | **required** |" in table
     assert "| `max_rows` | `int \\| str` | `100` |" in table
-    assert "| `timeout` | `float or timedelta` | `1800` | seconds" in table
+    assert "| `timeout` | `float or timedelta` | `1800` | Seconds" in table
     assert "| `platform_conn_id` | `str` | `'platform_default'` |" in table
     [row] = [row for row in table.splitlines() if "`multiple_outputs`" in row]
     assert "Not a template" in row

@@ -50,6 +50,7 @@ PAGES = [
     PROJECT / "README.md",
     *sorted(DOCS.glob("*.md")),
     *sorted(DOCS.glob("recipes/*.md")),
+    DOCS / "reference" / "operations.md",
 ]
 PIECES = {
     f"{page.name} {number}": code
