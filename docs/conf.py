@@ -50,6 +50,8 @@ templates_path = ["_templates"]
 html_show_copyright = False
 html_copy_source = False
 
+FOR_CONTRIBUTORS = ("CONTRIBUTING", "CODE_OF_CONDUCT", "README", "docs/architecture")
+"""Pages that are not in the menu, which is for those who use the package."""
 SEARCH_AS_FILES = "search_as_files.js"
 INDEX = f"""<!doctype html>
 <meta charset="utf-8">
@@ -61,8 +63,15 @@ INDEX = f"""<!doctype html>
 
 def setup(app: Sphinx) -> None:
     """Add what Sphinx has no setting for."""
+    app.connect("doctree-read", leave_out_of_the_menu)
     app.connect("html-page-context", load_search_as_files)
     app.connect("build-finished", finish)
+
+
+def leave_out_of_the_menu(app: Sphinx, *_: Any) -> None:
+    """Tell Sphinx that a page for contributors belongs to no menu."""
+    if app.env.docname in FOR_CONTRIBUTORS:
+        app.env.metadata[app.env.docname]["orphan"] = True
 
 
 def load_search_as_files(app: Sphinx, page: str, *_: Any) -> None:
