@@ -16,9 +16,15 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.001)
 
 
-@pytest.fixture(params=[run_sync, run_async], ids=["sync", "async"])
+@pytest.fixture(
+    params=[
+        pytest.param(run_sync, id="sync", marks=pytest.mark.exhaustive),
+        pytest.param(run_async, id="async"),
+    ]
+)
 def run(request: pytest.FixtureRequest) -> Run:
-    """Both clients: every test that uses it holds for the two."""
+    """Both clients: every test that uses it holds for the two. Quick runs leave out the
+    synchronous one, which runs the same calls in a thread of its own: see `test_programs.py`."""
     client: Run = request.param
 
     def checked(*args: Any, **options: Any) -> Any:

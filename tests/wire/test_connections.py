@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,11 @@ import pytest
 
 from airflow_provider_platform.client import http
 from airflow_provider_platform.client.errors import (
-    PlatformBadRequestError,
     PlatformClosedError,
     PlatformError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
-from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.support.wire.calls import DELETE, GET, POST, Run, config_for
 from tests.support.wire.keep_alive_server import Connection, Reply, keeping, plain
 from tests.wire.test_certificates import authority, bundle, certified
@@ -61,34 +57,6 @@ def test_polls_share_one_connection_until_it_was_idle_for_too_long(
     assert len(server.connections) == connections
 
 
-def test_polls_share_one_handshake(run: Run, authority: trustme.CA, bundle: Path) -> None:
-    with keeping(tls=certified(authority)) as server:
-        config = config_for(server, ca_bundle=str(bundle))
-        run(config, lambda api: calls(api, *[GET] * 4))
-    assert len(server.connections) == 1
-
-
-def test_polls_of_a_wait_share_one_connection(run: Run) -> None:
-    """The start, which must not be sent twice, has another."""
-
-    def status(connection: Connection, request: bytes) -> bytes:
-        body = (
-            b'{"status":"RUNNING"}' if len(connection.requests) < 5 else b'{"status":"COMPLETED"}'
-        )
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        return head % len(body) + body
-
-    async def start_and_wait(api: Api) -> Any:
-        await api.call(POST)
-        env = RunEnvironment(time.time() + 60, poll_interval=0.01)
-        ids = {"sync_job_id": "job", "deployment_id": 1, "waits": True}
-        return await DbtSyncRunKind().follow(api, env, ids)
-
-    with keeping(status) as server:
-        assert run(config_for(server), start_and_wait).sync_job_id == "job"
-    assert [one.requests[0][:4] for one in server.connections] == ["POST", "GET "]
-
-
 def setting_cookies(*cookies: str, body: bytes = b"[1]", status: str = "200 OK") -> Any:
     """A server's reply that sets these cookies."""
     lines = "".join(f"Set-Cookie: {cookie}; Path=/\r\n" for cookie in cookies)
@@ -110,16 +78,6 @@ def test_cookies_are_not_sent_back(run: Run, cookie: str) -> None:
     with keeping(reply) as server:
         assert run(config_for(server), lambda api: calls(api, GET, GET, POST)) == [[1]] * 3
     assert not any(b"cookie" in request.lower() for request in seen)
-
-
-@pytest.mark.parametrize("cookie", ["country=Germany", "country=Germany; HttpOnly"])
-def test_value_of_a_cookie_is_not_a_secret(run: Run, cookie: str) -> None:
-    body = b'{"error": "no report for Germany"}'
-    with (
-        keeping(setting_cookies(cookie, body=body, status="400 Bad Request")) as server,
-        pytest.raises(PlatformBadRequestError, match=r"no report for Germany"),
-    ):
-        run(config_for(server), lambda api: calls(api, GET))
 
 
 def test_properly_closed_connection_is_replaced(run: Run) -> None:
@@ -166,12 +124,6 @@ def test_single_attempt_is_sent_once_also_on_a_kept_connection(run: Run, operati
     assert len(server.requests) == 2
 
 
-def test_new_connection_that_breaks_is_a_failure(run: Run) -> None:
-    with keeping(vanish=[0] * 9) as server, pytest.raises(PlatformTransportError):
-        run(config_for(server), lambda api: calls(api, GET))
-    assert len(server.requests) == 1
-
-
 def test_unrepeatable_call_is_sent_once(run: Run) -> None:
     with keeping(vanish=[1, 0]) as server, pytest.raises(PlatformTransportError) as caught:
         run(config_for(server), lambda api: calls(api, GET, POST))
@@ -204,16 +156,6 @@ async def look(api: Api, *, repeatable: bool) -> bytes:
     return data
 
 
-def test_polls_of_a_thread_share_one_connection(run: Run) -> None:
-    async def looks(api: Api) -> None:
-        for _ in range(3):
-            assert await look(api, repeatable=True) == b"{}\n"
-
-    with keeping(lambda *_: STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n") as server:
-        run(config_for(server), looks)
-    assert len(server.connections) == 1
-
-
 def test_each_service_of_a_client_has_a_connection_of_its_own(run: Run) -> None:
     chunked = STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n"
 
@@ -241,15 +183,6 @@ def test_unrepeatable_stream_is_sent_once(run: Run) -> None:
     with keeping(vanish=[0]) as server, pytest.raises(PlatformTransportError):
         run(config_for(server), lambda api: look(api, repeatable=False))
     assert len(server.requests) == 1
-
-
-def test_one_client_makes_many_calls_at_once() -> None:
-    async def run(config: Any) -> list[Any]:
-        async with AsyncPlatformClient(config) as client:
-            return await asyncio.gather(*(client.run(GET) for _ in range(30)))
-
-    with keeping() as server:
-        assert asyncio.run(run(config_for(server))) == [[1]] * 30
 
 
 def test_kept_connection_with_tls_takes_little_memory(authority: trustme.CA, bundle: Path) -> None:
@@ -376,11 +309,3 @@ def test_closed_stream_is_not_reported_as_complete(run: Run, reply: Reply) -> No
     with keeping(reply) as server:
         asyncio.run(on_a_loop(config_for(server)))
     assert seen == [b"{}\n", "closed"]
-
-
-def test_program_returns_its_typed_result(run: Run) -> None:
-    async def program(api: Api) -> Any:
-        return await api.call(GET)
-
-    with keeping() as server:
-        assert run(config_for(server), program) == [1]

@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client import platform_client
-from airflow_provider_platform.client.api import ClientState
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
@@ -29,7 +27,6 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.platform_client import (
     AsyncPlatformClient,
     PlatformClient,
-    Run,
 )
 from tests.support.wire.calls import GET, POST, config_for, reading
 from tests.support.wire.http_server import (
@@ -59,13 +56,18 @@ def no_garbage_collection() -> Iterator[None]:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_reported_events_stop_nothing_and_arrive_in_order(fails: bool) -> None:
+    """The work does not wait for the listener, which here waits for the work."""
     received: list[Any] = []
-    before_notice: list[Any] = []
+    reported = threading.Event()
+
+    def listen(event: Any) -> None:
+        assert reported.wait(20)
+        received.append(event)
 
     async def program(api: Api) -> str:
         for number in range(5):
             api.report(number)
-        before_notice.extend(received)
+        reported.set()
         await api.notify("notice")
         received.append("between")
         api.report("last")
@@ -76,30 +78,10 @@ def test_reported_events_stop_nothing_and_arrive_in_order(fails: bool) -> None:
     with PlatformClient(config_for("http://127.0.0.1:9")) as client:
         if fails:
             with pytest.raises(PlatformTransportError):
-                client.run(program, received.append)
+                client.run(program, listen)
         else:
-            assert client.run(program, received.append) == "done"
-    assert before_notice == []  # the work does not wait for the listener
+            assert client.run(program, listen) == "done"
     assert received == [0, 1, 2, 3, 4, "notice", "between", "last"]
-
-
-def test_interrupt_ends_work_whose_reports_wait_for_the_listener() -> None:
-    received: list[Any] = []
-
-    async def program(api: Api) -> None:
-        for number in range(3):
-            api.report(number)
-        await api.sleep(60)
-
-    with PlatformClient(config_for("http://127.0.0.1:9")) as client:
-
-        def listen(event: Any) -> None:
-            received.append(event)
-            client.interrupt()
-
-        with pytest.raises(PlatformInterruptedError):
-            client.run(program, listen)
-    assert received[0] == 0
 
 
 def test_listener_gets_a_notice_before_the_program_continues() -> None:
@@ -291,47 +273,6 @@ def test_interrupt_during_clean_up_does_not_close_the_client() -> None:
             outcome.result(20)
 
 
-def test_work_that_is_ended_before_its_first_step_has_an_outcome() -> None:
-    async def work(api: Api) -> None:
-        raise AssertionError("the work began")
-
-    async def end_at_once() -> None:
-        state = ClientState(config_for("http://127.0.0.1:9"))
-        run = Run(work, state, lambda: False, running=set())
-        run.proceed()
-        run.end()
-        outcome, _ = await asyncio.to_thread(run.events.get, timeout=20)
-        with pytest.raises(PlatformClosedError):
-            outcome.result()
-
-    asyncio.run(end_at_once())
-
-
-def test_a_signal_before_the_work_starts_ends_it_unstarted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The caller that closes the events does not wait for work that never begins."""
-    begun: list[str] = []
-
-    async def work(api: Api) -> None:
-        begun.append("begun")
-
-    class Killed(BaseException):
-        pass
-
-    def raise_once(*_: object) -> None:
-        monkeypatch.undo()
-        raise Killed
-
-    with PlatformClient(config_for("http://127.0.0.1:9")) as client, ThreadPoolExecutor(1) as pool:
-        events = client.events(work)
-        monkeypatch.setattr(client._loop_thread(), "call_soon", raise_once)
-        with pytest.raises(Killed):
-            next(events)
-        pool.submit(events.close).result(20)
-    assert begun == []
-
-
 class RaisesAfterCall:
     """Raises `Stopped` in this thread after so many calls: where a signal handler may do it."""
 
@@ -388,58 +329,6 @@ def test_signals_while_a_run_is_closed_do_not_block_the_loop(
             run_again = partial(client.run, again, answers.put)
             threading.Thread(target=run_again, daemon=True).start()
             assert answers.get(timeout=20) == "usable"
-
-
-def test_a_result_is_freed_with_its_last_reference() -> None:
-    """A download of 100 MB does not wait for the garbage collector."""
-
-    class Answer:
-        pass
-
-    async def work(api: Api) -> Answer:
-        return Answer()
-
-    def play() -> weakref.ref[Answer]:
-        events = client.events(work)
-        with suppress(StopIteration):
-            next(events)
-        return weakref.ref(events.result)
-
-    gc.disable()
-    try:
-        with PlatformClient(config_for("http://127.0.0.1:9")) as client:
-            answer = play()
-        assert answer() is None
-    finally:
-        gc.enable()
-
-
-def test_work_that_has_ended_does_not_start_again_and_is_kept_by_nothing() -> None:
-    """It may refer to its client, whose deletion ends the loop."""
-
-    def work_and_reference() -> tuple[Any, weakref.ref[Any]]:
-        async def work(api: Api) -> str:
-            begun.append("begun")
-            return "done"
-
-        return work, weakref.ref(work)
-
-    begun: list[str] = []
-
-    async def play() -> None:
-        work, reference = work_and_reference()
-        state = ClientState(config_for("http://127.0.0.1:9"))
-        run = Run(work, state, lambda: False, running=set())
-        del work
-        run.proceed()
-        await asyncio.to_thread(run.events.get, timeout=20)
-        run.proceed()
-        await asyncio.sleep(0)
-        assert begun == ["begun"]
-        assert reference() is None
-
-    with no_garbage_collection():
-        asyncio.run(play())
 
 
 def test_work_that_notifies_while_it_is_ended_cannot_delay_the_end() -> None:

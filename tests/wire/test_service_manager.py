@@ -14,10 +14,10 @@ import pytest
 
 from tests.support.airflow.airflow_processes import in_session
 from tests.support.airflow.airflow_server import ROOT
-from tests.support.cluster.service_manager import STATE_FILE, Service, start_command
+from tests.support.cluster.service_manager import Service, start_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 _SECONDS = 30.0
@@ -52,20 +52,6 @@ def stubborn(folder: Path, tmp_path: Path) -> Service:
     return Service("stubborn", ["sh", "-c", STUBBORN.format(tmp_path / "child.pid")])
 
 
-@pytest.fixture
-def manager(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True
-    ) as process:
-        yield process
-
-
-def send(manager: subprocess.Popen[bytes], **command: object) -> None:
-    assert manager.stdin is not None
-    manager.stdin.write(json.dumps(command).encode() + b"\n")
-    manager.stdin.flush()
-
-
 def wait(condition: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + _SECONDS
     while not condition():
@@ -79,40 +65,8 @@ def wait_child(tmp_path: Path) -> psutil.Process:
     return psutil.Process(int(file.read_text()))
 
 
-def test_a_service_that_ends_is_started_again_unless_it_was_stopped(
-    manager: subprocess.Popen[bytes], folder: Path
-) -> None:
-    def state(name: str) -> dict[str, int]:
-        file = folder / STATE_FILE
-        return json.loads(file.read_text()).get(name, {}) if file.exists() else {}
-
-    send(manager, **start_command(Service("failing", ["false"], restart=True)))
-    send(manager, **start_command(Service("lasting", ["sleep", "300"], restart=True)))
-    wait(lambda: state("failing").get("starts", 0) >= 3, "it was not started again")
-    send(manager, stop="lasting", signal=signal.SIGTERM)
-    wait(lambda: state("lasting").get("exit") == -signal.SIGTERM, "it has not ended")
-    send(manager, stop="failing", signal=signal.SIGTERM)
-    assert state("lasting")["starts"] == 1
-
-
-def test_closed_input_ends_all_services(
-    manager: subprocess.Popen[bytes], folder: Path, tmp_path: Path, stubborn: Service
-) -> None:
-    send(manager, **start_command(stubborn))
-    child = wait_child(tmp_path)
-    assert manager.stdin is not None
-
-    manager.stdin.close()
-
-    assert manager.wait(_SECONDS) == 0
-    wait(lambda: not child.is_running(), "the child of the service is still there")
-    wait(lambda: not list(in_session(manager.pid)), "some of the session are still there")
-    assert not folder.exists()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_death_of_the_starter_ends_all_services(
-    command: list[str], folder: Path, tmp_path: Path, stubborn: Service, number: signal.Signals
+    command: list[str], folder: Path, tmp_path: Path, stubborn: Service
 ) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", STARTER, *command],
@@ -126,7 +80,7 @@ def test_death_of_the_starter_ends_all_services(
         starter.stdin.flush()
         session = int(starter.stdout.readline())
         child = wait_child(tmp_path)
-        starter.send_signal(number)
+        starter.send_signal(signal.SIGKILL)
 
     wait(lambda: not child.is_running(), "the child of the service is still there")
     wait(lambda: not list(in_session(session)), "some of the session are still there")

