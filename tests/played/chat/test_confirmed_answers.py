@@ -8,16 +8,13 @@ import pytest
 
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
-    PlatformDeadlineError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.polling import TOLERATED_FAILURES
 from tests.support.fakes.chat_calls import new_call
-from tests.support.fakes.played_service import NOON, Fault, PlayedService
+from tests.support.fakes.played_service import Fault, PlayedService
 from tests.support.fakes.streams import (
     ANSWER,
-    EXPECTED,
-    LATE,
     PROMPT,
     Record,
     Turn,
@@ -45,22 +42,6 @@ def asked(*answers: list[Any], **options: Any) -> Any:
     call = new_call(service)
     assert call.ask() is True
     return call
-
-
-def test_one_read_of_the_thread_confirms_the_answer() -> None:
-    service = PlayedService(turn=OPEN)
-    call = new_call(service)
-    assert call.ask() is True
-    assert call.result() in (EXPECTED, LATE)
-    prompt, look = service.bodies
-    assert "input" in prompt
-    assert "input" not in look
-
-
-def test_a_complete_answer_needs_no_reading_of_the_thread() -> None:
-    service = PlayedService()
-    assert new_call(service).ask() is True
-    assert len(service.bodies) == 1
 
 
 @pytest.mark.parametrize("kept", [ANSWER, ANSWER[:9], "Rewritten."])
@@ -91,27 +72,11 @@ def test_unconfirmed_answer_is_not_an_answer(look: list[Any]) -> None:
             call.result()
 
 
-def test_failed_read_is_repeated_until_the_answer_is_confirmed() -> None:
-    faults = [Fault("none"), Fault("unreachable"), Fault("refuse"), Fault("reset", 40)]
-    service = PlayedService(turn=OPEN, faults=faults)
-    call = new_call(service)
-    assert call.ask() is True
-    assert call.result()["answer"] == ANSWER
-    assert len(service.bodies) == 5
-
-
 def test_a_thread_that_cannot_be_read_leaves_the_run_to_a_retry() -> None:
     service = PlayedService(turn=OPEN, faults=[Fault("none"), *[Fault("unreachable")] * 9])
     with pytest.raises(PlatformTransportError, match=r"as complete.*no connection.*A retry"):
         new_call(service).ask()
     assert len(service.bodies) == 2 + TOLERATED_FAILURES
-
-
-def test_thread_is_not_read_after_the_deadline() -> None:
-    service = PlayedService(turn=OPEN, faults=[Fault("none"), *[Fault("unreachable")] * 9])
-    with pytest.raises(PlatformDeadlineError):
-        new_call(service, deadline=NOON + len(OPEN.records()) + 8).ask()
-    assert service.now <= NOON + len(OPEN.records()) + 8
 
 
 def test_the_usage_of_the_stream_is_kept_after_the_thread_is_read() -> None:

@@ -24,7 +24,6 @@ from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.support.fakes.effects import API
 from tests.support.fakes.played_service import PlayedService, drive
 from tests.support.fakes.streams import (
-    ANSWER,
     CHAT_ID,
     cut_up,
     cutoff,
@@ -33,7 +32,6 @@ from tests.support.fakes.streams import (
     feed,
     final,
     new_run,
-    state,
 )
 
 RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Bad {key}\n[1]"}}
@@ -101,13 +99,6 @@ def test_other_records_on_several_lines_break_the_protocol_and_name_the_first(ju
         feed(new_run(), encode(cutoff(), echo()), junk)
 
 
-def test_records_after_the_end_are_ignored() -> None:
-    run = new_run()
-    done = encode(cutoff(), echo(), final(ANSWER), state())
-    assert feed(run, done, b"{\n", b"}\n", b'{"error":\n]\n', b"bye\n") is Verdict.OVER
-    assert run.result().answer == ANSWER
-
-
 @pytest.mark.parametrize("last", ["", "\n", "\r\n"])
 @pytest.mark.parametrize("begun", [[], [cutoff(streaming=True)]])
 @pytest.mark.parametrize("body", BUSY_BODIES)
@@ -125,14 +116,6 @@ def test_a_busy_thread_is_recognised_under_every_status_and_content_type(
 ) -> None:
     headers = {"content-type": content_type}
     assert is_busy(chat_error(CHAT_STREAM, status, headers, body.encode(), now=0.0))
-
-
-@pytest.mark.parametrize("body", BUSY_BODIES)
-@pytest.mark.parametrize("last", ["", "\n"])
-def test_poll_recognizes_a_busy_thread(body: str, last: str) -> None:
-    service = PlayedService(scripted=[[(body + last).encode()]])
-    program = thread_is_streaming(API, CHAT_ID, None, service.clock, timeout=9.0)
-    assert drive(program, service) is True
 
 
 @pytest.mark.parametrize(
@@ -191,20 +174,3 @@ def test_an_error_object_after_a_byte_order_mark_is_read(
     service = PlayedService(scripted=[[body]])
     with pytest.raises(ChatRpcError):
         drive(thread_is_streaming(API, CHAT_ID, None, service.clock, timeout=9.0), service)
-
-
-@pytest.mark.parametrize("body", BUSY_BODIES)
-def test_a_busy_thread_is_recognised_after_a_byte_order_mark(body: str) -> None:
-    assert feed(new_run(), codecs.BOM_UTF8 + body.encode()) is Verdict.BUSY
-
-
-def test_a_stream_after_a_byte_order_mark_is_read() -> None:
-    run = new_run()
-    sent = encode(cutoff(), echo(), final(ANSWER), state())
-    assert feed(run, codecs.BOM_UTF8 + sent) is Verdict.OVER
-    assert run.result().answer == ANSWER
-
-
-def test_cut_record_with_a_byte_order_mark_that_quotes_a_busy_message_is_broken() -> None:
-    cut = json.dumps(final(f"It says: {WORDS}")).encode()[:-1]
-    assert feed(new_run(), encode(cutoff(), echo()), codecs.BOM_UTF8 + cut) is Verdict.BROKEN

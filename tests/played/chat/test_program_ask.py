@@ -25,7 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.resources.chat.request import ChatRequest, new_message_id
-from airflow_provider_platform.resources.chat.turns import Accepted, Waiting
+from airflow_provider_platform.resources.chat.turns import Accepted
 from tests.support.fakes.chat_calls import (
     AFTER_ECHO,
     AFTER_MARK,
@@ -80,13 +80,6 @@ def test_worker_stops_reading_at_acceptance_and_the_trigger_follows() -> None:
     assert service.bodies[1:] == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
 
 
-def test_a_run_that_is_over_at_once_needs_no_trigger() -> None:
-    service = PlayedService(pace=0)
-    call = new_call(service)
-    assert call.ask(until_end=False) is True
-    assert call.result() == EXPECTED
-
-
 @pytest.mark.parametrize("kind", ["reset", "close", "silence", "blank"])
 @pytest.mark.parametrize("thread", [True, False])
 def test_broken_answer_does_not_repeat_the_question(kind: Any, thread: bool) -> None:
@@ -105,14 +98,6 @@ def test_broken_answer_does_not_repeat_the_question(kind: Any, thread: bool) -> 
             assert call.result() in (EXPECTED, LATE)
         assert len(service.prompts) == 1
         assert len(service.starts) == 1
-
-
-def test_lost_message_is_searched_in_an_existing_thread() -> None:
-    service = PlayedService(earlier=(EARLIER,), faults=[Fault("lose")])
-    call = new_call(service, thread=True, idle_timeout=3.0)
-    assert call.ask() is True
-    assert call.result() == EXPECTED
-    assert ["input" in body for body in service.bodies] == [True, False, False]
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
@@ -244,17 +229,6 @@ def test_outcome_is_unknown_if_the_thread_does_not_show_it(messages: Any) -> Non
     assert len(service.prompts) == 1
 
 
-def test_task_waits_for_a_busy_thread() -> None:
-    service = PlayedService(earlier=(EARLIER,), busy_until=NOON + 12)
-    call = new_call(service, thread=True, poll_interval=5.0)
-    assert call.ask() is True
-    assert call.result() == EXPECTED
-    assert service.bodies == [service.bodies[0]] * 4
-    assert service.sleeps == [5.0, 5.0, 5.0]
-    assert service.notices[:3] == [Waiting(5.0)] * 3
-    assert len(service.starts) == 1
-
-
 def test_a_busy_thread_fails_the_task_if_the_author_chose_fail() -> None:
     service = PlayedService(busy_until=NOON + 12)
     with pytest.raises(ChatBusyError, match="if_thread_busy"):
@@ -307,12 +281,6 @@ def test_refusal_of_a_repeated_input_is_reported() -> None:
     call.run.accepted = True
     with pytest.raises(ChatRpcError, match="Unauthorized"):
         call.ask(until_end=False)
-
-
-def test_message_ids_of_one_instant_are_distinct() -> None:
-    made = {new_message_id(NOON) for _ in range(20_000)}
-    assert len(made) == 20_000
-    assert all(ChatRequest.ask(PROMPT, message_id=one) for one in sorted(made)[:3])
 
 
 @given(st.floats(min_value=1e9, max_value=9_999_999_999.0))

@@ -15,14 +15,13 @@ from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformBadRequestError,
     PlatformError,
-    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformPermissionError,
     PlatformProtocolError,
     PlatformTransportError,
 )
 from tests.support.fakes.chat_calls import EARLIER, accepted_call, new_call
-from tests.support.fakes.played_service import NOON, Fault, PlayedService
+from tests.support.fakes.played_service import Fault, PlayedService
 from tests.support.fakes.streams import EXPECTED, Record, Turn, aborted, cutoff
 
 RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
@@ -143,15 +142,6 @@ def test_message_is_not_sent_again_after_a_refusal_in_mid_stream(
     assert len(service.prompts) == 1
     if until_end:
         assert call.result() == EXPECTED
-
-
-def test_interrupted_caller_sends_no_prompt() -> None:
-    service = PlayedService(earlier=(EARLIER,), busy_until=NOON + 60)
-    call = new_call(service, thread=True, interrupted=lambda: service.now > NOON + 12)
-    with pytest.raises(PlatformInterruptedError):
-        call.ask()
-    assert service.now < NOON + 30
-    assert service.starts == []
 
 
 @pytest.mark.parametrize("asking", [True, False])

@@ -11,9 +11,7 @@ from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
     PlatformApiError,
-    PlatformAuthenticationError,
     PlatformDeadlineError,
-    PlatformNotFoundError,
     PlatformServerError,
     PlatformTransportError,
 )
@@ -94,15 +92,6 @@ def test_thread_that_still_streams_after_the_end_is_read_again() -> None:
     assert len(service.bodies) == 3
 
 
-@pytest.mark.parametrize("fault", [Fault("unreachable"), Fault("refuse"), Fault("reset", 90)])
-def test_failed_read_of_the_thread_is_repeated(fault: Fault) -> None:
-    service = PlayedService(replay="none", faults=[Fault("none"), fault])
-    call = accepted_call(service)
-    service.now += 10
-    assert call.follow() is True
-    assert call.result()["queries"] == EXPECTED["queries"]
-
-
 def test_a_thread_is_read_for_lost_records_as_long_as_an_outage_is_tolerated() -> None:
     service = PlayedService(replay="none", faults=[Fault("none"), *[Fault("unreachable")] * 9])
     call = accepted_call(service)
@@ -110,15 +99,6 @@ def test_a_thread_is_read_for_lost_records_as_long_as_an_outage_is_tolerated() -
     assert call.follow() is True
     assert call.result()["answer"] == EXPECTED["answer"]
     assert len(service.bodies) == 2 + TOLERATED_FAILURES
-
-
-def test_poll_reads_records_that_it_missed() -> None:
-    service = PlayedService(replay="none")
-    call = accepted_call(service)
-    service.now += 10
-    program = call.chat.poll_final_state(API, service.clock, seconds=60.0)
-    assert drive(program, service) is True
-    assert call.result()["queries"] == EXPECTED["queries"]
 
 
 OUTAGES = [
@@ -184,16 +164,6 @@ def test_blank_lines_count_as_silence(kind: Any) -> None:
     assert NOON + 120 <= service.now <= NOON + 122
 
 
-@pytest.mark.parametrize("kind", ["blank", "silence"])
-@pytest.mark.parametrize("after", [0, AFTER_MARK, AFTER_ECHO])
-def test_deadline_is_exceeded_by_one_idle_timeout_at_most(kind: Any, after: int) -> None:
-    service = PlayedService(faults=[Fault(kind, after)] * 999, pace=10**6)
-    call = new_call(service, thread=True, deadline=NOON + 50, idle_timeout=20.0)
-    with pytest.raises((PlatformDeadlineError, PlatformTransportError)):
-        call.ask()
-    assert service.now <= NOON + 70
-
-
 @pytest.mark.parametrize(
     ("value", "least"), [("9", 9), ("Fri, 15 Jan 2027 08:00:30 GMT", 30)], ids=["seconds", "date"]
 )
@@ -214,12 +184,6 @@ def test_retry_after_beyond_the_deadline_ends_a_follow_up_at_once(status: int) -
     assert caught.value.status == status
     assert service.sleeps == []
     assert service.now == NOON
-
-
-def test_retry_after_within_the_deadline_is_waited_for_in_a_follow_up() -> None:
-    service = PlayedService(faults=[Fault("refuse", status=429, retry_after="60")])
-    assert accepted_call(service).follow() is True
-    assert 60 <= sum(service.sleeps) < 80
 
 
 def test_search_of_a_lost_message_ends_at_a_retry_after_beyond_the_deadline() -> None:
@@ -248,15 +212,6 @@ def test_stream_is_read_for_five_more_seconds_for_the_usage() -> None:
     ended = NOON + len(Turn().records())
     assert service.now == ended + USAGE_WAIT == ended + 5
     assert len(service.bodies) == 1
-
-
-@pytest.mark.parametrize("thread", [True, False])
-def test_a_suspended_run_is_resumed_by_following(thread: bool) -> None:
-    service = PlayedService(suspends_at=6, resume="follow_up")
-    call = new_call(service, thread=thread)
-    assert call.ask() is True
-    assert call.result() == EXPECTED
-    assert len(service.prompts) == 1
 
 
 def test_a_run_that_stays_suspended_gets_its_input_once_more() -> None:
@@ -305,36 +260,6 @@ def look(service: PlayedService, call: Call, **limits: Any) -> bool:
     return drive(chat.poll_final_state(API, service.clock), service)
 
 
-OUTAGE = [Fault("refuse", status=502), Fault("unreachable"), Fault("lose")]
-
-
-@pytest.mark.parametrize("fault", OUTAGE, ids=lambda fault: fault.kind)
-@pytest.mark.parametrize("failures", [1, 5])
-def test_poll_survives_short_outages(fault: Fault, failures: int) -> None:
-    """A run that has finished meanwhile is found, however the first looks fail."""
-    service = PlayedService(faults=[fault] * failures)
-    call = accepted_call(service)
-    service.now += 100
-    assert look(service, call) is True
-    assert call.result()["answer"] == EXPECTED["answer"]
-
-
-@pytest.mark.parametrize("fault", OUTAGE, ids=lambda fault: fault.kind)
-def test_poll_of_an_unreachable_service_raises_a_retryable_error(fault: Fault) -> None:
-    service = PlayedService(faults=[fault] * 99)
-    with pytest.raises((PlatformServerError, PlatformTransportError)) as caught:
-        look(service, accepted_call(service))
-    assert caught.value.retryable
-    assert len(service.bodies) == 6
-
-
-def test_poll_ends_if_retry_after_exceeds_its_deadline() -> None:
-    service = PlayedService(faults=[Fault("refuse", status=503, retry_after="900")])
-    with pytest.raises(PlatformServerError):
-        look(service, accepted_call(service), deadline=NOON + 60)
-    assert service.sleeps == []
-
-
 @pytest.mark.parametrize(
     ("sent", "over"),
     [
@@ -350,29 +275,6 @@ def test_poll_that_shows_no_end_says_that_the_run_is_not_over(
 ) -> None:
     service = PlayedService(scripted=[sent] * 9)
     assert look(service, accepted_call(service, thread=True)) is over
-
-
-@pytest.mark.parametrize("status", [401, 404])
-def test_poll_that_is_refused_is_not_repeated(status: int) -> None:
-    service = PlayedService(faults=[Fault("refuse", status=status)])
-    error = PlatformNotFoundError if status == 404 else PlatformAuthenticationError
-    with pytest.raises(error):
-        look(service, accepted_call(service))
-    assert len(service.bodies) == 1
-
-
-def test_poll_reads_a_rotated_key() -> None:
-    service = PlayedService(faults=[Fault("refuse", status=401)], reloads=[True])
-    call = accepted_call(service)
-    service.now += 100
-    assert look(service, call) is True
-
-
-def test_poll_with_a_rotated_key_that_is_refused_too_raises_the_refusal() -> None:
-    service = PlayedService(faults=[Fault("refuse", status=401)] * 2, reloads=[True, True])
-    with pytest.raises(PlatformAuthenticationError, match="answered 401"):
-        look(service, accepted_call(service))
-    assert len(service.bodies) == 2
 
 
 @pytest.mark.parametrize("kind", ["silence", "blank"])
@@ -432,15 +334,6 @@ def test_find_message_says_whether_the_thread_holds_it(held: bool) -> None:
     program = call.chat.find_message(API, service.clock)
     assert drive(program, service) is held
     assert service.prompts == []
-
-
-def test_find_message_gives_up_after_an_outage() -> None:
-    service = PlayedService(faults=[Fault("unreachable")] * 9)
-    call = new_call(service, thread=True)
-    with pytest.raises(PlatformTransportError):
-        drive(call.chat.find_message(API, service.clock), service)
-    assert len(service.bodies) == TOLERATED_FAILURES + 1
-    assert service.now >= NOON + 120
 
 
 @pytest.mark.parametrize("streams", [[cutoff(streaming=True), state()], [cutoff(), BUSY]])

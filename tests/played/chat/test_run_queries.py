@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.resources.chat.result import ChatResult, as_plain, check_tools
 from airflow_provider_platform.resources.chat.tool_calls import Query
 from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.support.fakes.streams import (
@@ -44,13 +43,6 @@ def test_a_query_is_known_by_the_end_of_the_tools_name(name: str) -> None:
 @pytest.mark.parametrize("name", ["serviceMeta", "cubeMeta", "SqlApiHelper", "sqlapi", "", None])
 def test_calls_of_other_tools_are_not_queries(name: Any) -> None:
     assert result_of(tool(name, {}, query_result([[1]])), final("Done.")).queries == []
-
-
-def test_record_with_a_tool_call_always_replaces_the_earlier_record() -> None:
-    begun = tool("cubeSqlApi", {"queryTitle": "Orders"})
-    done = tool("cubeSqlApi", {"queryTitle": "Orders"}, query_result([[1]]), isDelta=True)
-    [query] = result_of(begun, done, done, final("Done.")).queries
-    assert (query.title, query.rows) == ("Revenue", [[1]])
 
 
 def test_a_result_is_not_lost_to_the_late_record_of_its_start() -> None:
@@ -159,18 +151,6 @@ def test_failed_query_has_no_chart(result: Any) -> None:
     [query] = result_of(tool("SqlApi", drawn, result), final("Sorry.")).queries
     assert query.error is not None
     assert query.chart is None
-
-
-def test_run_whose_every_query_has_an_empty_error_fails() -> None:
-    with pytest.raises(ChatToolError, match=r"gave no reason\. The agent"):
-        result_of(tool("SqlApi", {}, {"error": ""}), final("Done."), rule="all")
-
-
-@pytest.mark.parametrize("result", [[1, 2], True, 7])
-def test_failed_result_that_is_not_a_string_is_quoted_as_json(result: Any) -> None:
-    call = {"name": "SqlApi", "result": result}
-    [query] = result_of({**tool("SqlApi"), "toolCall": call}, final("Sorry.")).queries
-    assert query.error == f"The result is not a JSON object: {json.dumps(result)}"
 
 
 def test_error_of_a_run_whose_queries_all_failed_quotes_a_query() -> None:
@@ -282,12 +262,6 @@ def test_fail_on_tool_error_decides_which_failed_queries_fail_the_run() -> None:
         assert not fails("never", *calls)
 
 
-def test_error_of_failed_queries_quotes_the_first_error() -> None:
-    result = ChatResult("So.", CHAT_ID, MESSAGE_ID, [Query(error="one"), Query(error="two")])
-    with pytest.raises(ChatToolError, match=r"Every query of the run failed: one\. The agent.*So"):
-        check_tools(as_plain(result), "all")
-
-
 def test_query_has_all_documented_fields() -> None:
     response = query_result([["x", 1]], vegaSpec='{"mark": "bar"}', memoryId="m", later={"a": 1})
     [query] = result_of(tool("SqlApi", {}, response), final("Done.")).queries
@@ -307,15 +281,6 @@ def test_query_has_all_documented_fields() -> None:
         sent_rows=1,
         memory_id="m",
     )
-
-
-def test_numbers_beyond_64_bits_of_a_long_result_are_floats_in_the_kept_rows() -> None:
-    rows = [[10**25 + number, number] for number in range(4000)]
-    sent = query_result(rows, totalRows=10**25)
-    [query] = result_of(tool("SqlApi", {}, sent), final("Done."), max_rows=2).queries
-    assert query.rows == [[1e25, 0], [1e25, 1]]
-    assert all(type(first) is float for first, _ in query.rows)
-    assert (query.sent_rows, query.truncated) == (4000, True)
 
 
 JSON = st.sampled_from([*ANY_JSON, "[1", {"name": 1}, [{"name": []}]])
@@ -394,9 +359,3 @@ def test_queries_are_kept_that_a_replay_of_the_run_lacks(lost: list[Record]) -> 
     feed(run, echo(), known, final(ANSWER), cutoff(), state(), submits=False)
     assert len(run.result().queries) == 1 + len(lost)
     assert run.result().truncated is bool(lost)
-
-
-def test_completely_received_run_ignores_queries_in_the_state_messages() -> None:
-    run = new_run()
-    assert feed(run, cutoff(), echo(), final(ANSWER), state([HUMAN, *BOTH, SAID])) is Verdict.OVER
-    assert run.result().queries == []

@@ -68,12 +68,6 @@ def test_the_last_final_record_counts() -> None:
     assert result_of(*sent, final("First, again.", record_id="a")).answer == "First, again."
 
 
-def test_the_last_final_record_is_the_last_one_received_whatever_its_sequence_number() -> None:
-    high, low = final("First.", record_id="a", sort=9), final("Second.", record_id="b", sort=8)
-    assert result_of(high, low).answer == "Second."
-    assert result_of(low, high).answer == "First."
-
-
 def test_final_record_without_text_is_not_an_answer() -> None:
     assert result_of(final("Yes."), final(" \n", record_id="b")).answer == "Yes."
     with pytest.raises(ChatNoAnswerError, match=f"nothing.*chat {CHAT_ID}, message {MESSAGE_ID}"):
@@ -86,11 +80,6 @@ def test_user_records_and_tool_records_are_not_answers() -> None:
         result_of(said)
     with pytest.raises(ChatNoAnswerError):
         result_of({**tool("serviceMeta", result={}), "graphPath": ["final"], "content": "x"})
-
-
-def test_broken_stream_before_the_final_record_gives_no_answer() -> None:
-    run = new_run()
-    assert feed(run, cutoff(), echo(), final("Half an ans", isInProcess=True)) is Verdict.BROKEN
 
 
 def test_error_quotes_the_agents_text_in_one_line() -> None:
@@ -160,24 +149,6 @@ def test_error_quotes_last_agent_text_from_the_state() -> None:
     feed(run, cutoff(), echo(), state([serialized("HumanMessage", PROMPT), WORKING]))
     with pytest.raises(ChatNoAnswerError, match=r"last said: Working on it\."):
         run.result()
-
-
-def test_replay_with_missing_records_is_not_the_complete_run() -> None:
-    run = new_run()
-    asked = tool("SqlApi", {}, query_result([[1]]))
-    assert feed(run, cutoff(), echo(), asked, clean=False) is Verdict.BROKEN
-    end = state([serialized("HumanMessage", PROMPT), serialized("AIMessage", "So it is.")])
-    assert feed(run, echo(), cutoff(), end, submits=False) is Verdict.OVER
-    assert run.result().answer == "So it is."
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_message_with_our_id_is_ours_whatever_its_text(given: bool) -> None:
-    run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
-    sent = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
-    assert feed(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
-    assert feed(run, cutoff(), state(sent), submits=False) is Verdict.OVER
-    assert run.result().answer == "So."
 
 
 CALLING = serialized("AIMessage", "I look it up.", tool_calls=[{"name": "SqlApi"}])
@@ -317,14 +288,6 @@ def test_a_failed_call_is_reported_with_its_error() -> None:
     assert str(events[-1]) == "Tool call 'Orders' failed after 0.0 s: Bad branch"
 
 
-def test_acceptance_is_reported_once_the_thread_is_known() -> None:
-    run = new_run()
-    events: list[ChatEvent] = []
-    feed(run, echo(), final(ANSWER), cutoff(), state(), events=events)
-    accepted = Accepted(CHAT_ID, MESSAGE_ID)
-    assert events == [Detail("Stage: final"), accepted]
-
-
 def test_character_split_between_two_deltas_is_joined() -> None:
     run = new_run()
     half_first, half_last = b'"\\ud83d"', b'"\\ude00"'
@@ -384,17 +347,6 @@ def test_a_chat_id_that_would_forge_log_lines_is_ignored() -> None:
     feed(run, cutoff(chat_id="a\n[error] b"), clean=False)
     assert run.chat_id is None
     assert "\n" not in str(new_run(chat_id="a\nb"))
-
-
-def test_result_as_plain_json_shares_its_rows_with_the_result() -> None:
-    """Rows are as many as the caller allows: a copy of them for each step costs time and memory."""
-    run = new_run()
-    feed(run, cutoff(), echo(), *Turn().records()[1:], state())
-    result = run.result()
-    [query, *_] = result.queries
-    assert query.rows
-    for plain in (as_plain(result), result.to_json(), result.to_json(details=True)):
-        assert plain["queries"][0]["rows"] is query.rows
 
 
 def test_a_stored_result_of_another_release_has_the_fields_of_this_one() -> None:

@@ -73,13 +73,6 @@ def test_stream_in_any_pieces_gives_the_documented_answer(
     assert finished(run) == EXPECTED
 
 
-def test_stream_in_single_bytes_gives_the_documented_answer() -> None:
-    data = encode(*Turn().stream(EARLIER))
-    run = new_run()
-    assert feed(run, *(data[at : at + 1] for at in range(len(data)))) is Verdict.OVER
-    assert finished(run) == EXPECTED
-
-
 def test_a_stream_cut_anywhere_and_replayed_gives_the_same_result() -> None:
     """A connection that breaks changes nothing, be it at a record's end, inside a line or inside
     a character, and the message is accepted at the end of the echo's line."""
@@ -165,14 +158,6 @@ def test_thread_read_after_the_end_gives_the_result_without_usage(
     assert without_usage(run.result()) == {**EXPECTED, "usage": None}
 
 
-def test_answer_may_come_from_the_state_messages_only() -> None:
-    turn = Turn()
-    run = new_run()
-    feed(run, cutoff(), *turn.records()[:3])
-    assert feed(run, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
-    assert run.result().answer == ANSWER
-
-
 @pytest.mark.parametrize("closing", [True, False])
 def test_half_an_answer_does_not_count_as_an_answer(closing: bool) -> None:
     """The connection broke while the answer came; the thread shows its end, but not its records."""
@@ -186,21 +171,6 @@ def test_half_an_answer_does_not_count_as_an_answer(closing: bool) -> None:
         assert feed(without_state, cutoff(), state(), submits=False) is Verdict.OVER
         with pytest.raises(ChatNoAnswerError):
             without_state.result()
-
-
-def test_deltas_need_no_closing_record() -> None:
-    turn = Turn(closing=False)
-    run = new_run()
-    assert feed(run, *turn.stream()) is Verdict.OVER
-    assert finished(run) == EXPECTED
-
-
-def test_deltas_that_come_twice_within_one_connection_are_kept() -> None:
-    """`sort` may be the same for all deltas of a message, so none is taken for a repeat."""
-    turn = Turn(answer="ha" * 40, one_sort=True, closing=False)
-    run = new_run()
-    feed(run, *turn.stream())
-    assert run.result().answer == "ha" * 40
 
 
 def test_deltas_after_a_full_record_belong_to_it_without_an_echo() -> None:
@@ -229,18 +199,6 @@ def test_lost_deltas_with_the_same_sort_are_read_from_the_state() -> None:
     assert feed(run, cutoff(), *turn.end(), submits=False) is Verdict.OVER
     assert run.may_lack_records
     assert run.result().answer == ANSWER
-
-
-def test_replay_that_breaks_early_does_not_lose_known_records() -> None:
-    turn = Turn()
-    records = turn.records()
-    run = new_run()
-    feed(run, cutoff(), *records, clean=False)
-    assert feed(run, *records[:3], submits=False, clean=False) is Verdict.BROKEN
-    assert not run.connection.grew
-    assert feed(run, cutoff(), state(), submits=False) is Verdict.OVER
-    assert run.result().answer == ANSWER
-    assert run.result().queries[0].rows == EXPECTED["queries"][0]["rows"]
 
 
 def test_received_answer_is_kept_if_a_replay_of_the_thread_lacks_it() -> None:
@@ -274,15 +232,6 @@ def test_the_usage_of_an_earlier_turn_is_not_ours() -> None:
     assert without_usage(run.result()) == finished(run)
 
 
-def test_surrogates_split_between_deltas_are_joined() -> None:
-    halves = [{"content": "\\ud83d"}, {"content": "\\ude00!"}]
-    run = new_run()
-    template = '{"id":"f","role":"assistant","graphPath":["final"],"isDelta":true,"content":"%s"}\n'
-    lines = "".join(template % half["content"] for half in halves)
-    feed(run, encode(cutoff(), Turn().records()[0]), lines.encode(), *Turn().end())
-    assert run.result().answer == "😀!"
-
-
 HALF = ANSWER[:9]
 WORKING = serialized("AIMessage", "Working on it.")
 KEPT: dict[str, Any] = {
@@ -314,14 +263,6 @@ def test_unfinished_answer_of_an_ended_run_is_not_an_answer(streamed: Any, delta
     closed = streamed(final(ANSWER))
     assert feed(run, *closed, state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
-
-
-def test_repeated_prompt_in_a_stopped_thread_gets_the_kept_records() -> None:
-    run = new_run(chat_id=CHAT_ID, accepted=True)
-    streamed = [Turn().records()[0], half_an_answer(), cutoff(), state()]
-    assert feed(run, *streamed, submits=True) is Verdict.OVER
-    with pytest.raises(ChatNoAnswerError):
-        run.result()
 
 
 @pytest.mark.parametrize(("said", "answer"), [(ANSWER, ANSWER), ("Working on it.", None)])

@@ -86,18 +86,6 @@ def test_our_own_id_takes_precedence_over_the_first_message() -> None:
     assert run.result().answer == ANSWER
 
 
-def test_equal_text_does_not_identify_the_question_in_a_given_thread() -> None:
-    run = given_thread()
-    sent = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
-    assert feed(run, *sent) is Verdict.UNCLEAR
-    assert not run.accepted
-
-
-def test_message_of_another_client_is_not_ours_whatever_its_text() -> None:
-    run = given_thread()
-    assert feed(run, cutoff(), echo(EARLIER_ID), final(ANSWER), state()) is Verdict.ABSENT
-
-
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize(
     "records",
@@ -216,18 +204,6 @@ def test_error_of_a_run_that_was_not_seen_to_end_has_the_tokens_that_are_known(
     assert from_payload(error_of(run).to_payload()).details["usage"] == USAGE
 
 
-@pytest.mark.parametrize("record", [{"error": None}, {"jsonrpc": "2.0", "id": 1, "result": {}}])
-def test_objects_that_are_not_errors_are_ignored(record: Record) -> None:
-    assert feed(new_run(), cutoff(), echo(), record, final(ANSWER), state()) is Verdict.OVER
-
-
-def test_refusal_of_a_busy_thread_does_not_count_as_acceptance() -> None:
-    run = given_thread()
-    assert feed(run, *EARLIER_TURN, cutoff(streaming=True), BUSY) is Verdict.BUSY
-    assert not run.accepted
-    assert run.chat_id == CHAT_ID
-
-
 def test_records_after_the_state_record_do_not_change_the_result() -> None:
     run = new_run()
     late = final("Too late.", record_id="late")
@@ -308,10 +284,6 @@ def test_only_the_abort_of_our_run_counts(records: list[Record], verdict: Verdic
     assert feed(given_thread(), *records) is verdict
 
 
-def test_abort_before_the_cutoff_record_of_a_broken_connection_is_not_ours() -> None:
-    assert feed(given_thread(), aborted(), clean=False) is Verdict.BROKEN
-
-
 @pytest.mark.parametrize(
     ("records", "verdict"),
     [
@@ -348,11 +320,3 @@ def test_only_new_records_count_as_progress() -> None:
         feed(run, *records, submits=False)
         grew.append(run.connection.grew)
     assert grew == [False, False, True, False, True, True, True, False]
-
-
-def test_cutoff_record_says_whether_the_thread_is_streaming() -> None:
-    run = given_thread(accepted=True)
-    feed(run, cutoff(streaming=True), submits=False)
-    assert run.reported_streaming
-    feed(run, cutoff(), submits=False)
-    assert not run.reported_streaming

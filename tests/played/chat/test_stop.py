@@ -28,7 +28,6 @@ from tests.support.fakes.streams import (
     MESSAGE_ID,
     PROMPT,
     Record,
-    Turn,
     cutoff,
     echo,
     new_run,
@@ -66,14 +65,6 @@ def test_a_rotated_key_is_read_again_before_an_existing_thread_is_stopped(refusa
     assert stop(service, call.run) is True
     assert len(service.bodies) == 2
     assert service.aborts == [{"chatId": CHAT_ID}]
-
-
-def test_stop_aborts_nothing_if_the_new_key_is_refused_too() -> None:
-    service = PlayedService(scripted=[[RPC], [RPC]], reloads=[True, True])
-    call = accepted_call(service, thread=True)
-    with pytest.raises(ChatRpcError):
-        stop(service, call.run)
-    assert service.aborts == []
 
 
 def test_new_thread_is_read_before_the_abort() -> None:
@@ -213,12 +204,6 @@ def test_a_thread_that_is_busy_by_its_error_status_is_left_alone() -> None:
     assert service.aborts == []
 
 
-def test_latest_question_is_found_in_the_state_messages_too() -> None:
-    messages = [serialized("HumanMessage", "Other?"), serialized("HumanMessage", PROMPT)]
-    service = PlayedService(scripted=[[cutoff(streaming=True), state(messages)]])
-    assert stop(service, given_thread()) is True
-
-
 @pytest.mark.parametrize("kind", ["reset", "close"])
 def test_a_read_that_breaks_is_repeated(kind: Any) -> None:
     """A broken read may end with our message although a later one follows: it proves nothing."""
@@ -268,13 +253,6 @@ def test_a_refused_abort_is_sent_again_with_other_credentials() -> None:
     refused.throw(ChatRpcError("Unauthorized"))
     with pytest.raises(ChatRpcError):
         refused.send(False)
-
-
-def test_run_that_a_later_turn_follows_is_not_stopped() -> None:
-    later = Turn(prompt="Later?", message_id="1732512999999-message", name="later-")
-    sent = [*Turn().records(), *later.records(), cutoff(), state()]
-    service = PlayedService(scripted=[sent])
-    assert stop(service, given_thread()) is False
 
 
 class SlowService(PlayedService):

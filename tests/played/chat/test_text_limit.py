@@ -8,7 +8,6 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.resources.chat import turns as chat_records
-from airflow_provider_platform.resources.chat.thread import ThreadReader
 from tests.support.fakes.streams import (
     ANSWER,
     Record,
@@ -23,7 +22,6 @@ from tests.support.fakes.streams import (
     tool,
 )
 
-REAL_LIMIT = chat_records.MAX_TEXT
 LIMIT = 20_000
 PIECE = "x" * 1000
 
@@ -58,15 +56,6 @@ def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
         feed(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(200)))
 
 
-@pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
-def test_reading_stops_in_a_thread_with_an_endless_last_turn(endless: Any) -> None:
-    reading = ThreadReader("a-thread", max_rows=100)
-    reading.feed(encode(cutoff()) + encode(echo()))
-    records = b"".join(encode(endless(number)) for number in range(200))
-    with pytest.raises(PlatformProtocolError, match="MB of text"):
-        reading.feed(records)
-
-
 def test_replayed_text_counts_once() -> None:
     run = new_run()
     sent = [echo(), *(delta(number) for number in range(9))]
@@ -82,7 +71,3 @@ def test_dropped_rows_do_not_count_towards_the_text_limit() -> None:
     calls = [tool("serviceSqlApi", {}, long, record_id=f"t-{number}") for number in range(3)]
     feed(run, cutoff(), echo(), *calls, final(ANSWER), state())
     assert run.result().queries[-1].total_rows == 100
-
-
-def test_text_limit_is_64_mb() -> None:
-    assert REAL_LIMIT == 64 * 2**20
