@@ -60,11 +60,6 @@ class TestOpen:
         assert tenant.switched_on == {BRANCH}
         assert tenant.run(is_open(API, 1, BRANCH)) is True
 
-    def test_opening_again_changes_nothing(self) -> None:
-        tenant = PlayedBranches()
-        assert opened(tenant) == opened(tenant)
-        assert tenant.switched_on == {BRANCH}
-
     @pytest.mark.parametrize("missing", MISSING)
     def test_tenant_without_staging_is_named(self, missing: str) -> None:
         tenant = PlayedBranches(staging=False, build_api=False, missing=missing)
@@ -138,19 +133,6 @@ class TestClose:
     @pytest.mark.parametrize("missing", MISSING)
     def test_tenant_without_staging_has_nothing_to_close(self, missing: str) -> None:
         assert closed(PlayedBranches(staging=False, build_api=False, missing=missing))
-
-    def test_wrong_address_closes_nothing_and_raises_an_error(self) -> None:
-        html = MISSING["HTML"]
-        tenant = PlayedBranches(
-            staging=False, build_api=False, missing="HTML", faults={"getReports": [html]}
-        )
-        with pytest.raises(PlatformAddressError):
-            closed(tenant)
-
-    def test_unknown_deployment_closes_nothing_and_raises_an_error(self) -> None:
-        tenant = PlayedBranches(staging=False, build_api=False, deployment=False)
-        with pytest.raises(PlatformNotFoundError):
-            closed(tenant)
 
     @pytest.mark.parametrize("error", [FORBIDDEN, PlatformServerError("down", status=503)])
     def test_failure_to_close_a_branch_is_raised(self, error: PlatformError) -> None:
@@ -229,18 +211,6 @@ class TestAddress:
     def test_address_is_built_next_to_the_data_api_of_the_connection(self, ending: str) -> None:
         found = address(PlayedBranches(), OTHER, data_api_url=f"https://data.example.com{ending}")
         assert found == f"https://data.example.com/dev-mode/{OTHER}/cubejs-api"
-
-    @pytest.mark.parametrize("ending", ["/cubejs-api", "/cubejs-api/v1"])
-    def test_data_api_of_the_connection_may_have_a_path_before_it(self, ending: str) -> None:
-        """As the address of a deployment may: what is built is the same with both."""
-        root = f"{HOST}/deployments/1"
-        expected = address(PlayedBranches(deployment_url=root), OTHER)
-        assert address(PlayedBranches(), OTHER, data_api_url=f"{root}{ending}") == expected
-
-    def test_listed_address_is_used_before_the_data_api_of_the_connection(self) -> None:
-        tenant = PlayedBranches(environments=[listed(BRANCH, self.URL)])
-        found = address(tenant, data_api_url="https://data.example.com/custom")
-        assert found == self.URL.removesuffix("/v1")
 
     def test_no_address_is_built_next_to_an_unusual_path(self) -> None:
         with pytest.raises(PlatformInputError, match=r"data_api_url.*does not end in /cubejs-api"):

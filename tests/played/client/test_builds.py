@@ -18,14 +18,9 @@ from airflow_provider_platform.client.errors import (
     OperationMissingError,
     PlatformAddressError,
     PlatformDeadlineError,
-    PlatformError,
-    PlatformNotFoundError,
-    PlatformPermissionError,
-    PlatformServerError,
 )
 from airflow_provider_platform.client.polling import (
     NOT_FOUND_GRACE,
-    TOLERATED_FAILURES,
     FailureBudget,
     PollInterval,
     poll_until,
@@ -47,7 +42,6 @@ from tests.support.fakes.played_tenant import NO_ANSWER, NOON
 
 FORK = "dev-ada-1"
 INACTIVE = {"status": "building", "errorText": "Error: Branch is not active. Enter dev mode."}
-DOWN = PlatformServerError("down", status=503)
 INTERVAL = 5.0
 LATENCY = 0.1
 
@@ -110,10 +104,6 @@ class TestStatus:
         ):
             waiting(tenant)
 
-    def test_a_branch_that_is_built_during_the_last_pause_is_seen(self) -> None:
-        tenant = tenant_with({"status": "building"}, BUILT)
-        assert waiting(tenant, seconds=3.0).status == "built"
-
     def test_each_change_is_reported_once(self) -> None:
         building = {"status": "building"}
         waiting(tenant := tenant_with(building, building, {"status": "warmup"}, building, BUILT))
@@ -140,12 +130,6 @@ class TestErrorText:
         tenant = tenant_with({"status": "building", "errorText": {"message": "Bad branch"}}, BUILT)
         with pytest.raises(BranchNotFoundError, match="Bad branch"):
             waiting(tenant)
-
-    def test_error_texts_are_searched_in_their_exact_spelling(self) -> None:
-        tenant = tenant_with(
-            {"status": "building", "errorText": "bad branch, branch is not active"}, BUILT
-        )
-        assert waiting(tenant).status == "built"
 
     def test_wait_for_an_inactive_branch_fails_at_once(self) -> None:
         tenant = tenant_with(INACTIVE, BUILT)
@@ -226,39 +210,10 @@ class TestCommit:
     def test_build_status_without_a_commit_counts(self) -> None:
         assert waiting(tenant_with({**BUILT, "lastHash": None}), hash="new").hash is None
 
-    def test_a_commit_that_a_sensor_wants_is_waited_for_to_the_deadline(self) -> None:
-        with pytest.raises(PlatformDeadlineError):
-            waiting(tenant_with({**BUILT, **self.OLD}), hash="new")
-
     def test_build_of_another_commit_is_accepted_after_the_grace_time(self) -> None:
         tenant = tenant_with({**BUILT, "lastHash": "newer"})
         assert waiting(tenant, hash="new", opened=True).hash == "newer"
         assert ACTIVATION_GRACE <= tenant.now - NOON < ACTIVATION_GRACE + 2 * INTERVAL
-
-
-class TestFailures:
-    @pytest.mark.parametrize("error", [DOWN, NO_ANSWER])
-    def test_five_failures_in_a_row_are_tolerated_and_no_more(self, error: PlatformError) -> None:
-        tenant = tenant_with(BUILT, faults={"buildStatus": [error] * TOLERATED_FAILURES})
-        assert waiting(tenant).status == "built"
-        tenant = tenant_with(BUILT, faults={"buildStatus": [error] * (TOLERATED_FAILURES + 1)})
-        with pytest.raises(type(error)):
-            waiting(tenant)
-
-    def test_successful_poll_without_a_build_resets_the_failure_count(self) -> None:
-        row: list[PlatformError | None] = [*[DOWN] * TOLERATED_FAILURES, None]
-        tenant = tenant_with({"status": "building"}, {"status": "building"}, BUILT)
-        tenant.faults["buildStatus"] = row * 2
-        assert waiting(tenant).status == "built"
-
-    @pytest.mark.parametrize(
-        "error",
-        [PlatformPermissionError("no", status=403), PlatformNotFoundError("no", status=404)],
-    )
-    def test_non_retryable_error_ends_the_wait(self, error: PlatformError) -> None:
-        tenant = tenant_with(BUILT, faults={"buildStatus": [error]})
-        with pytest.raises(type(error)):
-            waiting(tenant)
 
 
 class TestLog:
@@ -286,13 +241,6 @@ class TestLog:
     def test_a_tenant_without_a_log_fails_the_same_way(self, log: Any) -> None:
         with pytest.raises(BuildFailedError, match="Compile errors"):
             waiting(tenant_with(self.FAILED, log=log))
-
-    def test_only_the_last_lines_are_shown(self) -> None:
-        tenant = tenant_with(self.FAILED, log=[f"line {number}" for number in range(1000)])
-        with pytest.raises(BuildFailedError):
-            waiting(tenant)
-        assert lines(tenant)[-1] == "build log: line 999"
-        assert len(tenant.events) == 20
 
     @pytest.mark.parametrize(
         ("mode", "source"), [("production", "production"), ("dev_mode", "dev")]
@@ -333,16 +281,6 @@ class TestCondition:
             "hash": "abc",
             "mode": "dev_mode",
         }
-
-    def test_sensor_fails_at_once_for_an_inactive_branch(self) -> None:
-        with pytest.raises(BranchNotActiveError):
-            self.seen(tenant_with(INACTIVE, BUILT))
-
-    def test_a_branch_without_a_build_is_tolerated_for_a_minute(self) -> None:
-        tenant = tenant_with({"status": "stopped"})
-        with pytest.raises(BranchNotServedError):
-            self.seen(tenant)
-        assert tenant.now - NOON >= NOT_FOUND_GRACE
 
     def test_sleeping_branch_is_woken_by_one_request_to_its_data_api(self) -> None:
         tenant = tenant_with(BUILT, asleep=True)

@@ -66,20 +66,6 @@ def test_lines_do_not_depend_on_the_pieces(
     assert read_all(cut_up(data, places)) == list(zip(values, numbers, strict=True))
 
 
-def test_only_line_feeds_end_lines() -> None:
-    line = json.dumps({"content": SEPARATORS.replace("\x0b\x0c\x1c", "")}, ensure_ascii=False)
-    assert read_all([line.encode() + b"\n"]) == [(json.loads(line), 1)]
-
-
-def test_line_is_returned_when_it_is_complete() -> None:
-    reader = LineReader()
-    assert reader.feed('{"a": "é'.encode()[:-1]) == []
-    assert reader.feed(b'\xa9"}') == []
-    assert reader.feed(b"\n[1") == [('{"a": "é"}'.encode(), 1)]
-    assert reader.rest() == b"[1"
-    assert reader.rest() == b""
-
-
 @given(
     data=st.lists(st.sampled_from([b"a", b"bc", b"{}", b" ", b"\t", b"\r", b"\n"])).map(b"".join),
     places=st.lists(st.integers(min_value=0), max_size=8),
@@ -116,13 +102,6 @@ def test_longest_line_is_read_and_a_longer_one_is_refused() -> None:
     assert (len(line), number) == (MAX_LINE_BYTES, 1)
     with pytest.raises(PlatformProtocolError, match="Line 2 of the stream exceeds 33554432 bytes"):
         reader.feed(b"x" * (MAX_LINE_BYTES + 1))
-
-
-def test_the_limit_counts_a_line_and_not_the_stream() -> None:
-    reader = LineReader(max_line_bytes=5)
-    assert [line for line, _ in reader.feed(b"12345\n12345\n1234")] == [b"12345", b"12345"]
-    with pytest.raises(PlatformProtocolError, match="Line 3"):
-        reader.feed(b"56")
 
 
 @pytest.mark.parametrize("size", [2**16, 2**30], ids=["in pieces", "at once"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
@@ -17,16 +15,12 @@ from airflow_provider_platform.resources.dashboard_filters import (
 from airflow_provider_platform.resources.notifications import (
     CreateNotificationInput,
     Notification,
-    NotificationRecipient,
     NotificationRecipientInput,
     add_recipients,
     create_notification,
     remove_recipients,
 )
 from tests.support.fakes.effects import API, Call
-
-if TYPE_CHECKING:
-    from random import Random
 
 DAILY: dict[str, Any] = {"schedule_type": "DAILY", "hour": 9, "minute": 5, "dashboard_id": 3}
 
@@ -113,23 +107,6 @@ def test_creations_that_the_service_would_refuse_are_refused(change: dict[str, A
         creation(**{**DAILY, **change})
 
 
-def test_a_notification_has_the_described_fields() -> None:
-    sent = {
-        "id": 4,
-        "dashboardId": 3,
-        "cronExpression": "5 9 * * *",
-        "timezone": "UTC",
-        "notificationFormat": "hologram",
-        "filters": [{"member": "o.s", "operator": "resembles", "value": {"any": 1}}],
-        "timeGrains": [{"member": "o.d", "grain": "fortnight"}],
-        "memberSwitchers": None,
-    }
-
-    notification = Notification.model_validate(sent)
-
-    assert notification.to_json() == sent
-
-
 def existing(**fields: Any) -> Notification:
     given = {"cronExpression": "5 9 * * *", "timezone": "UTC", "notificationFormat": "png"}
     return Notification.model_validate({"id": 1, **given, **fields})
@@ -186,11 +163,6 @@ def test_schedule_with_other_times_is_the_same_notification(
     body = CreateNotificationInput.build(**{**DAILY, **wanted})
     assert not body.is_sent_when(existing(**fields))
     assert body.describes(existing(**fields))
-
-
-def test_another_format_is_another_notification() -> None:
-    body = CreateNotificationInput.build(**DAILY, notification_format="pdf")
-    assert not body.describes(existing())
 
 
 STATUS = {"member": "o.status", "operator": "equals", "value": ["paid", "new"]}
@@ -275,23 +247,6 @@ def test_settings_that_cannot_be_compared_neither_match_nor_differ(
     wanted = CreateNotificationInput.build(**DAILY, filters=[STATUS])
 
     assert wanted.describes(existing(**reported)) is None
-
-
-@given(st.permutations([STATUS, SPAN, {"member": "o.x", "operator": "is_null"}]), st.randoms())
-def test_the_order_of_filters_and_values_has_no_meaning(filters: Any, random: Random) -> None:
-    shuffled = [
-        {**one, "value": random.sample(one["value"], 2)} if one is STATUS else one
-        for one in filters
-    ]
-    wanted = CreateNotificationInput.build(**DAILY, filters=[SPAN, STATUS, filters[-1], *filters])
-
-    assert wanted.describes(existing(filters=shuffled))
-
-
-def test_a_recipient_may_have_a_username_or_not() -> None:
-    for extra in ({"username": "ann"}, {}):
-        recipient = NotificationRecipient.model_validate({"type": "PIGEON", "userId": 5, **extra})
-        assert recipient.username == extra.get("username")
 
 
 @pytest.mark.parametrize(

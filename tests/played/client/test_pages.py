@@ -74,24 +74,6 @@ def test_every_item_comes_once_whatever_the_page_size(total: int, size: int) -> 
     assert len(queries) == max(1, -(-total // size))
 
 
-def test_filters_and_page_size_are_sent_with_every_page() -> None:
-    _, queries = play(collect(API.call, report_listing(search="x", first=2)), cursor_service(5))
-
-    assert queries == [
-        {"search": "x", "first": 2},
-        {"search": "x", "first": 2, "after": "2"},
-        {"search": "x", "first": 2, "after": "4"},
-    ]
-
-
-def test_the_deprecated_fields_beside_a_cursor_are_ignored() -> None:
-    service = cursor_service(5, data=reports(range(5)), count=5)
-
-    found, _ = play(collect(API.call, report_listing()), service)
-
-    assert ids(found) == [0, 1, 2, 3, 4]
-
-
 @given(total=st.integers(0, 12), wanted=st.integers(1, 12))
 def test_max_items_reads_no_further_than_needed(total: int, wanted: int) -> None:
     found, queries = play(
@@ -101,18 +83,6 @@ def test_max_items_reads_no_further_than_needed(total: int, wanted: int) -> None
     assert ids(found) == list(range(min(total, wanted)))
     assert found.truncated == (total > wanted)
     assert len(queries) <= -(-wanted // 2)
-
-
-def test_next_page_is_requested_only_when_it_is_needed() -> None:
-    walk = PageWalk(report_listing())
-    first = walk.operation
-    assert first is not None
-
-    rows = walk.add_page(first.read(cursor_service(3)(dict(first.query))))
-
-    assert [row["id"] for row in rows] == [0, 1]
-    assert walk.operation is not None
-    assert walk.operation.query == {"after": "2"}
 
 
 @pytest.mark.parametrize("info", [None, {"hasNextPage": False}])
@@ -170,24 +140,6 @@ def test_endless_pages_without_new_items_are_an_error(page: list[int]) -> None:
 
     with pytest.raises(PlatformProtocolError, match="100 pages in a row without a new item"):
         play(collect(API.call, report_listing()), service)
-
-
-def test_filtered_list_may_have_some_empty_pages() -> None:
-    def service(query: dict[str, Any]) -> Any:
-        at = int(query.get("after", "0"))
-        info = {"hasNextPage": at < 150, "endCursor": str(at + 1)}
-        return {"items": reports([at] if at % 50 == 0 else []), "pageInfo": info}
-
-    collected, _ = play(collect(API.call, report_listing()), service)
-    assert ids(collected) == [0, 50, 100, 150]
-
-
-def test_repeated_first_cursor_of_the_caller_is_an_error() -> None:
-    def service(_: dict[str, Any]) -> Any:
-        return {"items": [], "pageInfo": {"hasNextPage": True, "endCursor": "a"}}
-
-    with pytest.raises(PlatformProtocolError, match="same cursor twice"):
-        play(collect(API.call, report_listing(after="a")), service)
 
 
 @pytest.mark.parametrize("cursor", [None, ""])
@@ -250,15 +202,6 @@ def test_numbered_pages_work_whether_they_count_from_0_or_1(
     )
 
     assert ids(found) == list(range(total))
-
-
-def test_a_page_size_that_the_tenant_ignored_becomes_the_limit() -> None:
-    found, queries = play(
-        collect(API.call, list_deployments(query={"first": 3})), legacy_service(5, 2)
-    )
-
-    assert ids(found) == [0, 1, 2, 3, 4]
-    assert queries[1:] == [{"limit": 3, "offset": 2}]
 
 
 def test_total_in_the_older_form_ends_the_list() -> None:
@@ -333,11 +276,6 @@ def test_list_queries_that_the_service_would_refuse_are_not_sent(query: dict[str
         report_listing(**query)
 
 
-def test_cursor_and_offset_are_never_mixed() -> None:
-    with pytest.raises(PlatformInputError, match="cannot be combined"):
-        listing("getDeployments", query={"first": 1, "offset": 2})
-
-
 def test_any_list_can_be_paged_by_its_path() -> None:
     found, queries = play(
         collect(API.call, listing("GET /v1/deployments/7/scheduled-tasks", query={"first": 2})),
@@ -401,12 +339,6 @@ def test_later_page_without_readable_items_does_not_fail_the_list(by_cursor: boo
 def test_list_without_readable_items_is_an_error(page: Any) -> None:
     with pytest.raises(PlatformProtocolError, match="documented shape"):
         play(collect(API.call, list_deployments()), lambda _query: page)
-
-
-def test_count_that_is_not_a_number_is_ignored_beside_a_cursor() -> None:
-    page = {"items": [{"id": 1}], "count": "many", "pageInfo": {"hasNextPage": False}}
-
-    assert play(collect(API.call, list_deployments()), lambda _query: page)[0].items[0].id == 1
 
 
 def test_query_with_offset_or_page_is_paged_by_number_although_the_tenant_sends_cursors() -> None:

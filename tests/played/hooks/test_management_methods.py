@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -180,10 +178,6 @@ def test_each_method_makes_its_request(
     assert operation.body == body
 
 
-def test_every_method_is_in_the_table() -> None:
-    assert methods() == sorted(row[0] for row in CALLS)
-
-
 @pytest.mark.parametrize("name", methods())
 def test_every_method_has_a_description(name: str) -> None:
     assert inspect.getdoc(getattr(PlatformHook, name))
@@ -203,20 +197,3 @@ def test_methods_of_a_deployment_take_another_deployment(row: Any) -> None:
 def test_a_list_is_checked_before_it_is_read() -> None:
     with pytest.raises(PlatformInputError):
         RecordingHook().list_reports(sort_by="lastViewedAt", first=5)
-
-
-def test_a_list_asks_for_nothing_until_it_is_read() -> None:
-    RecordingHook().list_reports()
-
-
-@pytest.mark.exhaustive
-def test_importing_the_hook_imports_no_models() -> None:
-    code = (
-        "import sys, airflow_provider_platform.hooks.platform\n"
-        "found = [m for m in sys.modules if m.startswith('airflow_provider_platform.client.')]\n"
-        "print([m.split('.', 2)[2] for m in found if '.management.' in m or '.data_api' in m])"
-    )
-
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert found.stdout.strip() == "[]"

@@ -15,7 +15,6 @@ from airflow_provider_platform.client.errors import (
     OperationMissingError,
     PlatformAddressError,
     PlatformApiError,
-    PlatformAuthenticationError,
     PlatformBadRequestError,
     PlatformDeadlineError,
     PlatformError,
@@ -30,7 +29,6 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.polling import (
     NOT_FOUND_GRACE,
-    TOLERATED_FAILURES,
 )
 from airflow_provider_platform.resources.dbt_sync import (
     TERMINAL_STATUSES,
@@ -90,10 +88,6 @@ class TestWait:
         stages = [(7.0, status) for status in statuses]
         assert waiting(under_way(*stages, (0.0, "COMPLETED"))) is not None
 
-    def test_end_of_a_sync_just_before_the_deadline_is_reported(self) -> None:
-        tenant = under_way((29.0, "RUNNING"), (0.0, "COMPLETED"))
-        assert waiting(tenant, seconds=30.0, interval=60.0).result is not None
-
     @pytest.mark.parametrize("stuck", ["PARSING", "RUNNING", "NOBODY_KNOWS"])
     def test_cancelled_sync_is_found_in_the_history(self, stuck: str) -> None:
         tenant = under_way((0.0, stuck), cancelled_after=100.0)
@@ -131,46 +125,6 @@ class TestWait:
         with pytest.raises(PlatformNotFoundError):
             waiting(tenant)
         assert NOT_FOUND_GRACE - ROUNDING <= tenant.now - NOON < NOT_FOUND_GRACE + 10.0
-
-    @pytest.mark.parametrize("error", EVERY_TRANSIENT, ids=lambda error: type(error).__name__)
-    def test_five_failures_in_a_row_are_tolerated_and_six_are_not(
-        self, error: PlatformError
-    ) -> None:
-        tenant = under_way((0.0, "COMPLETED"))
-        tenant.faults["getDbtSyncStatus"] = [error] * TOLERATED_FAILURES
-        assert waiting(tenant) is not None
-        tenant = under_way((0.0, "RUNNING"))
-        tenant.faults["getDbtSyncStatus"] = [error] * (TOLERATED_FAILURES + 1)
-        with pytest.raises(type(error)):
-            waiting(tenant)
-
-    def test_successful_status_check_resets_the_failure_count(self) -> None:
-        tenant = under_way((AN_HOUR / 2, "RUNNING"), (0.0, "COMPLETED"))
-        tenant.faults["getDbtSyncStatus"] = [*[DOWN] * TOLERATED_FAILURES, None] * 3
-        assert waiting(tenant) is not None
-
-    def test_retry_after_is_respected_between_status_checks(self) -> None:
-        tenant = under_way((0.0, "COMPLETED"))
-        tenant.faults["getDbtSyncStatus"] = [SLOW_DOWN]
-        waiting(tenant)
-        first, second = tenant.times("getDbtSyncStatus")
-        assert second - first >= 20.0 - ROUNDING
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            PlatformBadRequestError("bad", status=400),
-            PlatformPermissionError("no", status=403),
-            PlatformAuthenticationError("no", status=401),
-            PlatformAddressError("HTML"),
-        ],
-        ids=lambda error: type(error).__name__,
-    )
-    def test_non_retryable_error_ends_the_wait(self, error: PlatformError) -> None:
-        tenant = under_way((0.0, "COMPLETED"))
-        tenant.faults["getDbtSyncStatus"] = [error]
-        with pytest.raises(type(error)):
-            waiting(tenant)
 
     @pytest.mark.parametrize("after", [0.0, 5.0, 20.0])
     def test_wait_continues_until_a_late_result_arrives(self, after: float) -> None:
@@ -231,11 +185,6 @@ class TestWait:
 class TestStart:
     def started(self, tenant: PlayedTenant, known: list[str] | None) -> Any:
         return tenant.run(start(API, 1, BODY, ids_before=known, submitted_at=NOON))
-
-    def test_one_call_starts_one_sync(self) -> None:
-        tenant = PlayedTenant()
-        assert self.started(tenant, []).sync_job_id == SYNC
-        assert len(tenant.started_at) == 1
 
     @pytest.mark.parametrize("error", [NO_ANSWER, PlatformServerError("bad gateway", status=502)])
     @pytest.mark.parametrize("visible_after", [0.0, 1.5])

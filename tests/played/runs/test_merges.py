@@ -85,12 +85,6 @@ class TestPlan:
             planned(played)
         assert not bodies(played)
 
-    def test_deploy_mode_cli_allows_a_merge_into_another_branch(self) -> None:
-        played = tenant(
-            settings={"deployMode": "cli"}, branches={BRANCH: "staging", "staging": "main"}
-        )
-        assert planned(played, "parent").target == "staging"
-
     def test_missing_branch_is_named(self) -> None:
         with pytest.raises(BranchNotFoundError, match=f"no branch of this name.*{BRANCH}"):
             planned(tenant(branches={"other": "main"}))
@@ -176,16 +170,6 @@ class TestSend:
         with pytest.raises(BranchNotFoundError, match="deleted the branch a moment ago"):
             sent(played, merge)
 
-    def test_error_about_a_merge_into_the_parent_does_not_name_the_production_setting(self) -> None:
-        played = tenant(
-            settings={"deployBranchMergeAllowed": False},
-            branches={BRANCH: "staging", "staging": "main"},
-            faults={"mergeIntoParentBranch": [PlatformPermissionError("refused.", status=403)]},
-        )
-        with pytest.raises(PlatformPermissionError, match=r"^refused\.") as raised:
-            sent(played, planned(played, "parent"))
-        assert "deployBranchMergeAllowed" not in str(raised.value)
-
     def test_refusal_names_the_setting_that_forbids_merges(self) -> None:
         played = tenant(
             settings={"deployBranchMergeAllowed": False},
@@ -245,16 +229,6 @@ class TestLostAnswer:
         with pytest.raises(PlatformOutcomeUnknownError, match="The branch was deleted"):
             sent(played, merge, delete_branch=True)
 
-    @pytest.mark.parametrize("error", [NO_ANSWER, DOWN])
-    def test_merge_that_did_not_reach_production_is_left_to_a_retry(
-        self, error: PlatformError
-    ) -> None:
-        played = tenant(faults={"mergeToDefaultBranch": [error]})
-        with pytest.raises(type(error), match="A retry compares the commits") as raised:
-            sent(played, planned(played))
-        assert raised.value.retryable
-        assert len(bodies(played)) == 1
-
     def test_merge_stays_in_doubt_if_the_commits_cannot_be_read(self) -> None:
         played = tenant(lost=True, faults={"mergeToDefaultBranch": [NO_ANSWER]})
         merge = planned(played)
@@ -312,20 +286,6 @@ class TestLostAnswer:
             sent(played, planned(played), deadline=NOON + 60)
         assert set(played.deadlines[-2:]) == {NOON + 60}
 
-    def test_answer_lost_while_both_branches_moved_leaves_the_outcome_unknown(self) -> None:
-        played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
-        merge = planned(played)
-        played.commits |= {"main": "theirs", BRANCH: "b2"}
-        with pytest.raises(PlatformOutcomeUnknownError):
-            sent(played, merge)
-
-    def test_answer_lost_while_the_branch_was_deleted_names_the_branch(self) -> None:
-        played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
-        merge = planned(played)
-        del played.branches[BRANCH]
-        with pytest.raises(BranchNotFoundError, match="deleted before it was merged"):
-            sent(played, merge)
-
 
 class TestBuild:
     def waited(
@@ -350,13 +310,6 @@ class TestBuild:
         assert found == Build("built", commit, "production")
         assert len(played.times("buildStatus")) == 4
 
-    def test_wait_continues_after_a_failed_build_of_the_previous_model(self) -> None:
-        played = tenant()
-        merge = sent(played, planned(played))
-        old = {"status": "failed", "lastHash": "m1", "errorText": "of yesterday"}
-        built = {"status": "built", "lastHash": "m1+b1"}
-        assert self.waited(played, merge, old, built).hash == "m1+b1"
-
     def test_wait_continues_after_the_build_of_a_commit_before_the_merge(self) -> None:
         played = tenant()
         merge = planned(played)
@@ -365,35 +318,6 @@ class TestBuild:
         theirs = {"status": "built", "lastHash": "theirs"}
         both = {"status": "built", "lastHash": "theirs+b1"}
         assert self.waited(played, merge, theirs, both).hash == "theirs+b1"
-
-    def test_build_counts_although_production_is_committed_to_more_often_than_built(self) -> None:
-        played = tenant()
-        merge = sent(played, planned(played))
-        commits = iter(["c1", "c2", "c3", "c4"])
-        seen: list[str] = []
-
-        def interleaved() -> Any:
-            """The wait; before each list of branches somebody commits to production."""
-            program = self.waiting(played, merge)
-            effect = program.send(None)
-            while True:
-                operation = getattr(effect, "operation", None)
-                if operation is not None and operation.operation_id == "listBranches":
-                    played.commits["main"] = next(commits)
-                    seen.append(played.commits["main"])
-                outcome = yield effect
-                try:
-                    effect = program.send(outcome)
-                except StopIteration as end:
-                    return end.value
-
-        played.builds = [
-            {"status": "building", "lastHash": "m1"},
-            {"status": "building", "lastHash": "m1"},
-            {"status": "built", "lastHash": "c1"},
-        ]
-        assert played.run(interleaved()).hash == "c1"
-        assert seen == ["c1", "c2"]
 
     def test_build_of_a_later_commit_contains_the_merge(self) -> None:
         played = tenant()
@@ -432,17 +356,6 @@ class TestBuild:
         assert self.waited(played, merge, {"status": "built", "lastHash": "b1"}).hash == "b1"
         assert len(played.times("buildStatus")) == 1
 
-    def test_wait_continues_after_an_earlier_build_if_nothing_was_merged(self) -> None:
-        played = tenant(fast_forward=True)
-        merge = planned(played)
-        sent(played, merge)  # by somebody else
-        merge = sent(played, merge)
-        old = {"status": "built", "lastHash": "m1"}
-        failed = {"status": "failed", "lastHash": "m1", "errorText": "of yesterday"}
-        built = {"status": "built", "lastHash": "b1"}
-        assert self.waited(played, merge, old, failed, built).hash == "b1"
-        assert len(played.times("buildStatus")) == 3
-
     def test_build_of_another_commit_is_shown_with_its_commit(self) -> None:
         played = tenant()
         merge = sent(played, planned(played))
@@ -455,14 +368,6 @@ class TestBuild:
         played = tenant()
         merge = replace(sent(played, planned(played)), target_hash=None, built_hash="m1")
         assert self.waited(played, merge, {"status": "built", "lastHash": "any"}).hash == "any"
-
-    def test_build_counts_if_production_moved_on_and_nothing_was_merged(self) -> None:
-        played = tenant(fast_forward=True)
-        merge = planned(played)
-        sent(played, merge)  # by somebody else
-        merge = sent(played, merge)
-        played.commits["main"] = "later"
-        assert self.waited(played, merge, {"status": "built", "lastHash": "b1"}).hash == "b1"
 
     @pytest.mark.parametrize("listed", [True, False])
     def test_build_counts_if_the_list_of_branches_names_no_commit_of_production(
@@ -511,8 +416,3 @@ class TestBuild:
         failed = {"status": "failed", "errorText": "of yesterday"}
         found = self.waited(played, merge, failed, {"status": "warmup"}, {"status": "built"})
         assert found.status == "built"
-
-    def test_five_failures_in_a_row_are_tolerated(self) -> None:
-        played = tenant(faults={"buildStatus": [DOWN] * 5})
-        merge = sent(played, planned(played))
-        assert self.waited(played, merge, {"status": "built", "lastHash": "m1+b1"}).hash == "m1+b1"

@@ -36,7 +36,6 @@ from airflow_provider_platform.resources.pre_aggregations import (
     BuildSelector,
     JobReport,
     JobsAccess,
-    PreAggregationsRunKind,
     TableFailed,
     rows_are_there,
     start_builds,
@@ -44,7 +43,6 @@ from airflow_provider_platform.resources.pre_aggregations import (
     wait_for_builds,
     wait_for_rows,
 )
-from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.support.fakes.effects import (
     API,
     Call,
@@ -359,11 +357,6 @@ def test_one_failed_build_fails_the_task_after_the_others_have_ended() -> None:
     assert "1 of 2 tables are done" in str(caught.value)
 
 
-def test_missing_table_is_tolerated_while_another_build_is_in_progress() -> None:
-    going_on = jobs(a="missing_partition", b="processing")
-    assert wait(*[going_on] * 20, jobs(a="done", b="done"), grace=60).table_count == 2
-
-
 def test_a_missing_table_fails_after_the_grace_time_and_is_named() -> None:
     with pytest.raises(PreAggregationBuildFailedError) as caught:
         wait(jobs(a="missing_partition", b="done"), grace=60)
@@ -466,22 +459,6 @@ def test_one_poll_with_missing_tables_does_not_fail_the_builds(
     assert failures == sum(status == "failure: x" for status in ended.values())
 
 
-@given(statuses=st.lists(STATUSES, min_size=1, max_size=6))
-def test_wait_for_builds_ends_if_no_status_changes(statuses: list[str]) -> None:
-    still = [status if status_kind(status) != "moving" else "done" for status in statuses]
-    tokens = tuple(str(number) for number in range(len(still)))
-    progress = BuildProgress(tokens, NOON, 300.0)
-    ended = False
-    for now in (NOON, NOON + 150, NOON + 300, NOON + 301):
-        reports = [JobReport(token, still[int(token)]) for token in progress.open_tokens]
-        list(progress.take(reports, now))
-        try:
-            ended = ended or progress.outcome(now, "") is not None
-        except (PreAggregationBuildFailedError, PreAggregationJobsLostError):
-            ended = True
-    assert ended
-
-
 # The rows
 
 
@@ -507,10 +484,6 @@ def test_any_other_value_counts_as_rows(value: Any) -> None:
     assert says_rows([None], [value]) is True
 
 
-def test_result_without_rows_counts_as_no_rows() -> None:
-    assert says_rows() is False
-
-
 def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
     def verify(*answers: Any) -> None:
         played = PlayedDeployment(list(answers))
@@ -528,14 +501,3 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
     verify(*none, *none, *some)
     with pytest.raises(ResultEmptyError, match="starts no build"):
         verify(*none * 20)
-
-
-def test_rows_are_waited_for_no_longer_than_the_grace_time() -> None:
-    token = type("Answer", (), {"cube_api_token": SecretStr("fresh")})()
-    played = PlayedDeployment([token, jobs(a="done"), *[False, *data(["0"])] * 50])
-    env = RunEnvironment(NOON + 600, poll_interval=1.0)
-    kind = PreAggregationsRunKind(verify_sql="SELECT 1", missing_grace=5.0)
-    ids = {"deployment_id": 1, "submitted_at": NOON, "tokens": ["a"], "waits": True}
-    with pytest.raises(ResultEmptyError):
-        played.run(kind.follow(api_with(played.clock, CONFIG), env, ids))
-    assert played.now <= NOON + 6

@@ -29,7 +29,6 @@ from airflow_provider_platform.resources.sql.query import (
     sql_address,
 )
 from tests.support.fakes.effects import API, Call
-from tests.support.fakes.played_branches import PlayedBranches
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operation import Operation
@@ -106,19 +105,6 @@ def test_data_api_address_in_a_response_is_checked_like_a_setting() -> None:
         found_address("http://data.example.com")
     with pytest.raises(PlatformProtocolError, match="data_api_url"):
         found_address(None)
-
-
-@pytest.mark.parametrize(
-    ("fields", "root"),
-    [
-        ({}, "https://acme.example.com"),
-        ({"data_api_url": "https://data.example.com"}, "https://data.example.com"),
-    ],
-)
-def test_a_branch_has_an_address_of_its_own(fields: dict[str, Any], root: str) -> None:
-    query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0, branch_name="dbt-sync/main")
-    found = PlayedBranches().run(find_address(API, query, config(**fields)))
-    assert found == f"{root}/dev-mode/dbt-sync%2Fmain/cubejs-api/v1/cubesql"
 
 
 @pytest.mark.parametrize(
