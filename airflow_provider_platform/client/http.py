@@ -105,7 +105,9 @@ class Connections:
         )
         default_port = 443 if request.url.scheme == "https" else 80
         progress.target = f"{request.url.raw_host.decode()}:{request.url.port or default_port}"
-        return OpenResponse(await client.send(request, stream=True))
+        response = await client.send(request, stream=True)
+        response.headers.update(response.extensions.get("moved", {}))
+        return OpenResponse(response)
 
     async def aclose(self) -> None:
         """Close all connections for good."""
@@ -151,6 +153,7 @@ def _new_client(config: PlatformConfig, *, keep: bool) -> httpx.AsyncClient:
                 keepalive_expiry=KEPT_SECONDS,
             ),
             timeout=None,  # noqa: S113 - `sending` limits the time
+            event_hooks={"response": [_set_location_aside]},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
     except (ValueError, ImportError, httpx.InvalidURL):
@@ -160,6 +163,13 @@ def _new_client(config: PlatformConfig, *, keep: bool) -> httpx.AsyncClient:
             "socksio.",
             field="proxy",
         ) from None
+
+
+async def _set_location_aside(response: httpx.Response) -> None:
+    """Hide the target of a redirect from httpx. It parses a target that it does not follow, and
+    raises errors of a broken connection or of a bad address if the target is not a URL."""
+    if "location" in response.headers:
+        response.extensions["moved"] = {"location": response.headers.pop("location")}
 
 
 def tls_context(config: PlatformConfig) -> ssl.SSLContext:

@@ -10,6 +10,7 @@ answers unknown paths with 200 and an HTML page, so a successful status alone pr
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, suppress
@@ -45,6 +46,7 @@ from airflow_provider_platform.client.redaction import KnownSecrets, quote_servi
 
 T = TypeVar("T")
 
+ERROR_SECONDS = 5.0
 MAX_DECODED_BYTES = 1024 * 1024
 """The most bytes that are decompressed at once: a few bytes can hold gigabytes."""
 _GZIP_WINDOW = 31
@@ -93,12 +95,14 @@ class OpenResponse:
             raise zlib.error("the body ends inside its compressed data")
 
     async def read(self, name: RequestName, limit: int) -> bytes:
-        """Return the body. Of an error, return as much as arrives: any part is good enough. Raises
-        PlatformProtocolError if another body has more than `limit` bytes after decoding."""
+        """Return the body. Of an error, return as much as arrives within `ERROR_SECONDS`: any part
+        is good enough. Raises PlatformProtocolError if another body has more than `limit` bytes
+        after decoding."""
         pieces: list[bytes] = []
         size = 0
+        seconds = None if self.status < 300 else ERROR_SECONDS
         try:
-            async with aclosing(self.pieces()) as arriving:
+            async with asyncio.timeout(seconds), aclosing(self.pieces()) as arriving:
                 async for piece in arriving:
                     pieces.append(piece)
                     size += len(piece)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client import responses
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformConflictError,
@@ -139,6 +140,19 @@ def test_error_with_a_broken_body_keeps_its_class(run: Run) -> None:
     assert caught.value.retry_after == 0
 
 
+def test_status_of_an_error_counts_if_its_body_never_ends(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses, "ERROR_SECONDS", 0.05)
+
+    def stalled(exchange: Exchange) -> None:
+        answer(409, b'{"mess', length=500)(exchange)
+        exchange.wait_for_the_client_to_leave()
+
+    with serving(stalled) as server, pytest.raises(PlatformConflictError):
+        run(config_for(server, request_timeout=5), POST)
+
+
 def test_call_is_sent_max_attempts_times_and_a_single_call_once(run: Run) -> None:
     with serving(*[answer(502)] * 9) as server:
         with pytest.raises(PlatformServerError):
@@ -169,6 +183,14 @@ def test_redirect_error_keeps_the_port_and_no_credential(run: Run) -> None:
         pytest.raises(PlatformAddressError, match=r"redirect to https://platform\.test:8443/x\."),
     ):
         run(config_for(server), GET)
+
+
+@pytest.mark.parametrize("target", ["javascript:alert(1)", "http://[::1", "http://a\tb/"])
+def test_redirect_to_no_address_is_a_redirect(run: Run, target: str) -> None:
+    """httpx reads the target of each redirect, also if it follows none."""
+    moved = answer(302, b"", {"Location": target})
+    with serving(moved) as server, pytest.raises(PlatformAddressError, match="answered 302"):
+        run(config_for(server), POST)
 
 
 def test_repeated_delete_succeeds_if_its_first_response_was_lost(run: Run) -> None:
