@@ -592,8 +592,9 @@ class _Needed(PlainXComArg):
             raise AirflowFailException(
                 f"Nothing was sent: task {self.operator.task_id} of the branch gate has returned "
                 f"no {self.key}, and without it this task would ask or merge what was not checked. "
-                f"Either {self.operator.task_id} did not run, somebody marked it as successful, or "
-                "the service did not name the branch's commit. Clear the whole gate."
+                f"If {self.operator.task_id} did not run, or somebody marked it as successful, "
+                "clear the whole gate. If the service names no commits, this does not help: use "
+                "merge='never' in the gate, and merge the branch in the platform."
             )
         return value
 

@@ -558,9 +558,10 @@ class _KnownSync:
 
     async def _read_result(self, api: Api) -> dict[str, Any] | None:
         """Read the result, which can come some time after the end. Without a result the sync has
-        still succeeded."""
+        still succeeded: the task returns None as its result, and warns."""
         until = api.clock() + RESULT_BUDGET
         while True:
+            missing = f"the service has none after {RESULT_BUDGET:g} seconds."
             try:
                 answer = await api.call(
                     get_dbt_sync_result(
@@ -573,11 +574,14 @@ class _KnownSync:
             except PlatformInterruptedError:
                 raise  # the next try reads the result
             except PlatformError as error:
+                missing = error.message
                 if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
-                    return None
+                    break
             if api.clock() >= until:
-                return None
+                break
             await api.sleep(2.0)
+        warn(api, f"The dbt sync is complete, but the task returns no result of it: {missing}")
+        return None
 
 
 # The kind of run.

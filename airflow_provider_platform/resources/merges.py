@@ -214,6 +214,13 @@ async def plan_merge(
             "merge. Upload the branch's model with the CLI, or change the deploy mode to git.",
             where=where,
         )
+    if checked_hash is not None and branch.last_hash is None:
+        raise BranchNotMergedError(
+            f"Nothing was merged: commit {quote_service(checked_hash)} was checked, but the "
+            "service does not name the branch's commit. Look at the branch in the platform and "
+            "merge it there, or leave out hash to merge the branch as it is.",
+            where=where,
+        )
     if checked_hash is not None and branch.last_hash != checked_hash:
         raise BranchNotMergedError(
             f"Nothing was merged: commit {quote_service(checked_hash)} was checked, but the branch "

@@ -78,6 +78,20 @@ class TestWait:
         assert (outcome.sync_job_id, outcome.result["cubeCount"]) == (SYNC, 3)
         assert [event.status for event in tenant.events] == ["QUEUED", "GENERATING", "COMPLETED"]
 
+    def test_completed_sync_whose_result_cannot_be_read_warns(self) -> None:
+        tenant = under_way((0.0, "COMPLETED"))
+        tenant.faults["getDbtSyncResult"] = [PlatformPermissionError("no access", status=403)]
+        assert waiting(tenant).result is None
+        said = [event.text for event in tenant.events if getattr(event, "is_warning", False)]
+        assert said == ["The dbt sync is complete, but the task returns no result of it: no access"]
+
+    def test_completed_sync_without_a_result_warns(self) -> None:
+        tenant = under_way((0.0, "COMPLETED"), result_after=60.0)
+        assert waiting(tenant).result is None
+        said = [event.text for event in tenant.events if getattr(event, "is_warning", False)]
+        assert len(said) == 1
+        assert "the service has none after 30 seconds" in said[0]
+
     def test_failed_sync_raises_the_services_message(self) -> None:
         tenant = under_way((12.0, "PARSING"), (0.0, "FAILED"), error="No manifest\nfound.")
         with pytest.raises(DbtSyncFailedError, match=r"No manifest\\nfound\. For its log"):

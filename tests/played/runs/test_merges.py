@@ -97,7 +97,7 @@ class TestPlan:
     def test_branch_whose_commit_the_service_does_not_name_is_merged_only_unchecked(self) -> None:
         played = tenant(commits={"main": "m1"})
         assert planned(played).source_hash is None
-        with pytest.raises(BranchNotMergedError, match="is now at an unknown commit"):
+        with pytest.raises(BranchNotMergedError, match="service does not name the branch's commit"):
             planned(tenant(commits={"main": "m1"}), checked_hash="b1")
 
     def test_production_branch_is_not_merged_into_itself(self) -> None:

@@ -192,6 +192,8 @@ class Ledger:
         expected = dict(run.expected)
         if self._is_not_waited_for(run):
             expected |= {"status": None, "result": None}
+        if result.get("result", 0) is None and self._is_said_of(run, NO_RESULT):
+            expected["result"] = None
         if "workflow_id" in expected and result["workflow_id"] is None:
             expected["workflow_id"] = None  # only the answer to the start tells it
         return expected
@@ -401,6 +403,9 @@ class Ledger:
 
 NOT_STOPPED = ("could not be stopped", "cannot be stopped")
 """What is said of a run that a process has tried to stop."""
+
+NO_RESULT = ("the task returns no result of it",)
+"""What is said of a complete run whose result could not be read."""
 
 OUTCOME_UNKNOWN = (
     "history could not be read",

@@ -713,7 +713,9 @@ class TestClears:
         run = run_dag(dag)
         assert merged(platform_sandbox) == ([BRANCH] if known else [])
         if not known:
-            assert "has returned no branch_hash" in errors(run)["branch_gate.merge"]
+            error = errors(run)["branch_gate.merge"]
+            assert "has returned no branch_hash" in error
+            assert "If the service names no commits, this does not help: use merge='never'" in error
 
 
 @pytest.mark.exhaustive
