@@ -131,13 +131,6 @@ class TestManagement:
         assert not report.ok
         assert "HTML" in report.message
 
-    def test_check_names_host_if_no_path_is_found(self) -> None:
-        missing = PlatformNotFoundError("no such path")
-        service = Service({"/v1/deployments": missing, "/v1/app-config": missing})
-        [report] = service.check(**MANAGEMENT)
-        assert not report.ok
-        assert "Check Management API address (host)" in report.message
-
     @pytest.mark.parametrize("kind", [PlatformAuthenticationError, PlatformTransportError])
     def test_other_failures_are_reported_and_nothing_else_is_requested(
         self, kind: type[Exception]
@@ -146,11 +139,6 @@ class TestManagement:
         [report] = service.check(**MANAGEMENT)
         assert (report.ok, report.message) == (False, "what went wrong")
         assert len(service.effects) == 1
-
-    def test_check_sends_each_call_once(self) -> None:
-        service = Service({"/v1/deployments": {"items": []}})
-        service.check(**MANAGEMENT)
-        assert all(effect.once for effect in service.effects if isinstance(effect, Call))
 
 
 class TestChat:
@@ -348,13 +336,6 @@ class TestOverHttp:
         assert message.count(" works: ") == 2
         assert len(platform_sandbox.control.state().requests) == 2
 
-    def test_check_passes_with_a_service_token(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(service_tokens=True)
-        token = platform_sandbox.service_token()
-        ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
-        assert ok, message
-        assert "expires soon" in message
-
     def test_check_reports_a_deployment_without_service_tokens(
         self, platform_sandbox: Sandbox
     ) -> None:
@@ -362,13 +343,6 @@ class TestOverHttp:
         ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
         assert not ok
         assert "service tokens are switched off for this deployment" in message
-
-    def test_check_passes_for_a_key_without_session_settings(
-        self, platform_sandbox: Sandbox
-    ) -> None:
-        ok, message = self.check(platform_sandbox, session_settings=None)
-        assert ok, message
-        assert [entry.outcome for entry in platform_sandbox.control.state().aborts] == ["not_found"]
 
     @pytest.mark.parametrize(
         ("changes", "words"),
@@ -408,15 +382,6 @@ class TestOverHttp:
         ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
         assert not ok
         assert words in message
-
-    def test_check_of_a_sandbox_fails_if_the_agent_does_not_exist(
-        self, platform_sandbox: Sandbox
-    ) -> None:
-        ok, message = self.check(
-            platform_sandbox, chat_url=platform_sandbox.chat_url.replace("/agents/1/", "/agents/9/")
-        )
-        assert not ok
-        assert "Agent not found" in message
 
     @pytest.mark.parametrize("api", ["management", "chat"])
     def test_check_reports_a_web_page_in_place_of_json(
@@ -462,20 +427,6 @@ def test_address_as_the_admin_area_shows_it_reaches_the_agent(
     with PlatformClient(config) as client:
         ok, message = summary(client.run(lambda api: check_connection(api, config)))
     assert ok, message
-
-
-def test_address_of_a_deployment_refuses_an_api_key(platform_sandbox: Sandbox) -> None:
-    info = platform_sandbox.control.info()
-    config = PlatformConfig.build(
-        chat_url=platform_sandbox.chat_url.replace("/agents/", "/deployments/"),
-        chat_api_key=info["chat_api_key"],
-        session_settings={"externalId": "nightly"},
-    )
-    with PlatformClient(config) as client:
-        ok, message = summary(client.run(lambda api: check_connection(api, config)))
-    assert not ok
-    assert "agentId is required for Api-Key authentication" in message
-    assert "or enter the agent's address" in message
 
 
 def test_agent_of_the_connection_is_looked_up_without_a_chat_run(

@@ -8,6 +8,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
+from tests.support.modes import is_deferred
 from tests.support.nights import ORDERS, SUITE, TOTAL
 
 if TYPE_CHECKING:
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
     from tests.conftest import RunDag
 
 
-@pytest.fixture(params=[False, True], ids=["worker", "deferred"])
+@pytest.fixture
 def night(
     run_dag: RunDag, platform_sandbox: Sandbox, request: pytest.FixtureRequest
 ) -> Callable[..., FinishedRun]:
-    """`night(**arguments)`: one DAG run of the suite; runs of a test share their baseline."""
+    """`night(**arguments)`: one DAG run of the suite; runs of a test share their baseline. With the
+    mark `in_both_modes("night")`, the suite waits on the worker and in the triggerer."""
     platform_sandbox.control.answer("total revenue", sql=TOTAL, times=None)
     platform_sandbox.control.answer("number of orders", sql=ORDERS, times=None)
     dag_id = "".join(c if c.isalnum() else "-" for c in request.node.name)
+
+    deferrable = is_deferred(request)
 
     def run(**arguments: Any) -> FinishedRun:
         with DAG(dag_id=dag_id) as dag:
@@ -33,7 +37,7 @@ def night(
                 task_id="suite",
                 **{
                     "questions": SUITE,
-                    "deferrable": request.param,
+                    "deferrable": deferrable,
                     "poll_interval": 0.1,
                     "retries": 0,
                     **arguments,

@@ -166,39 +166,6 @@ def test_an_answer_is_never_rendered(platform_sandbox: Sandbox, run_dag: RunDag)
     assert "{{ 7 * 7 }}" in json.loads(SENT[1])["html"]
 
 
-@pytest.mark.exhaustive
-def test_callback_of_another_task_sends_the_answer_of_the_chat_task(
-    platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    notifier = PlatformAnswerNotifier(keep, task_id="ask", charts=False)
-    with DAG("another_task", schedule=None) as dag:
-
-        @task(on_success_callback=notifier)
-        def publish() -> str:
-            return "published"
-
-        PlatformChatOperator(task_id="ask", prompt=CHART) >> publish()
-    run = run_dag(dag)
-    assert kept()["result"] == run.xcom("ask")
-    assert kept()["pictures"] == []
-
-
-@pytest.mark.exhaustive
-def test_each_mapped_task_sends_its_own_answer(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
-    prompts = ["total revenue in March", "orders per month"]
-    with DAG("mapped", schedule=None) as dag:
-        PlatformChatOperator.partial(
-            task_id="ask", on_success_callback=PlatformAnswerNotifier(keep)
-        ).expand(prompt=prompts)
-    run_dag(dag)
-    texts = [json.loads(one)["text"] for one in SENT]
-    assert sorted("Map index: " + re.findall(r"Map index: (\d)", text)[0] for text in texts) == [
-        "Map index: 0",
-        "Map index: 1",
-    ]
-    assert len({re.findall(r"\n(.*?)\n", text)[0] for text in texts}) == 2
-
-
 def test_a_notifier_in_a_mapped_group_has_the_answer_of_its_own_map_index(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
@@ -353,17 +320,6 @@ def check_mail(server: MailServer) -> None:
     assert picture.get_content().startswith(b"\x89PNG")
     assert mail.get_content_type() == "multipart/related"
     assert "<td" in html
-
-
-@pytest.mark.exhaustive
-def test_a_mail_carries_the_picture_inline(
-    platform_sandbox: Sandbox, run_dag: RunDag, mail_server: MailServer
-) -> None:
-    sender = SmtpNotifier(to="bi@a.example", from_email="airflow@a.example")
-    run = run_dag(asking("mailed", sender))
-    assert run.states == {"ask": "success"}
-    check_mail(mail_server)
-    assert mail_server.mails[0]["Subject"] == "mailed.ask: answer"
 
 
 @pytest.mark.exhaustive

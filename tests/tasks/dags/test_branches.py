@@ -15,6 +15,7 @@ from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.sensors.branches import PlatformBuildSensor
+from tests.support.modes import in_both_modes, is_deferred
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
@@ -69,18 +70,19 @@ def test_a_synced_branch_is_opened_asked_queried_and_closed(
 
 
 class TestSensor:
-    @pytest.fixture(params=[False, True], ids=["on the worker", "deferred"])
+    @pytest.fixture
     def sense(self, request: pytest.FixtureRequest, run_dag: RunDag) -> Any:
         def run(**arguments: Any) -> FinishedTask:
             arguments = {"poke_interval": 0.05, "timeout": 30, **arguments}
             with DAG(dag_id="sense_build") as dag:
                 PlatformBuildSensor(
-                    task_id="sense", deferrable=request.param, retries=0, **arguments
+                    task_id="sense", deferrable=is_deferred(request), retries=0, **arguments
                 )
             return run_dag(dag).task("sense")
 
         return run
 
+    @in_both_modes("sense")
     def test_sensor_returns_a_branch_that_somebody_else_opened(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -101,14 +103,7 @@ class TestSensor:
         found = sense().xcoms["return_value"]
         assert (found["branch_name"], found["mode"]) == ("main", "production")
 
-    def test_sensor_waits_until_production_is_warm(
-        self, sense: Any, platform_sandbox: Sandbox
-    ) -> None:
-        platform_sandbox.control.report_build("main", "warmup")
-        assert "timed out" in sense(timeout=0.5).error
-        platform_sandbox.control.report_build("main", None)
-        assert sense().xcoms["return_value"]["status"] == "built"
-
+    @in_both_modes("sense")
     def test_sensor_fails_for_a_branch_that_is_not_open(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -117,13 +112,7 @@ class TestSensor:
         assert task.error.startswith("AirflowFailException")
         assert "Branch is not active" in task.error
 
-    def test_sensor_fails_for_an_unknown_branch(
-        self, sense: Any, platform_sandbox: Sandbox
-    ) -> None:
-        task = sense(branch_name="nowhere")
-        assert task.error.startswith("AirflowFailException")
-        assert "Bad branch" in task.error
-
+    @in_both_modes("sense")
     def test_a_commit_that_is_never_built_times_out(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:

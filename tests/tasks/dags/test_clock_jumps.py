@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.errors import PlatformDeadlineError
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
-from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,33 +54,3 @@ def test_chat_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump_c
         control.release()
         assert asked.result().answer
     assert [run.status for run in control.state().runs] == ["finished"]
-
-
-def test_chat_ends_at_its_deadline_after_a_clock_jump(
-    platform_sandbox: Sandbox, jump_clock: Jump
-) -> None:
-    control = platform_sandbox.control
-    control.set_breakpoint("mid_stream")
-    chat = PlatformHook().chat
-    with under_way(platform_sandbox, chat, "revenue by country", timeout=4) as asked:
-        control.wait_for_breakpoint("mid_stream")
-        jump_clock()
-        with pytest.raises(PlatformDeadlineError):
-            asked.result(timeout=30)
-    assert [run.status for run in control.state().runs] == ["aborted"]
-
-
-def test_dbt_sync_ends_normally_after_a_clock_jump(
-    platform_sandbox: Sandbox, jump_clock: Jump
-) -> None:
-    control = platform_sandbox.control
-    control.set(dbt_pace=0.3)
-    control.set_breakpoint("before_call", method="GET", path="/dbt-sync/[^/]+$")
-    operator = PlatformDbtSyncOperator(
-        task_id="sync", timeout=60, poll_interval=0.1, deferrable=False
-    )
-    with under_way(platform_sandbox, operator.execute, TaskTries().context()) as ended:
-        control.wait_for_breakpoint("before_call")
-        jump_clock()
-        control.release()
-        assert ended.result()["status"] == "COMPLETED"

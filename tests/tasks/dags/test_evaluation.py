@@ -17,6 +17,7 @@ from airflow_provider_platform.operators.evaluation import PlatformEvaluationOpe
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
 )
+from tests.support.modes import in_both_modes
 from tests.support.nights import BRANCH, ORDERS, SUITE, TOTAL, WRONG, asked, verdicts
 from tests.support.releases import needs_store
 
@@ -36,17 +37,6 @@ def test_first_night_says_that_it_is_the_baseline(night: Any, platform_sandbox: 
     assert (result["tokens"], result["interval"]) == (2000, [0.3424, 1.0])
 
 
-@pytest.mark.exhaustive
-def test_second_night_with_the_same_answers_is_green(night: Any) -> None:
-    night()
-    run = night()
-    assert run.xcom("suite")["status"] == "green"
-    assert verdicts(run) == {
-        "total": ("pass", "stable", None),
-        "orders": ("pass", "stable", None),
-    }
-
-
 def test_question_that_fails_once_is_flaky_and_green(night: Any, platform_sandbox: Sandbox) -> None:
     night()
     platform_sandbox.control.answer("total revenue", sql=WRONG, times=1)
@@ -56,6 +46,7 @@ def test_question_that_fails_once_is_flaky_and_green(night: Any, platform_sandbo
     assert asked(platform_sandbox)["total revenue"] == 3
 
 
+@in_both_modes("night")
 def test_question_that_fails_each_time_is_a_regression_and_red(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -70,21 +61,6 @@ def test_question_that_fails_each_time_is_a_regression_and_red(
     assert "expected" in question["difference"]
     assert asked(platform_sandbox)["total revenue"] == 4
     assert night().state == "failed", "a red night does not become the baseline"
-
-
-@pytest.mark.exhaustive
-def test_regression_is_no_reason_for_red_without_the_gate(
-    night: Any, platform_sandbox: Sandbox
-) -> None:
-    night()
-    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
-    run = night(no_regression=False)
-    assert (run.state, run.xcom("suite")["status"]) == ("success", "green")
-    assert "neither threshold nor no_regression is set" in run.xcom("suite")["reason"]
-    assert asked(platform_sandbox)["total revenue"] == 2, "nothing depends on a second answer"
-    run = night(no_regression=False, threshold=0.9)
-    assert run.state == "failed"
-    assert "1 of 2 passed, and threshold is 0.9" in str(run.task("suite").error)
 
 
 @pytest.mark.exhaustive
@@ -107,17 +83,6 @@ def test_agent_that_runs_no_query_is_reviewed_and_counts_as_failed(
     run = night()
     assert run.state == "failed"
     assert verdicts(run)["total"] == ("review", "regression", "agent")
-
-
-@pytest.mark.exhaustive
-def test_sql_of_the_agent_that_fails_counts_as_failed(
-    night: Any, platform_sandbox: Sandbox
-) -> None:
-    night()
-    platform_sandbox.control.answer("total revenue", sql="SELECT nothing FROM orders", times=None)
-    run = night()
-    assert run.state == "failed"
-    assert verdicts(run)["total"] == ("error", "regression", "agent")
 
 
 @pytest.mark.exhaustive
@@ -146,6 +111,7 @@ def test_question_that_cannot_be_measured_is_never_red(
     assert verdicts(night())["total"] == ("pass", "stable", None)
 
 
+@in_both_modes("night")
 @pytest.mark.exhaustive
 @needs_store
 def test_retry_asks_only_what_was_not_measured(night: Any, platform_sandbox: Sandbox) -> None:
@@ -288,15 +254,7 @@ def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sa
     assert asked(platform_sandbox) == {"total revenue": 1, "number of orders": 1}
 
 
-@pytest.mark.exhaustive
-def test_used_up_tokens_end_the_asking(night: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(pace=0.15, answer_tokens=30_000)
-    run = night(max_tokens=20_000, parallel=1, min_measured=0.5)
-    assert asked(platform_sandbox) == {"total revenue": 1}
-    assert verdicts(run)["orders"] == ("error", None, "service")
-    assert run.xcom("suite")["questions"][1]["reason"] == "not asked"
-
-
+@in_both_modes("night")
 @pytest.mark.exhaustive
 def test_quota_that_is_used_up_ends_the_task(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
@@ -308,6 +266,7 @@ def test_quota_that_is_used_up_ends_the_task(
     assert "token" in str(run.task("suite").error)
 
 
+@in_both_modes("night")
 @pytest.mark.exhaustive
 def test_tokens_of_answers_before_a_used_up_quota_are_pushed(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
@@ -319,6 +278,7 @@ def test_tokens_of_answers_before_a_used_up_quota_are_pushed(
     assert run.xcom("suite", "total_usage")["totalTokens"] == 1000
 
 
+@in_both_modes("night")
 @needs_store
 def test_askings_without_an_answer_count_and_end_the_asking(
     night: Any, platform_sandbox: Sandbox
@@ -371,14 +331,6 @@ def test_suite_that_is_none_is_refused_when_the_dag_is_parsed(questions: Any) ->
         PlatformEvaluationOperator(task_id="suite", questions=questions)
 
 
-@pytest.mark.exhaustive
-def test_rendered_suite_that_is_none_is_refused_before_anything_is_sent(
-    night: Any, platform_sandbox: Sandbox
-) -> None:
-    assert night(questions="{{ [] }}").state == "failed"
-    assert not asked(platform_sandbox)
-
-
 def test_production_beside_itself_is_refused_before_any_question(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -419,20 +371,6 @@ def test_branch_that_answers_worse_blocks_its_merge(
     control.clear_answers()
     control.answer("total revenue", sql=TOTAL, times=None)
     assert gated().states["branch_gate.merge"] == "success"
-
-
-@pytest.mark.exhaustive
-def test_evaluation_by_the_service_reads_all_pages(night: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(evaluation_pace=0.1, page_size=1)
-    platform_sandbox.control.clear_answers()
-    first = night(questions=None).xcom("suite")
-    assert (first["status"], first["counts"]["total"]) == ("no_baseline", 4)
-    asked_text = first["questions"][0]["question"]
-    platform_sandbox.control.answer(asked_text, sql=WRONG, times=None)
-    run = night(questions=None)
-    assert run.state == "failed"
-    assert run.xcom("suite")["counts"]["regressions"] == 1
-    assert len(platform_sandbox.control.state().changed("evaluations")) == 2
 
 
 def test_results_of_the_service_that_are_late_are_read_again(

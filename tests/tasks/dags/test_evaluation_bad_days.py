@@ -21,6 +21,7 @@ from airflow_provider_platform.operators.evaluation import PlatformEvaluationOpe
 from airflow_provider_platform.resources.chat.run import ChatRunKind
 from airflow_provider_platform.resources.evaluations.run import EvaluationRunKind
 from airflow_provider_platform.resources.run_kind import Intended
+from tests.support.modes import in_both_modes
 from tests.support.nights import BRANCH, ORDERS, SUITE, TOTAL, WRONG, asked, verdicts
 from tests.support.releases import needs_store
 
@@ -220,6 +221,7 @@ def test_wrong_answer_does_not_pass_if_both_results_ended_before_their_rows(
 # Asked twice.
 
 
+@in_both_modes("night")
 @needs_store
 @pytest.mark.parametrize(
     ("kind", "parameters", "times"),
@@ -249,6 +251,7 @@ def test_fault_of_one_question_repeats_no_other(
     assert active(platform_sandbox) == []
 
 
+@in_both_modes("night")
 def test_question_that_may_have_been_lost_ends_no_other(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +311,7 @@ def test_question_that_left_its_file_while_it_was_asked_ends_no_other(
     assert run.xcom("suite")["counts"]["passed"] == 4
 
 
+@in_both_modes("night")
 def test_stop_that_fails_for_one_question_stops_the_others(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -323,6 +327,7 @@ def test_stop_that_fails_for_one_question_stops_the_others(
 # After the deadline.
 
 
+@in_both_modes("night")
 @needs_store
 @pytest.mark.parametrize("fault", ["lost_response", "silence"])
 def test_late_retry_says_that_a_question_has_no_thread(
@@ -335,6 +340,7 @@ def test_late_retry_says_that_a_question_has_no_thread(
     assert "before the service returned a chat id" in error(run)
 
 
+@in_both_modes("night")
 @needs_store
 def test_retry_after_the_deadline_asks_what_was_not_measured(
     night: Any, platform_sandbox: Sandbox
@@ -384,6 +390,7 @@ def test_secret_in_a_value_is_not_in_the_result(night: Any, platform_sandbox: Sa
     assert secret not in json.dumps(run.xcom("suite"))
 
 
+@in_both_modes("night")
 @needs_store
 def test_retry_counts_the_first_answer_of_a_night_once(
     night: Any, platform_sandbox: Sandbox
@@ -393,6 +400,7 @@ def test_retry_counts_the_first_answer_of_a_night_once(
     assert run.xcom("suite", "baseline")["firsts"] == {"orders": "P"}
 
 
+@in_both_modes("night")
 def test_answers_too_large_for_an_event_are_asked_once(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -425,6 +433,7 @@ def test_evaluation_of_a_branch_by_the_service_needs_a_threshold(
     assert run.states["gate.merge"] == "upstream_failed"
 
 
+@in_both_modes("night")
 @pytest.mark.parametrize("status", [403, 404])
 def test_refused_question_leaves_no_other_running(
     night: Any, platform_sandbox: Sandbox, status: int

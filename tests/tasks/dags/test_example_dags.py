@@ -119,38 +119,10 @@ def test_both_modes_give_the_same_xcoms(
 
 
 @pytest.mark.exhaustive
-def test_a_task_that_reads_the_result_twice_gets_plain_json(
-    platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    import json
-
-    run = run_dag(PIPELINE, conf=REPORT | {"question": "top 5 products"})
-    for task in run.tasks:
-        json.dumps(task.xcoms)
-    assert re.search(r"Top 5", run.xcom("ask_agent", "answer"))
-
-
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["notifications", "reports_and_workbooks"])
 def test_other_example_dags_succeed(platform_sandbox: Sandbox, run_dag: RunDag, name: str) -> None:
     run = run_dag(EXAMPLES / f"{name}.py", conf=PARAMETERS[name])
     assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
-
-
-@pytest.mark.exhaustive
-def test_running_the_notifications_example_twice_leaves_one_schedule(
-    platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    first, second = (
-        run_dag(
-            EXAMPLES / "notifications.py",
-            conf=PARAMETERS["notifications"] | {"if_exists": if_exists},
-        )
-        for if_exists in ("fail", "update")
-    )
-    made = [run.xcom("create_weekly_mail")["id"] for run in (first, second)]
-    assert made[0] == made[1]
-    assert len(second.xcom("who_gets_the_dashboard")) == 1
 
 
 def test_the_answer_reaches_slack_with_its_chart(
@@ -189,18 +161,6 @@ def test_the_answer_reaches_slack_with_its_chart(
     texts = [block["text"]["text"] for block in message.blocks if "text" in block]
     assert texts[0] == f"Revenue, {run.run_id}"
     assert any(re.search(r"^Office +█+ 69,657\.00$", text, re.MULTILINE) for text in texts)
-
-
-@pytest.mark.exhaustive
-def test_message_is_logged_if_slack_is_not_installed(
-    platform_sandbox: Sandbox,
-    run_dag: RunDag,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    run = run_dag(EXAMPLES / "answer_to_slack.py")
-    assert run.states == {"ask_agent": "success"}
-    assert f"Revenue, {run.run_id}" in capsys.readouterr().out + caplog.text
 
 
 def test_every_example_is_tested() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from airflow.sdk import DAG, task
 
 from airflow_provider_platform.operators.api import PlatformApiOperator
@@ -16,9 +15,7 @@ from airflow_provider_platform.operators.notifications import (
     PlatformUpdateNotificationOperator,
 )
 from airflow_provider_platform.operators.workbooks import (
-    PlatformDuplicateWorkbookOperator,
     PlatformPublishWorkbookOperator,
-    PlatformUpdateWorkbookOperator,
 )
 
 if TYPE_CHECKING:
@@ -70,36 +67,6 @@ def test_notification_is_created_changed_and_deleted_in_a_dag(
     assert run.xcom("update")["isEnabled"] is False
     assert [item["id"] for item in run.xcom("list")] == [created["id"]]
     assert platform_sandbox.control.state().changed("notifications", "deleted")
-
-
-@pytest.mark.exhaustive
-def test_workbook_is_cloned_renamed_and_published_in_a_dag(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    with DAG(dag_id="workbooks") as dag:
-        find = PlatformApiOperator(
-            task_id="find",
-            path="/v1/deployments/{{ 1 }}/workbooks",
-            query={"first": "{{ 1 }}"},
-            paginate=True,
-            response_filter=lambda items: [item["id"] for item in items],
-        )
-        clone = PlatformDuplicateWorkbookOperator(
-            task_id="clone", workbook_id="{{ ti.xcom_pull('find')[0] }}"
-        )
-        name = PlatformUpdateWorkbookOperator(
-            task_id="name", workbook_id="{{ ti.xcom_pull('clone')['id'] }}", name="Of {{ 'today' }}"
-        )
-        publish = PlatformPublishWorkbookOperator(
-            task_id="publish", workbook_id="{{ ti.xcom_pull('clone')['id'] }}", title="Today"
-        )
-        find >> clone >> name >> publish
-    run = run_dag(dag)
-    assert run.state == "success"
-    assert run.xcom("find") == [301, 302, 303]
-    assert run.xcom("name")["name"] == "Of today"
-    assert run.xcom("publish")["workbookId"] == run.xcom("clone")["id"]
-    assert run.xcom("publish")["title"] == "Today"
 
 
 def test_dashboard_under_review_skips_the_task_and_those_after_it(

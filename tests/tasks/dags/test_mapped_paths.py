@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from airflow.sdk import DAG, task
@@ -45,31 +45,6 @@ def test_paths_that_differ_by_index_value_or_list_are_all_written(
     names = {"0", "1", "a", "b", "Germany", "France"}
     assert {path.stem for path in tmp_path.iterdir()} == names
     assert (tmp_path / "France.csv").read_text() == '"country"\n"France"\n'
-
-
-@pytest.mark.exhaustive
-def test_retry_of_an_index_overwrites_its_own_file(
-    run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
-) -> None:
-    tries: list[int] = []
-
-    def fail_once(context: Any, result: Any) -> None:
-        tries.append(context["ti"].map_index)
-        if tries.count(1) == 1 and tries[-1] == 1:
-            raise RuntimeError("once")
-
-    with DAG(dag_id="retried_index") as dag:
-        PlatformQueryOperator.partial(
-            task_id="query",
-            output_path=f"{tmp_path}/{{{{ ti.map_index }}}}.csv",
-            deferrable=False,
-            retries=1,
-            retry_delay=0,
-            post_execute=fail_once,
-        ).expand(sql=QUERIES)
-    run = run_dag(dag)
-    assert sorted(tries) == [0, 1, 1]
-    assert run.states == {"query[0]": "success", "query[1]": "success"}
 
 
 def test_answers_of_a_mapped_task_have_folders_of_their_own(

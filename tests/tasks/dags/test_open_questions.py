@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.errors import ChatAbortedError, PlatformError
+from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.resources.dbt_sync import cancel_dbt_sync
-from airflow_provider_platform.resources.reports import get_report
 from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -50,12 +49,6 @@ def test_a_lost_start_is_found_in_a_history_of_several_pages(platform_sandbox: S
     assert len(platform_sandbox.control.state().syncs) == 6
 
 
-@pytest.mark.exhaustive
-def test_a_result_that_comes_late_is_waited_for(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.fault("status", status=404, path="/result$", count=2)
-    assert sync(branch_name="nightly")["result"]["cubeCount"] == 3
-
-
 @pytest.mark.parametrize("status", ["CANCELLED", "FAILED", "stage", "404"])
 def test_a_cancelled_sync_ends_the_wait(
     platform_sandbox: Sandbox, status: str, monkeypatch: pytest.MonkeyPatch
@@ -82,15 +75,6 @@ def test_a_cancelled_sync_ends_the_wait(
     assert len(control.state().syncs) == 1
 
 
-@pytest.mark.parametrize("body", ["json", "empty", "html"])
-def test_error_in_any_form_names_the_failed_call(platform_sandbox: Sandbox, body: str) -> None:
-    words = {"message": "Report 999 not found", "count": None}
-    platform_sandbox.control.fault("status", status=404, body=body, path="reports/999", **words)
-    with pytest.raises(PlatformError, match="404") as caught:
-        PlatformHook().run(get_report(report_id=999, deployment_id=1))
-    assert ("Report 999 not found" in str(caught.value)) == (body == "json")
-
-
 def test_every_request_has_a_content_length(platform_sandbox: Sandbox) -> None:
     """Some front ends answer 411 to a request that may have a body and declares no length."""
     sync(branch_name="nightly")
@@ -100,20 +84,6 @@ def test_every_request_has_a_content_length(platform_sandbox: Sandbox) -> None:
     changing = [one for one in platform_sandbox.control.state().requests if one.method != "GET"]
     assert {one.method for one in changing} == {"POST", "DELETE"}
     assert all("content-length" in one.headers for one in changing)
-
-
-def test_interruptions_of_a_run_without_usage_have_an_outcome(platform_sandbox: Sandbox) -> None:
-    control = platform_sandbox.control
-    control.fault("suspend", after=5)
-    resumed = ask()
-    assert resumed.answer
-    assert len(control.state().runs) == 1
-    control.fault("abort", after=5)
-    with pytest.raises(ChatAbortedError):
-        ask()
-    control.fault("error", after=5, message="out of tokens")
-    with pytest.raises(PlatformError, match="out of tokens"):
-        ask()
 
 
 def test_rows_sent_as_text_make_the_same_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, task
 
-from airflow_provider_platform._airflow import XCOM_TAKES_NONE
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
@@ -78,26 +77,6 @@ def test_missing_sync_result_is_none_downstream(run_dag: RunDag, platform_sandbo
     assert run.xcom("take") == [None, None, result["branch_name"]]
 
 
-@pytest.mark.exhaustive
-def test_missing_usage_of_mapped_chats_is_none_downstream(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.fault("no_usage", count=None)
-    with DAG(dag_id="mapped_without_usage") as dag:
-        ask = PlatformChatOperator.partial(task_id="ask").expand(prompt=[QUESTION, "orders"])
-
-        @task
-        def take(answers: Any, usages: Any, results: Any) -> list[Any]:
-            return [list(answers), list(usages), [result["usage"] for result in results]]
-
-        take(ask.output["answer"], ask.output["usage"], ask.output)
-    run = succeeded(run_dag(dag))
-    answers, usages, of_results = run.xcom("take")
-    assert answers == [run.xcom("ask", "answer", number) for number in (0, 1)]
-    assert usages == ([None, None] if XCOM_TAKES_NONE else [])
-    assert of_results == [None, None]
-
-
 def test_multiple_outputs_works_with_post_execute(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -119,20 +98,6 @@ def test_multiple_outputs_works_with_post_execute(
     run = succeeded(run_dag(dag))
     assert seen == [run.xcom("read", "name")] == [run.xcom("read")["name"]]
     assert run.task("read").xcoms.get("folder") is None
-
-
-@pytest.mark.exhaustive
-def test_multiple_outputs_false_pushes_no_single_keys(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.fault("no_usage", count=None)
-    with DAG(dag_id="once") as dag:
-        PlatformChatOperator(task_id="whole", prompt=QUESTION, multiple_outputs=False)
-        PlatformChatOperator(task_id="nothing", prompt=QUESTION, do_xcom_push=False)
-    run = succeeded(run_dag(dag))
-    assert "answer" in run.xcom("whole")
-    assert not {"answer", "usage"} & set(run.task("whole").xcoms)
-    assert not {"answer", "usage", "return_value"} & set(run.task("nothing").xcoms)
 
 
 def test_every_object_is_pushed_key_by_key(run_dag: RunDag, platform_sandbox: Sandbox) -> None:

@@ -11,17 +11,17 @@ from airflow.sdk import DAG, Asset
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
 )
+from tests.support.modes import in_both_modes, is_deferred
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-MODES = {"on the worker": False, "deferred": True}
 MONTHS = "orders.revenue_by_month"
 
 
-@pytest.fixture(params=MODES.values(), ids=MODES.keys())
+@pytest.fixture
 def build(request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: Sandbox) -> Any:
     """Build pre-aggregations in a DAG of its own; returns the finished task."""
     platform_sandbox.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
@@ -30,7 +30,7 @@ def build(request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: San
         with DAG(dag_id="build", params={"month": "2025-03", "nothing": None}) as dag:
             PlatformBuildPreAggregationsOperator(
                 task_id="build",
-                deferrable=request.param,
+                deferrable=is_deferred(request),
                 retries=0,
                 **{"poll_interval": 0.1, "missing_grace": 0.3, **arguments},
             )
@@ -43,6 +43,7 @@ def starts(sandbox: Sandbox) -> int:
     return len(sandbox.control.state().changed("pre-aggregation-jobs"))
 
 
+@in_both_modes("build")
 def test_result_and_its_keys_are_the_same_in_both_modes(
     build: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -98,42 +99,3 @@ def test_metadata_that_the_token_may_not_read_is_named(
 ) -> None:
     platform_sandbox.control.set(default_api_scopes=["data", "jobs"])
     assert "API scope is missing: meta" in str(build(built_on="orders").error)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"jobs_outcome": "failure"}, "PreAggregationBuildFailedError", "statement timeout"),
-        ({"jobs_outcome": "missing_partition"}, "PreAggregationBuildFailedError", "20250301"),
-        ({"jobs_outcome": "no_rows"}, "ResultEmptyError", "the result of verify_sql is empty"),
-        ({"jobs_outcome": "not_found"}, "PreAggregationJobsLostError", "24 hours"),
-        ({}, "AirflowFailException", "No pre-aggregation matches"),
-        ({"default_api_scopes": ["data"]}, "AirflowFailException", "CUBEJS_DEFAULT_API_SCOPES"),
-    ],
-)
-def test_failures_are_the_same_in_both_modes(
-    build: Any,
-    platform_sandbox: Sandbox,
-    settings: dict[str, Any],
-    error: str,
-    words: str,
-) -> None:
-    platform_sandbox.control.set(**settings)
-    nowhere = not settings
-    task = build(
-        pre_aggregations=["orders.weekly" if nowhere else MONTHS],
-        date_range=["2025-03-01", "2025-03-31"],
-        verify_sql="SELECT SUM(amount) FROM orders WHERE month = '2025-03'",
-    )
-    assert task.error.startswith(error)
-    assert words in task.error
-
-
-@pytest.mark.exhaustive
-def test_deadline_error_names_the_unfinished_tables(build: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(jobs_build_seconds=600)
-    task = build(cubes=["customers"], timeout=1)
-    assert task.error.startswith("PlatformDeadlineError")
-    assert "customers_by_country" in task.error
-    assert "no operation that stops builds" in task.error

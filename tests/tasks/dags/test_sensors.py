@@ -13,23 +13,22 @@ from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSens
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
+from tests.support.modes import in_both_modes, is_deferred
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-MODES = {"on the worker": False, "deferred": True}
 
-
-@pytest.fixture(params=MODES.values(), ids=MODES.keys())
+@pytest.fixture
 def sense(request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: Sandbox) -> Any:
     """Run one sensor in a DAG of its own; returns its finished task."""
 
     def run(sensor: type, **arguments: Any) -> FinishedTask:
         arguments = {"poke_interval": 0.05, "timeout": 30, **arguments}
         with DAG(dag_id=f"sense_{sensor.__name__}") as dag:
-            sensor(task_id="sense", deferrable=request.param, retries=0, **arguments)
+            sensor(task_id="sense", deferrable=is_deferred(request), retries=0, **arguments)
         return run_dag(dag).task("sense")
 
     return run
@@ -40,6 +39,7 @@ def start_sync(**options: Any) -> str:
 
 
 class TestDbtSync:
+    @in_both_modes("sense")
     def test_sync_sensor_waits_for_the_end_and_returns_the_result(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -52,13 +52,7 @@ class TestDbtSync:
         assert found["status"] == "COMPLETED"
         assert found["result"]["cubeCount"] == 3
 
-    def test_a_sync_that_failed_fails_the_task(self, sense: Any, platform_sandbox: Sandbox) -> None:
-        sync_job_id = start_sync(ref="broken")
-        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
-        assert task.state == "failed"
-        assert task.error.startswith("DbtSyncFailedError: The dbt sync failed")
-        assert "model orders depends on a source that is missing" in task.error
-
+    @in_both_modes("sense")
     def test_a_sync_that_was_cancelled_fails_the_task(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -76,6 +70,7 @@ class TestDbtSync:
         assert task.error.startswith("AirflowFailException")
         assert "status of dbt syncs cannot be read: this tenant does not have" in task.error
 
+    @in_both_modes("sense")
     def test_timeout_raises_airflow_sensor_timeout(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -83,33 +78,9 @@ class TestDbtSync:
         task = sense(PlatformDbtSyncSensor, sync_job_id=start_sync(), timeout=0.2)
         assert task.error.startswith("AirflowSensorTimeout")
 
-    def test_timeout_with_soft_fail_skips_the_task(
-        self, sense: Any, platform_sandbox: Sandbox
-    ) -> None:
-        platform_sandbox.control.set(dbt_pace=60)
-        task = sense(PlatformDbtSyncSensor, sync_job_id=start_sync(), timeout=0.2, soft_fail=True)
-        assert task.state == "skipped"
-
-    def test_sensor_tolerates_five_failed_polls_in_a_row(
-        self, sense: Any, platform_sandbox: Sandbox
-    ) -> None:
-        sync_job_id = start_sync()
-        fault = {"api": "management", "path": f"{sync_job_id}$", "status": 500}
-        platform_sandbox.control.fault("status", count=5, **fault)
-        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
-        assert task.state == "success"
-
-    def test_sensor_fails_at_the_sixth_failed_poll_in_a_row(
-        self, sense: Any, platform_sandbox: Sandbox
-    ) -> None:
-        sync_job_id = start_sync()
-        fault = {"api": "management", "path": f"{sync_job_id}$", "status": 500}
-        platform_sandbox.control.fault("status", count=6, **fault)
-        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
-        assert task.error.startswith("PlatformServerError")
-
 
 class TestChatThread:
+    @in_both_modes("sense")
     def test_thread_sensor_waits_while_the_thread_streams(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -117,24 +88,11 @@ class TestChatThread:
         task = sense(PlatformChatThreadSensor, chat_id=chat_id)
         assert task.xcoms["return_value"] == {"chat_id": chat_id, "is_streaming": False}
 
-    def test_an_unknown_thread_fails_the_task(self, sense: Any, platform_sandbox: Sandbox) -> None:
-        task = sense(PlatformChatThreadSensor, chat_id="nowhere")
-        assert task.error.startswith("AirflowFailException")
-        assert "404" in task.error
-
 
 class TestReport:
-    def test_report_sensor_returns_an_existing_report(self, sense: Any) -> None:
-        task = sense(PlatformReportSensor, report_id=101)
-        assert task.xcoms["return_value"]["name"] == "Revenue by country"
-
     def test_report_sensor_finds_a_report_by_name(self, sense: Any) -> None:
         task = sense(PlatformReportSensor, name="Top products", folder_id="11")
         assert task.xcoms["return_value"]["id"] == 103
-
-    def test_report_sensor_waits_for_a_missing_report(self, sense: Any) -> None:
-        task = sense(PlatformReportSensor, report_id=999, timeout=0.2)
-        assert task.error.startswith("AirflowSensorTimeout")
 
     def test_report_sensor_waits_for_an_outdated_report(self, sense: Any) -> None:
         moment = "2026-07-19T05:30:00Z"
@@ -146,6 +104,7 @@ class TestReport:
         task = sense(PlatformReportSensor, report_id="{{ 101 }}", updated_after=moment)
         assert task.state == "success"
 
+    @in_both_modes("sense")
     def test_report_sensor_sees_the_refresh_of_a_placement(self, sense: Any) -> None:
         start = "2026-07-20T00:00:00Z"
         place = {"externalWorkbookId": "w", "resultLocation": "A!1"}
@@ -158,13 +117,9 @@ class TestReport:
         task = sense(PlatformReportSensor, report_id=101, refreshed_after=start)
         assert task.xcoms["return_value"]["id"] == 101
 
-    def test_report_sensor_fails_for_an_unknown_deployment(self, sense: Any) -> None:
-        task = sense(PlatformReportSensor, report_id=101, deployment_id=99)
-        assert task.error.startswith("AirflowFailException")
-        assert "Deployment 99 not found" in task.error
-
 
 class TestUserOAuthToken:
+    @in_both_modes("sense")
     def test_token_sensor_returns_a_token_with_the_wanted_status(self, sense: Any) -> None:
         task = sense(
             PlatformUserOAuthTokenSensor, integration_id=3, target_statuses=["ACTIVE", "refreshed"]
@@ -213,6 +168,7 @@ def test_rescheduled_sensor_succeeds(run_dag: RunDag, platform_sandbox: Sandbox)
 class TestSoftFail:
     """Only a condition that did not come true skips a task with `soft_fail`."""
 
+    @in_both_modes("sense")
     def test_revoked_token_fails_the_task(self, sense: Any, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.rotate_chat_key()
         task = sense(PlatformChatThreadSensor, chat_id="c", soft_fail=True)
@@ -228,10 +184,7 @@ class TestSoftFail:
         task = sense(PlatformReportSensor, report_id=101, soft_fail=True)
         assert (task.state, "host" in task.error) == ("failed", True)
 
-    def test_wrong_deployment_fails_the_task(self, sense: Any) -> None:
-        task = sense(PlatformReportSensor, report_id=101, deployment_id=99, soft_fail=True)
-        assert (task.state, "Deployment 99" in task.error) == ("failed", True)
-
+    @in_both_modes("sense")
     def test_failure_of_a_later_poll_fails_the_task(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
@@ -241,6 +194,7 @@ class TestSoftFail:
         task = sense(PlatformReportSensor, report_id=101, soft_fail=True)
         assert (task.state, "403" in task.error) == ("failed", True)
 
+    @in_both_modes("sense")
     @pytest.mark.parametrize("soft_fail", [False, True])
     def test_wait_without_any_answer_fails_the_task(
         self, sense: Any, platform_sandbox: Sandbox, soft_fail: bool
@@ -252,10 +206,12 @@ class TestSoftFail:
         assert task.error.startswith("PlatformDeadlineError")
         assert "503" in task.error
 
+    @in_both_modes("sense")
     def test_wait_with_one_answer_is_skipped(self, sense: Any, platform_sandbox: Sandbox) -> None:
         task = sense(PlatformReportSensor, report_id=999, timeout=0.2, soft_fail=True)
         assert task.state == "skipped"
 
+    @in_both_modes("sense")
     @pytest.mark.parametrize("report_id", [101, 999], ids=["success", "time-out"])
     def test_link_of_a_finished_sensor_is_kept(
         self,

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import (
-    ChatAbortedError,
     ChatBusyError,
-    ChatNoAnswerError,
-    ChatQuotaError,
-    ChatRpcError,
-    ChatStreamError,
-    ChatToolError,
-    PlatformError,
-    PlatformProtocolError,
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -26,8 +18,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
 QUESTION = "revenue by country"
-RECORDS = 19
-"""Lines that the answer to QUESTION has in the sandbox, `__cutoff__` included."""
 
 
 @pytest.fixture
@@ -65,17 +55,6 @@ def assert_asked_once(sandbox: Sandbox) -> None:
     state = sandbox.control.state()
     assert [message.outcome for message in state.messages] == ["started"]
     assert len(state.runs) == 1
-
-
-@pytest.mark.parametrize("after", [1, 6, 12, RECORDS])
-@pytest.mark.parametrize("fault", [{}, {"bytes": 7}, {"inside_character": True}, {"reset": True}])
-def test_connection_cut_after_any_record_gives_the_same_answer(
-    platform_sandbox: Sandbox, after: int, fault: dict[str, Any]
-) -> None:
-    expected = undisturbed(platform_sandbox)
-    platform_sandbox.control.fault("cut", after=after, **fault)
-    assert same(ask(), expected)
-    assert_asked_once(platform_sandbox)
 
 
 REPLAYS: list[dict[str, Any]] = [
@@ -141,108 +120,6 @@ def test_stream_fault_does_not_change_the_answer(
     assert_asked_once(short_timeout_sandbox)
 
 
-def test_half_an_answer_in_the_thread_is_not_an_answer(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.fault("deltas_only", kept="half")
-    with pytest.raises(ChatNoAnswerError, match="last said: Revenue by country"):
-        ask()
-    assert_asked_once(platform_sandbox)
-    looks = [one for one in platform_sandbox.control.state().requests if one.has_input is False]
-    assert len(looks) == 1
-
-
-def test_messages_of_the_state_confirm_an_answer(platform_sandbox: Sandbox) -> None:
-    expected = undisturbed(platform_sandbox)
-    platform_sandbox.control.set(replay="none")
-    platform_sandbox.control.fault("deltas_only")
-    assert ask().answer == expected.answer
-    assert_asked_once(platform_sandbox)
-
-
-def test_refusal_may_span_several_lines(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.fault(
-        "jsonrpc", api="chat", indented=True, message="the key is revoked", count=None
-    )
-    with pytest.raises(ChatRpcError, match="the key is revoked"):
-        ask()
-    ok, message = PlatformHook().test_connection()
-    assert not ok
-    assert "the key is revoked" in message
-
-
-def test_line_separators_inside_a_text_are_kept(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.fault("line_separators")
-    assert set("\u2028\u2029\u0085") & set(ask().answer)
-    assert_asked_once(platform_sandbox)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"status": 429, "retry_after": 1},
-        {"status": 429, "retry_after": 1, "retry_after_form": "date"},
-        {"status": 503},
-        {"status": 500, "body": "html"},
-    ],
-    ids=str,
-)
-def test_a_reconnect_that_is_refused_is_tried_again(
-    platform_sandbox: Sandbox, answer: dict[str, Any]
-) -> None:
-    expected = undisturbed(platform_sandbox)
-    platform_sandbox.control.fault("cut", after=8)
-    platform_sandbox.control.fault("status", has_input=False, count=2, **answer)
-    assert same(ask(), expected)
-    assert_asked_once(platform_sandbox)
-
-
-@pytest.mark.parametrize(
-    "answer", [{"status": 429, "retry_after": 0}, {"status": 503, "retry_after": 0}]
-)
-def test_a_prompt_that_was_not_processed_is_sent_again(
-    platform_sandbox: Sandbox, answer: dict[str, Any]
-) -> None:
-    expected = undisturbed(platform_sandbox)
-    platform_sandbox.control.fault("status", has_input=True, **answer)
-    assert same(ask(), expected)
-    assert_asked_once(platform_sandbox)
-
-
-def test_a_run_that_stays_suspended_gets_its_input_repeated_once(
-    platform_sandbox: Sandbox,
-) -> None:
-    expected = undisturbed(platform_sandbox)
-    platform_sandbox.control.fault("suspend", after=8, resume="input")
-    assert same(ask(), expected)
-    state = platform_sandbox.control.state()
-    assert [message.outcome for message in state.messages] == ["started", "resumed"]
-    assert len(state.runs) == 1
-
-
-ENDS: list[tuple[str, dict[str, Any], type[PlatformError]]] = [
-    ("abort", {"after": 8}, ChatAbortedError),
-    ("error", {"after": 8, "message": "the model is overloaded"}, ChatStreamError),
-    ("error", {"after": 8, "message": "Token limit exceeded"}, ChatQuotaError),
-    ("error", {"after": 8, "form": "jsonrpc"}, ChatStreamError),
-    ("broken_json", {"after": 8}, PlatformProtocolError),
-    ("no_answer", {}, ChatNoAnswerError),
-    ("no_final", {}, ChatNoAnswerError),
-    ("answer_only_in_state", {}, ChatNoAnswerError),
-]
-
-
-@pytest.mark.parametrize(("kind", "given", "error"), ENDS, ids=str)
-def test_error_of_an_ended_run_quotes_the_service(
-    platform_sandbox: Sandbox, kind: str, given: dict[str, Any], error: type[PlatformError]
-) -> None:
-    platform_sandbox.control.fault(kind, **given)
-    with pytest.raises(error) as caught:
-        ask()
-    assert given.get("message", "") in str(caught.value)
-    assert_asked_once(platform_sandbox)
-    assert not platform_sandbox.control.state().active_runs
-
-
 def test_same_try_does_not_repeat_a_question_that_lost_its_chat_id(
     platform_sandbox: Sandbox,
 ) -> None:
@@ -260,13 +137,6 @@ def test_question_with_a_lost_response_is_found_in_a_given_thread(
     found = ask(chat_id=first.chat_id)
     assert found.answer.startswith("Revenue by country")
     assert len(platform_sandbox.control.state().runs) == 2
-
-
-def test_answer_of_an_earlier_turn_is_not_returned(platform_sandbox: Sandbox) -> None:
-    first = ask()
-    platform_sandbox.control.fault("no_answer", text="top 5 products")
-    with pytest.raises(ChatNoAnswerError):
-        ask("top 5 products", chat_id=first.chat_id)
 
 
 def test_if_thread_busy_decides_whether_the_task_waits_or_fails(platform_sandbox: Sandbox) -> None:
@@ -297,10 +167,3 @@ def wait_for_a_busy_thread(platform_sandbox: Sandbox) -> None:
     waiting.join(30)
     texts = [run.text for run in platform_sandbox.control.state().runs]
     assert texts == [QUESTION, "orders per month", "top 5 products"]
-
-
-def test_failed_tool_call_is_reported(platform_sandbox: Sandbox) -> None:
-    with pytest.raises(ChatToolError, match="Bad branch"):
-        ask(active_branch_name="nowhere")
-    (query,) = ask(active_branch_name="nowhere", fail_on_tool_error="never").queries
-    assert "Bad branch" in str(query.error)

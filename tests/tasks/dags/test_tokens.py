@@ -54,14 +54,12 @@ def test_xcom_has_the_tokens_of_all_tries(
     assert used > (of_answer or {"totalTokens": 0})["totalTokens"]
 
 
-@pytest.mark.parametrize("deferrable", [False, True])
 def test_xcom_of_a_failed_task_has_its_tokens(
-    platform_sandbox: Sandbox, run_dag: RunDag, *, deferrable: bool
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
 ) -> None:
     platform_sandbox.control.fault("no_final", count=None)
-    task = asked(
-        platform_sandbox, run_dag, f"failed_{deferrable}", deferrable=deferrable, retries=0
-    )
+    task = asked(platform_sandbox, run_dag, f"failed_{False}", deferrable=False, retries=0)
     assert task.state == "failed"
     assert task.xcoms["total_usage"]["totalTokens"] > 0
     assert "usage" not in task.xcoms
@@ -92,30 +90,17 @@ def test_usage_that_is_too_late_is_reported_as_not_counted(
 
 
 @needs_store
-@pytest.mark.parametrize("deferrable", [False, True])
 def test_task_without_tokens_left_is_not_retried(
-    platform_sandbox: Sandbox, run_dag: RunDag, *, deferrable: bool
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
 ) -> None:
     platform_sandbox.control.fault("no_final", count=None)
-    arguments = {"deferrable": deferrable, "max_tokens": 1, "retries": 3}
-    task = asked(platform_sandbox, run_dag, f"spent_{deferrable}", **arguments)
+    arguments = {"deferrable": False, "max_tokens": 1, "retries": 3}
+    task = asked(platform_sandbox, run_dag, f"spent_{False}", **arguments)
     assert task.state == "failed"
     assert "and max_tokens is 1" in str(task.error)
     assert len(platform_sandbox.control.state().messages) == 1
     assert task.xcoms["total_usage"]["totalTokens"] > 1
-
-
-@pytest.mark.parametrize("deferrable", [False, True])
-def test_used_up_quota_ends_the_task_without_a_retry(
-    platform_sandbox: Sandbox, run_dag: RunDag, *, deferrable: bool
-) -> None:
-    platform_sandbox.control.set(token_quota=0)
-    arguments = {"deferrable": deferrable, "retries": 3}
-    task = asked(platform_sandbox, run_dag, f"quota_{deferrable}", **arguments)
-    assert task.state == "failed"
-    assert "no tokens are left" in str(task.error)
-    assert "account's administrator" in str(task.error)
-    assert len(platform_sandbox.control.state().runs) == 1
 
 
 def test_deferrable_task_reports_the_error_of_a_run_that_fails_at_once(

@@ -43,12 +43,6 @@ def test_a_run_ends_with_states_and_xcoms_in_the_order_of_the_tasks(run_dag):
     assert run.xcom("a_sum") == 3
 
 
-def test_a_dag_can_be_run_again(run_dag):
-    dag = chain()
-
-    assert run_dag(dag).run_id != run_dag(dag).run_id
-
-
 def test_a_failing_task_fails_the_run_and_says_why(run_dag):
     from airflow.sdk import DAG, task
 
@@ -136,13 +130,6 @@ def test_every_test_process_has_an_airflow_of_its_own(airflow_home):
     assert str(airflow_home) in conf.get("database", "sql_alchemy_conn")
     assert not conf.getboolean("core", "load_examples")
     assert Path(os.environ["AIRFLOW_HOME"]) == airflow_home
-
-
-def test_task_instances_are_announced_before_they_run(airflow_db, tmp_path):
-    started = []
-    run = dag_runs.run_dag(chain(), starting=lambda ti: started.append(ti.task_id))
-    assert run.state == "success"
-    assert started == ["zero", "a_sum"]
 
 
 def test_environment_of_an_own_airflow_inherits_no_airflow_settings():

@@ -77,10 +77,6 @@ def test_a_failed_task_is_shown_with_its_error():
     assert "XCom" not in text
 
 
-def test_error_of_a_try_before_success_is_not_shown():
-    assert "Why" not in report(replace(RUN, tasks=[replace(ASK, error="ValueError: once")]))
-
-
 def test_a_failed_query_shows_its_error_and_long_cells_are_cut():
     failed = QUERY | {"rows": [], "columns": [], "error": "no such table", "total_rows": 0}
     wide = QUERY | {"rows": [["x" * 100, 1]]}
@@ -109,8 +105,3 @@ def test_a_chart_is_drawn_and_its_files_are_named():
     assert north.endswith(" 1,200")
     assert south.count("█") == north.count("█") // 2
     assert (rows, picture) == ("  rows   /lake/revenue.parquet", "  chart  /lake/revenue.png")
-
-
-def test_a_chart_of_some_of_its_rows_is_not_drawn():
-    part = QUERY | {"chart": {"mark": "bar", "encoding": {}}}
-    assert "█" not in report(replace(RUN, tasks=[replace(ASK, xcoms={"queries": [part]})]))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +15,6 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.resources.deployments import get_deployment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_platform.sandbox.server import Sandbox
 
 SQL = "SELECT id FROM orders ORDER BY id"
@@ -43,13 +39,6 @@ def loop_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "platform-client"}
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def test_calls_and_pages_share_one_connection(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(page_size=1)
     with PlatformHook() as hook:
@@ -63,13 +52,6 @@ def test_calls_and_pages_share_one_connection(platform_sandbox: Sandbox) -> None
     assert connections(platform_sandbox) == 2  # a question has a connection of its own
 
 
-def test_hook_opens_no_connection_before_the_first_call(platform_sandbox: Sandbox) -> None:
-    before = loop_threads()
-    with PlatformHook():
-        assert loop_threads() <= before
-    assert statuses(platform_sandbox) == []
-
-
 def test_end_of_the_with_block_closes_the_client(platform_sandbox: Sandbox) -> None:
     before = loop_threads()
     with PlatformHook() as hook:
@@ -77,15 +59,6 @@ def test_end_of_the_with_block_closes_the_client(platform_sandbox: Sandbox) -> N
         assert len(loop_threads() - before) == 1
     assert loop_threads() <= before
     hook.close()
-
-
-def test_deleting_the_hook_closes_the_client(platform_sandbox: Sandbox) -> None:
-    before = loop_threads()
-    hook = PlatformHook()
-    hook.run(DEPLOYMENT)
-    del hook
-    gc.collect()
-    wait_for(lambda: loop_threads() <= before)
 
 
 def test_a_hook_that_was_closed_opens_again(platform_sandbox: Sandbox) -> None:
@@ -166,16 +139,6 @@ def _is_refused(rows: Any) -> bool:
     except PlatformClosedError:
         return True
     return False
-
-
-def test_hook_works_while_a_loop_runs_in_its_thread(platform_sandbox: Sandbox) -> None:
-    """As in a notebook."""
-
-    async def cell() -> int:
-        with PlatformHook() as hook:
-            return hook.run(DEPLOYMENT).id
-
-    assert asyncio.run(cell()) == 1
 
 
 def test_folder_id_none_moves_a_workbook_out_of_its_folder(platform_sandbox: Sandbox) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.providers.common.compat.lineage import hook as compat
 
-from airflow_provider_platform.hooks import lineage
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.sql import PlatformSqlHook
 
@@ -50,15 +49,6 @@ def test_query_of_the_hook_is_reported_when_it_is_sent(
     assert key == "sql_job"
     assert context.platform_conn_id == "platform_default"
     assert context is not hook  # the collector would keep its client
-
-
-def test_queries_of_one_text_are_two(platform_sandbox: Sandbox, collector: Collector) -> None:
-    with PlatformHook() as hook:
-        for _ in range(2):
-            list(hook.run_sql(SQL))
-    first, second = collector.extras
-    assert first[0] is second[0]
-    assert first[2] != second[2]
 
 
 def test_result_in_pages_is_one_query(platform_sandbox: Sandbox, collector: Collector) -> None:
@@ -137,11 +127,3 @@ def test_reader_gets_the_names_of_the_database(platform_sandbox: Sandbox) -> Non
         f"platform://{platform_sandbox.url.removeprefix('http://')}",
         "public.orders",
     )
-
-
-def test_hooks_of_one_connection_share_a_context(
-    platform_sandbox: Sandbox, collector: Collector
-) -> None:
-    for _ in range(3):
-        lineage.report_queries(PlatformHook(), [SQL])
-    assert len({id(context) for context, _, _ in collector.extras}) == 1

@@ -92,22 +92,6 @@ def test_refused_key_raises_its_error(platform_sandbox: Sandbox) -> None:
         PlatformHook().read_thread("a-thread")
 
 
-def test_max_rows_limits_the_rows_of_a_thread(platform_sandbox: Sandbox) -> None:
-    hook = PlatformHook()
-    chat_id = hook.chat(QUESTION).chat_id
-    [query] = hook.read_thread(chat_id, max_rows=2).turns[0].queries
-    assert (len(query.rows), query.truncated) == (2, query.total_rows > query.sent_rows)
-
-
-def test_details_of_a_thread_can_be_requested(platform_sandbox: Sandbox) -> None:
-    result = PlatformHook().chat(QUESTION)
-    assert result.searches[0].cubes
-    assert result.thinking == [f"The user asks: {QUESTION}"]
-    assert result.queries[0].user_request == QUESTION
-    assert "searches" not in result.to_json()
-    assert result.to_json(details=True)["searches"][0]["search_query"]
-
-
 @pytest.mark.parametrize("replay", ["before_cutoff", "none"])
 def test_result_and_thread_contain_no_quoted_credential(
     platform_sandbox: Sandbox, replay: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
@@ -20,7 +19,6 @@ from airflow_provider_platform.client.errors import (
     DataQueryError,
     PlatformClosedError,
     PlatformInputError,
-    ResultTruncatedError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.sql import PlatformSqlHook
@@ -28,7 +26,6 @@ from airflow_provider_platform.hooks.sql import PlatformSqlHook
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-ORDERS = "SELECT id, status FROM orders ORDER BY id"
 PAYMENTS = "SELECT id, paid_on, paid_at, fee, settled, note FROM payments ORDER BY id LIMIT %s"
 
 
@@ -186,38 +183,6 @@ def test_cursor_follows_the_db_api(hook: PlatformSqlHook) -> None:
         cursor.execute("SELECT 1")
     with pytest.raises(PlatformClosedError, match="connection to the data API is closed"):
         connection.cursor()
-
-
-def test_frames_have_the_types_of_files(hook: PlatformSqlHook) -> None:
-    pytest.importorskip("pandas")
-    pytest.importorskip("polars")
-    sql = "SELECT id, fee, settled FROM payments WHERE id <= %s ORDER BY id"
-    frame = hook.get_df(sql, [50])
-    assert (list(frame["id"][:2]), frame["fee"].isna().sum()) == ([1, 2], 1)
-    assert frame["fee"][0] == hook.get_first(sql, [50])[1]
-    polars = hook.get_df(sql, [50], df_type="polars")
-    assert polars.rows() == hook.get_records(sql, [50])
-    chunks = [*hook.get_df_by_chunks(sql, [50], chunksize=20)]
-    assert [len(chunk) for chunk in chunks] == [20, 20, 10]
-    slices = hook.get_df_by_chunks(sql, [50], chunksize=20, df_type="polars")
-    assert [len(chunk) for chunk in slices] == [20, 20, 10]
-    with pytest.raises(PlatformInputError, match="get_df does not support index_col with"):
-        hook.get_df(sql, [50], index_col="id")
-
-
-def test_rows_that_may_be_missing_are_reported(
-    hook: PlatformSqlHook,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    sql = "SELECT id FROM events"
-    with caplog.at_level(logging.WARNING):
-        assert len(hook.get_records(sql)) == 10_000
-    # Before Airflow 3.1 a hook logs with the standard library alone.
-    logged = caplog.text + capsys.readouterr().out
-    assert "it has exactly 10000 rows" in logged
-    with pytest.raises(ResultTruncatedError, match="exactly 10000 rows"):
-        PlatformSqlHook(on_truncated="fail").get_first(sql)
 
 
 def test_extras_of_the_connection_are_not_passed_as_keywords(

@@ -10,8 +10,6 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
-    PlatformNotFoundError,
-    PlatformServerError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
@@ -105,23 +103,6 @@ class TestAgent:
             task.execute(TaskTries().context())
         assert platform_sandbox.control.state().requests == []
 
-    def test_hook_asks_reads_and_stops_at_the_named_agent(self, control: SandboxControl) -> None:
-        hook = PlatformHook()
-        asked = hook.chat(PROMPT, agent_id=2)
-        assert hook.read_thread(asked.chat_id, agent_id=2).turns
-        settings = hook.config.resolve_session_settings(None)
-        assert settings is not None
-        hook.abort_chat(asked.chat_id, settings.identity, agent_id=2)
-        assert asked_agents(control) == {"2"}
-        with pytest.raises(PlatformNotFoundError):
-            hook.read_thread(asked.chat_id)
-
-    def test_sensor_reads_the_thread_of_the_named_agent(self, control: SandboxControl) -> None:
-        chat_id = PlatformHook().chat(PROMPT, agent_id="2").chat_id
-        sensor = PlatformChatThreadSensor(task_id="wait", chat_id=chat_id, agent_id=2)
-        assert sensor.poke(TaskTries().context())
-        assert asked_agents(control) == {"2"}
-
     def test_address_of_a_deployment_becomes_that_of_the_agent(
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -201,23 +182,6 @@ class TestAgentByName:
         assert (lookups(control), asked_agents(control)) == (1, {"2"})
         assert len(control.state().messages) == 1
 
-    def test_changed_name_is_another_question(self, control: SandboxControl) -> None:
-        tries = TaskTries()
-        chat(agent="Embedded analyst").execute(tries.context())
-        chat(agent="Data analyst").execute(tries.context())
-        assert asked_agents(control) == {"1", "2"}
-
-    def test_failed_look_up_is_tried_again_by_the_retry(
-        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        connection = platform_sandbox.connection_json(max_attempts=1)
-        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
-        platform_sandbox.control.fault("status", path="/agents$", status=503)
-        tries = TaskTries()
-        with pytest.raises(PlatformServerError):
-            chat(agent="Data analyst").execute(tries.context())
-        assert chat(agent="Data analyst").execute(tries.context())["answer"]
-
     def test_unknown_name_is_refused_with_the_known_ones(self, control: SandboxControl) -> None:
         words = r"no agent has the name 'Embeded'.*'Data analyst' \(1\), 'Embedded analyst' \(2\)"
         with pytest.raises(AirflowFailException, match=words):
@@ -240,14 +204,6 @@ class TestAgentByName:
         with pytest.raises(PlatformInputError, match="only one of agent and agent_id"):
             PlatformHook().chat(PROMPT, agent="Data analyst", agent_id=1)
         assert platform_sandbox.control.state().requests == []
-
-    @pytest.mark.usefixtures("control")
-    def test_link_names_no_agent_before_its_id_is_known(self) -> None:
-        links = {"web_links": {"agent": "https://acme.example.com/agents/{agent_id}"}}
-        config = PlatformHook().config.model_copy(update=links)
-        assert "agent" not in config.web_addresses({"agent": "Sales"})
-        addresses = config.web_addresses({"agent": "Sales", "agent_id": 2})
-        assert addresses["agent"] == "https://acme.example.com/agents/2"
 
 
 @pytest.mark.parametrize(("name", "chosen"), [("sales", 1), ("OPS", 2), ("both", 3), ("Both", 3)])

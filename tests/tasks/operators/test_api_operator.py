@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
-from airflow_provider_platform.client.operations_table import operations
-from airflow_provider_platform.operators import api
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from tests.support.task_context import TaskTries
@@ -32,14 +29,6 @@ def posts(sandbox: Sandbox) -> int:
 
 
 class TestReading:
-    def test_response_is_returned_unchanged(self, platform_sandbox: Sandbox) -> None:
-        found = call(path="/v1/deployments/1/reports/101")
-        assert found["name"] == "Revenue by country"
-
-    def test_query_parameters_are_sent(self, platform_sandbox: Sandbox) -> None:
-        found = call(path="/v1/deployments/1/reports", query={"search": "top", "first": 5})
-        assert [item["id"] for item in found["items"]] == [103]
-
     def test_a_list_is_read_to_its_end(self, platform_sandbox: Sandbox) -> None:
         found = call(path="/v1/deployments/1/reports", query='{"first": 2}', paginate="true")
         assert [item["id"] for item in found] == [101, 102, 103, 104, 105, 106, 107]
@@ -104,10 +93,6 @@ class TestReading:
         found = call(path=path, paginate=True, response_filter=names, max_items=2)
         assert found == ["Revenue by country", "Orders per month"]
 
-    def test_get_request_is_repeated_after_a_failure(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.fault("status", status=500)
-        assert call(path="/v1/deployments/1")["id"] == 1
-
     def test_path_may_begin_as_in_the_documents_of_the_service(
         self, platform_sandbox: Sandbox
     ) -> None:
@@ -121,14 +106,6 @@ class TestReading:
         ) as it:
             call(path="/v1/no-such-thing")
         assert "it begins with /v1 or /api/v1" in str(it.value)
-
-    def test_error_of_an_unknown_build_api_path_names_the_path(
-        self, platform_sandbox: Sandbox
-    ) -> None:
-        found = call(path="/build/api/v1/deployments/1/branches")
-        assert any(branch["name"] for branch in found["items"])
-        with pytest.raises(AirflowFailException, match=r"the path.*\(GET /build/api/v1/no-such"):
-            call(path="/build/api/v1/no-such")
 
 
 class TestWriting:
@@ -173,18 +150,6 @@ class TestWriting:
         call(tries, method="POST", path=WORKBOOKS, body={"name": "Nightly"})
         call(tries, method="POST", path=WORKBOOKS, body={"name": "Weekly"})
         assert posts(platform_sandbox) == 2
-
-    def test_put_with_a_lost_response_is_repeated(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.fault("lost_response", method="PUT")
-        path = f"{WORKBOOKS}/by-slug/nightly"
-        assert call(method="PUT", path=path, body={"name": "Nightly"})["slug"] == "nightly"
-
-    @pytest.mark.exhaustive
-    def test_a_server_error_on_a_read_can_be_retried(self, platform_sandbox: Sandbox) -> None:
-        fault = {"method": "GET", "status": 501, "count": None}
-        platform_sandbox.control.fault("status", **fault)
-        with pytest.raises(PlatformServerError):
-            call(path="/v1/deployments/1")
 
 
 class TestCredentials:
@@ -271,11 +236,6 @@ def test_operation_is_called_by_its_id(platform_sandbox: Sandbox) -> None:
     assert call(operation="getReport", ids={"report_id": "101"})["id"] == 101
     with pytest.raises(AirflowFailException, match="contains a credential"):
         call(operation="deploymentToken")
-
-
-def test_ids_that_can_be_arguments_are_those_of_the_table() -> None:
-    known = {to_snake(name) for row in operations().values() for name in row.ids}
-    assert known - {"deployment_id", "task_id"} == api._IDS
 
 
 def test_call_in_another_deployment_is_sent_again() -> None:

@@ -13,19 +13,16 @@ from airflow_provider_platform._airflow import AirflowFailException, AirflowSkip
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
     BuildFailedError,
-    PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
     PlatformServerError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.branches import (
     PlatformCloseBranchOperator,
     PlatformDeleteBranchOperator,
     PlatformOpenBranchOperator,
 )
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from tests.support.remote_tasks import chat
 from tests.support.task_context import TaskDeferred, TaskTries
 
@@ -81,13 +78,6 @@ def opening(**arguments: Any) -> PlatformOpenBranchOperator:
     )
 
 
-def syncing(**arguments: Any) -> PlatformDbtSyncOperator:
-    return PlatformDbtSyncOperator(
-        task_id="sync",
-        **{"branch_name": BRANCH, "poll_interval": 0.05, "deferrable": False, **arguments},
-    )
-
-
 def close(**arguments: Any) -> dict[str, Any]:
     operator = PlatformCloseBranchOperator(task_id="close", **arguments)
     return operator.execute(TaskTries().context())
@@ -130,12 +120,6 @@ class TestOpen:
         assert len(found["hash"]) == 40
         assert answers(found["branch_name"])
 
-    def test_both_modes_return_the_same_result_of_opening(self) -> None:
-        one = through(opening(deferrable=False), TaskTries())
-        close(branch_name=BRANCH)
-        two = through(opening(deferrable=True), TaskTries())
-        assert one == two
-
     def test_queries_go_to_the_returned_address(self, control: SandboxControl) -> None:
         found = through(opening(), TaskTries())
         assert answers(found["branch_name"])
@@ -144,22 +128,18 @@ class TestOpen:
 
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("missing", ["html", "404", "405"])
-    @both_modes
     def test_tenant_without_staging_is_named_or_skipped(
-        self, missing: str, deferrable: bool, control: SandboxControl
+        self, missing: str, control: SandboxControl
     ) -> None:
         lacks_branches(control, missing)
         with pytest.raises(AirflowFailException, match=r"does not have the operation.*/branches"):
-            through(opening(deferrable=deferrable), TaskTries())
+            through(opening(), TaskTries())
         with pytest.raises(AirflowSkipException, match="does not have the operation"):
-            through(opening(deferrable=deferrable, if_unsupported="skip"), TaskTries())
+            through(opening(if_unsupported="skip"), TaskTries())
 
-    @both_modes
-    def test_branch_that_was_open_before_is_reported(
-        self, deferrable: bool, control: SandboxControl
-    ) -> None:
+    def test_branch_that_was_open_before_is_reported(self, control: SandboxControl) -> None:
         control.open_branch(BRANCH)
-        found = through(opening(deferrable=deferrable), TaskTries())
+        found = through(opening(), TaskTries())
         assert (found["branch_name"], found["opened_branch"]) == (BRANCH, None)
 
     @both_modes
@@ -187,17 +167,16 @@ class TestOpen:
         [broken] = [one for one in PlatformHook().iterate("listBranches") if one["name"] == BROKEN]
         assert broken["isStagingEnvironmentEnabled"] is before
 
-    @both_modes
     def test_retry_after_a_switch_whose_answer_was_lost_knows_that_the_branch_was_closed(
-        self, deferrable: bool, control: SandboxControl
+        self, control: SandboxControl
     ) -> None:
         tries = TaskTries()
         control.fault("lost_response", method="PUT", path="/staging-environment$")
         control.fault("status", method="PUT", path="/staging-environment$", status=500, count=9)
         with pytest.raises(PlatformError):
-            through(opening(deferrable=deferrable), tries)
+            through(opening(), tries)
         control.clear_faults()
-        assert through(opening(deferrable=deferrable), tries)["opened_branch"] == BRANCH
+        assert through(opening(), tries)["opened_branch"] == BRANCH
 
     @both_modes
     def test_sleeping_branch_is_woken_by_one_request(
@@ -217,14 +196,6 @@ class TestOpen:
         task = opening(branch_name=BROKEN, deferrable=deferrable)
         with pytest.raises(BuildFailedError, match=r"customers, which does not exist.*log ends"):
             through(task, TaskTries())
-
-    @both_modes
-    def test_a_build_that_takes_too_long_ends_at_the_deadline(
-        self, deferrable: bool, control: SandboxControl
-    ) -> None:
-        control.set(build_seconds=60)
-        with pytest.raises(PlatformDeadlineError, match="last status of the build was building"):
-            through(opening(deferrable=deferrable, timeout=0.5), TaskTries())
 
     def test_a_branch_that_is_not_written_yet_is_opened_by_a_retry(
         self, control: SandboxControl
@@ -248,20 +219,6 @@ class TestOpen:
         control.set(build_seconds=60)
         found = through(opening(wait_for_build=False), TaskTries())
         assert (found["branch_name"], found["status"]) == (BRANCH, None)
-
-    @pytest.mark.exhaustive
-    def test_retry_reopens_a_branch_that_was_closed_meanwhile(
-        self, control: SandboxControl
-    ) -> None:
-        control.set(build_seconds=0.2)
-        tries = TaskTries()
-        control.fault("status", method="GET", path="/build-status", status=500, count=6)
-        with pytest.raises(PlatformServerError):
-            through(opening(), tries)
-        assert tries.store[STORE_KEY]["phase"] == "running"
-        close(branch_name=BRANCH)
-        found = through(opening(), tries)
-        assert answers(found["branch_name"])
 
     @pytest.mark.parametrize(
         "bad",
@@ -288,11 +245,6 @@ class TestOpen:
 
 
 class TestClose:
-    def test_close_operator_closes_an_opened_branch(self) -> None:
-        found = through(opening(), TaskTries())
-        assert close(branch_name=found["opened_branch"])["closed"]
-        assert not answers(BRANCH)
-
     def test_a_branch_that_is_gone_is_closed(self) -> None:
         assert close(branch_name="gone")["closed"] is False
 
@@ -350,16 +302,6 @@ class TestDelete:
         assert not delete(branch_name=BRANCH)
         assert f"Branch {BRANCH} was not deleted: this tenant has no" in capsys.readouterr().out
         assert BRANCH in control.branches()
-
-    def test_production_is_never_deleted(self, control: SandboxControl) -> None:
-        with pytest.raises(AirflowFailException, match="deploy branch"):
-            delete(branch_name="main")
-        assert "main" in control.branches()
-
-    def test_the_missing_permission_is_named(self, control: SandboxControl) -> None:
-        control.set(token_lacks=["SchemaUpdate", "SchemaUpdateDevBranches"])
-        with pytest.raises(AirflowFailException, match="SchemaUpdateDevBranches"):
-            delete(branch_name=BRANCH)
 
     @pytest.mark.parametrize("remove", [False, True])
     def test_deletion_always_sends_the_upstream_flag(

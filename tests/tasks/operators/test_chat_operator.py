@@ -12,19 +12,16 @@ from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client import failed_calls
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
-    ChatError,
-    ChatNoAnswerError,
     ChatStreamError,
     PlatformDeadlineError,
     PlatformServerError,
 )
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
-from tests.support.remote_tasks import LOOK, chat, deferral_while_stopped
+from tests.support.remote_tasks import chat, deferral_while_stopped
 from tests.support.task_context import StateStore, TaskDeferred, TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
-    from airflow_provider_platform.sandbox.server import Sandbox
     from tests.support.captured_log import Capture
 
 
@@ -133,16 +130,6 @@ def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
 
 
-def event_of(waiting: Any) -> dict[str, Any]:
-    """What the trigger of a deferred task reports."""
-
-    async def follow() -> Any:
-        return await anext(aiter(waiting.trigger.run()))
-
-    payload: dict[str, Any] = asyncio.run(follow()).payload
-    return payload
-
-
 @pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
 @pytest.mark.parametrize("given", [False, True])
 def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: bool) -> None:
@@ -158,44 +145,6 @@ def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: boo
     assert tries.store[STORE_KEY]["phase"] == "done"
 
 
-@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
-def test_deferred_retry_asks_again_once_if_its_run_is_dead(control: SandboxControl) -> None:
-    control.set_breakpoint("mid_stream", count=2)
-    tries = TaskTries(max_tries=1)
-    first = deferred(tries).kwargs["run"]
-    second = deferred(tries)
-    assert second.kwargs["run"]["message_id"] == first["message_id"]
-    control.abort_thread(first["chat_id"])
-    anew = chat(deferrable=True)
-    third = deferral(
-        anew.execute_complete, tries.context(), event=event_of(second), run=second.kwargs["run"]
-    )
-    assert third.kwargs["run"]["message_id"] != first["message_id"]
-    control.abort_thread(third.kwargs["run"]["chat_id"])
-    with pytest.raises(ChatError):
-        anew.execute_complete(tries.context(), event=event_of(third), run=third.kwargs["run"])
-    assert tries.store[STORE_KEY]["phase"] == "failed"
-    assert statuses(control) == ["aborted", "aborted"]
-
-
-@pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")
-@pytest.mark.parametrize("replay", ["before_cutoff", "none"])
-def test_retry_asks_again_if_the_run_it_searched_is_dead(
-    control: SandboxControl, replay: Any
-) -> None:
-    """The try was lost before it knew that its prompt was accepted."""
-    control.set(replay=replay)
-    control.set_breakpoint("mid_stream")
-    tries = TaskTries(max_tries=1)
-    run = deferred(tries).kwargs["run"]
-    tries.store[STORE_KEY]["phase"] = "intent"
-    tries.store[STORE_KEY]["ids"]["accepted"] = False
-    control.abort_thread(run["chat_id"])
-    found = chat().execute(tries.context())
-    assert found["message_id"] != run["message_id"]
-    assert statuses(control) == ["aborted", "finished"]
-
-
 @pytest.mark.usefixtures("short_retry_pauses")
 def test_retry_asks_again_if_its_run_ended_without_an_answer(
     control: SandboxControl,
@@ -208,59 +157,6 @@ def test_retry_asks_again_if_its_run_ended_without_an_answer(
     found = chat().execute(tries.context())
     assert found["message_id"] != run["message_id"]
     assert statuses(control) == ["finished", "finished"]
-
-
-@pytest.mark.parametrize("deferrable", [False, True])
-def test_text_of_the_agent_that_is_not_final_is_not_an_answer(
-    control: SandboxControl, deferrable: bool
-) -> None:
-    """The thread's messages end with what looks like one."""
-    control.fault("answer_only_in_state")
-    control.set_breakpoint("mid_stream")
-    tries = TaskTries()
-    if not deferrable:
-        control.release()
-        with pytest.raises(ChatNoAnswerError, match="last said"):
-            chat().execute(tries.context())
-        return
-    waiting = deferred(tries)
-    control.release()
-    with pytest.raises(ChatNoAnswerError, match="last said"):
-        chat(deferrable=True).execute_complete(
-            tries.context(), event=event_of(waiting), run=waiting.kwargs["run"]
-        )
-
-
-@pytest.mark.usefixtures("short_retry_pauses")
-@pytest.mark.parametrize("failures", [1, 5])
-def test_retry_after_the_deadline_tolerates_a_short_outage(
-    control: SandboxControl, failures: int
-) -> None:
-    control.set_breakpoint("mid_stream")
-    tries = TaskTries()
-    run = deferred(tries).kwargs["run"]
-    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
-    control.release()
-    control.wait_until(lambda state: state.runs[0].status == "finished")
-    control.fault("status", **LOOK, status=502, count=failures)
-    assert chat(timeout=1800).execute(tries.context())["message_id"] == run["message_id"]
-    assert len(control.state().runs) == 1
-
-
-@pytest.mark.usefixtures("short_retry_pauses")
-def test_retry_after_the_deadline_leaves_the_run_if_the_service_is_unreachable(
-    control: SandboxControl,
-) -> None:
-    control.set_breakpoint("mid_stream")
-    tries = TaskTries(max_tries=3)
-    deferred(tries)
-    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
-    control.fault("status", **LOOK, status=502, count=6)
-    with pytest.raises(PlatformServerError):
-        chat(timeout=1800).execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "running"
-    assert statuses(control) == ["streaming"]
-    assert control.state().aborts == []
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -279,25 +175,6 @@ def test_retry_after_the_deadline_polls_once(
     found = chat(timeout=1800).execute(tries.context())
     assert statuses(control) == (["finished"] if ended else ["aborted", "finished"])
     assert (found["message_id"] == run["message_id"]) is ended
-
-
-def test_lost_connection_leaves_the_run_to_the_next_try(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(max_attempts=1)
-    )
-    control = platform_sandbox.control
-    control.set_breakpoint("mid_stream")
-    control.fault("cut", after=4)
-    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=6)
-    tries = TaskTries()
-    with pytest.raises(PlatformServerError):
-        chat().execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "running"
-    control.release()
-    chat().execute(tries.context())
-    assert statuses(control) == ["finished"]
 
 
 def test_last_try_stops_its_run_when_it_fails(control: SandboxControl) -> None:
@@ -443,17 +320,6 @@ def test_clear_is_distinguished_from_a_retry_after_retries_was_lowered(
         tries.clear()
     chat().execute(tries.context())
     assert len(statuses(control)) == runs
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_deadline_stops_the_chat_run(control: SandboxControl, given: bool) -> None:
-    thread = chat().execute(TaskTries().context())["chat_id"] if given else None
-    control.set_breakpoint("mid_stream", text="month")
-    tries = TaskTries()
-    with pytest.raises(PlatformDeadlineError):
-        chat(prompt="revenue by month", chat_id=thread, timeout=1.5).execute(tries.context())
-    assert statuses(control)[-1] == "aborted"
-    assert tries.store[STORE_KEY]["phase"] == "failed"
 
 
 @pytest.mark.exhaustive

@@ -112,18 +112,17 @@ def test_rows_of_a_chat_are_written_in_every_format(
     assert data_requests(platform_sandbox) == []
 
 
-@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_every_row_that_the_chat_sends_is_in_the_file(
-    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
+    platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """100 rows are a default of the service, and `max_rows` bounds XCom only."""
     platform_sandbox.control.set(chat_row_limit=150)
-    result = ask(output_path=str(tmp_path), output_format="csv", deferrable=deferrable)
+    result = ask(output_path=str(tmp_path), output_format="csv", deferrable=False)
     [query] = result["queries"]
     assert (query["row_count"], query["total_rows"], len(query["rows"])) == (150, 480, 100)
     assert len(Path(query["path"]).read_text().splitlines()) == 151
     for given, kept in ((120, 120), (150, 150), (999, 150)):
-        [query] = ask(max_rows=given, deferrable=deferrable)["queries"]
+        [query] = ask(max_rows=given)["queries"]
         assert (len(query["rows"]), query["truncated"]) == (kept, True)
 
 
@@ -173,26 +172,14 @@ def test_rows_of_queries_in_xcom_are_bounded_in_bytes(
         assert query["row_count"] == 100
 
 
-@pytest.mark.parametrize("in_file", [False, True], ids=["XCom only", "files"])
-@pytest.mark.usefixtures("platform_sandbox")
-def test_wide_rows_of_a_query_do_not_fill_xcom(in_file: bool, tmp_path: Path) -> None:
-    """Each of the 100 rows takes about 6,000 bytes."""
-    prompt = "sql: SELECT id, hex(zeroblob(3000)) AS wide FROM orders"
-    folder = {"output_path": str(tmp_path), "output_format": "csv"} if in_file else {}
-    [query] = ask(prompt=prompt, **folder)["queries"]
-    assert (len(query["rows"]), query["truncated"]) == (2 if in_file else 43, True)
-
-
-@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_all_rows_are_read_with_the_token_of_the_user(
-    deferrable: bool,
     platform_sandbox: Sandbox,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     as_service(platform_sandbox, monkeypatch)
-    result = ask(output_path=str(tmp_path), all_rows=True, max_rows=5, deferrable=deferrable)
+    result = ask(output_path=str(tmp_path), all_rows=True, max_rows=5, deferrable=False)
     [query] = result["queries"]
     assert (query["row_count"], len(query["rows"]), query["truncated"]) == (480, 5, False)
     assert query["rows"][0] == [1, 1, "11.21", "2025-01-26T01:30:00.000", True]
@@ -232,14 +219,6 @@ def test_all_rows_come_from_the_same_branch(platform_sandbox: Sandbox, tmp_path:
     )
     [request] = data_requests(platform_sandbox)
     assert "/dev-mode/feature/a/" in request.path
-
-
-def test_retry_overwrites_its_files_and_removes_obsolete_ones(
-    platform_sandbox: Sandbox, tmp_path: Path
-) -> None:
-    ask(output_path=str(tmp_path), output_format="jsonl")
-    result = ask(output_path=str(tmp_path), output_format="csv")
-    assert [query["format"] for query in [manifest_of(result)["queries"][0]["file"]]] == ["csv"]
 
 
 def test_a_failed_query_has_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
@@ -290,9 +269,8 @@ def test_charts_are_written_in_the_requested_formats(
     assert manifest_of(result)["queries"][0]["chart_error"] is None
 
 
-@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_files_contain_all_sent_rows_regardless_of_max_rows(
-    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
+    platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     pytest.importorskip("vl_convert")
     result = ask(
@@ -301,7 +279,7 @@ def test_files_contain_all_sent_rows_regardless_of_max_rows(
         output_format="csv",
         charts=["svg"],
         max_rows=1,
-        deferrable=deferrable,
+        deferrable=False,
     )
     [query] = result["queries"]
     assert (len(query["rows"]), query["truncated"]) == (1, False)
@@ -317,9 +295,7 @@ def test_files_contain_all_sent_rows_regardless_of_max_rows(
     assert "\\" not in answer
 
 
-@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_long_chart_specification_is_left_out_of_xcom_and_reported(
-    deferrable: bool,
     platform_sandbox: Sandbox,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -327,13 +303,13 @@ def test_long_chart_specification_is_left_out_of_xcom_and_reported(
     capfd: Any,
 ) -> None:
     monkeypatch.setattr(tool_calls, "MAX_CHART_CHARACTERS", 100)
-    given: dict[str, Any] = {"prompt": "chart revenue by category", "deferrable": deferrable}
+    given: dict[str, Any] = {"prompt": "chart revenue by category", "deferrable": False}
     [query] = ask(**given)["queries"]
     assert (query["chart"], len(query["rows"])) == (None, 4)
     assert "characters, and the limit is 100" in query["chart_error"]
     logged = capfd.readouterr().out + caplog.text
     assert f"Query {query['title']!r} has no chart. {query['chart_error']}" in logged
-    [query] = ask(prompt="total revenue", deferrable=deferrable)["queries"]
+    [query] = ask(prompt="total revenue")["queries"]
     assert "chart_error" not in query
     files = {"output_path": str(tmp_path), "output_format": "csv"}
     written = ask(**given, **files)
@@ -440,22 +416,6 @@ def test_chart_whose_field_the_result_lacks_is_left_out_with_the_reason(tmp_path
     assert query["chart_error"] in said[0]
 
 
-@pytest.mark.exhaustive
-def test_omitted_part_of_a_chart_is_logged_and_in_the_manifest(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
-    encoding = {"x": {"field": "country"}, "y": {"field": "revenue", "type": "quantitative"}}
-    chart = {"mark": "bar", "encoding": encoding, "data": {"url": "https://x.example/a.csv"}}
-    said: list[str] = []
-    wanted = AnswerFiles(tmp_path, Output("csv"), charts=("png",), warn=said.append)
-    written, manifest = write_answer(answer_with(chart, []), wanted, {"question": "q"})
-    assert len(written["queries"][0]["chart_paths"]) == 1
-    [query] = manifest["queries"]
-    assert [note[:30] for note in query["chart_notes"]] == [
-        "Charts load nothing and have n", "The query returned no rows."
-    ]  # fmt: skip
-    assert [f"The chart of query 1: {note}" for note in query["chart_notes"]] == said
-
-
 def test_folder_of_fonts_is_checked_before_a_request(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -558,16 +518,15 @@ def test_invalid_output_arguments_are_refused(arguments: dict[str, Any], said: s
         PlatformChatOperator(task_id="ask", prompt="x", **arguments)
 
 
-@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_output_options_apply_to_the_files_of_queries(
-    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
+    platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     for compression, name in (("gzip", "query-1.csv.gz"), ("none", "query-1.csv")):
         result = ask(
             output_path=str(tmp_path),
             output_format="csv",
             output_options={"compression": compression, "delimiter": ";", "csv_safe": True},
-            deferrable=deferrable,
+            deferrable=False,
         )
         manifest_of(result)
         [query] = result["queries"]
@@ -585,14 +544,13 @@ def test_result_without_output_path_names_no_files(platform_sandbox: Sandbox) ->
 
 @pytest.mark.parametrize("rows", ["values", "texts"])
 @pytest.mark.parametrize("folder", [True, False])
-@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_rows_of_a_chat_have_the_types_of_their_columns(
-    deferrable: bool, folder: bool, rows: Any, platform_sandbox: Sandbox, tmp_path: Path
+    folder: bool, rows: Any, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     platform_sandbox.control.set(chat_rows=rows)
     path = {"output_path": str(tmp_path), "output_format": "csv"} if folder else {}
     types = {"fee": "double", "paid_at": "date", "order_id": "string"}
-    [query] = ask(types=types, deferrable=deferrable, **path)["queries"]
+    [query] = ask(types=types, deferrable=False, **path)["queries"]
     kinds = {column["name"]: column["type"] for column in query["columns"]}
     assert kinds == {
         "id": "Int64",
@@ -608,28 +566,19 @@ def test_rows_of_a_chat_have_the_types_of_their_columns(
         assert lines[1] == '1,"1",11.21,"2025-01-26T01:30:00.000",true'
 
 
-@pytest.mark.parametrize("deferrable", MODES.values(), ids=MODES.keys())
 def test_types_apply_to_all_rows_of_a_chat(
-    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     as_service(platform_sandbox, monkeypatch)
     files = {"output_path": str(tmp_path), "all_rows": True, "types": {"paid_at": "timestamp"}}
-    result = ask(deferrable=deferrable, **files)
+    result = ask(**files)
     [query] = result["queries"]
     assert str(pq.read_table(query["path"]).schema.field("paid_at").type) == "timestamp[us]"
     assert [column["type"] for column in query["columns"]] == [
         *("Int64", "Int64", "Decimal", "Timestamp", "Boolean")
     ]
     assert manifest_of(result)["queries"][0]["columns"] == query["columns"]
-
-
-@pytest.mark.usefixtures("platform_sandbox")
-def test_strict_types_fail_a_chat_if_a_value_does_not_fit(tmp_path: Path) -> None:
-    for path in ({}, {"output_path": str(tmp_path)}):
-        with pytest.raises(AirflowFailException, match="row 1, column 'paid_at'"):
-            ask(types={"paid_at": "int64", "*": "strict"}, **path)
-    assert not list(tmp_path.rglob("query-*"))
 
 
 @pytest.mark.usefixtures("platform_sandbox")

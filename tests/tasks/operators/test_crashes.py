@@ -78,34 +78,6 @@ def carry_through(make: Any, number: int, when: When, error: type[BaseException]
 
 
 @TIMES
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_a_chat_has_one_answer(
-    control: SandboxControl, number: int, when: When, error: type[BaseException]
-) -> None:
-    """Writes: the intent, the thread's name, the acceptance, the end."""
-    result = carry_through(chat, number, when, error)
-    state = control.state()
-    # Sent, and the thread's name not written down: the one window.
-    asked = 2 if (error, number, when) == (Crash, 2, "before") else 1
-    assert len(state.messages) == len(state.runs) == asked
-    assert {message.message_id for message in state.messages} == {result["message_id"]}
-    assert result["answer"].startswith("Revenue by country")
-
-
-@TIMES
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_chat_in_a_given_thread_is_asked_once(
-    control: SandboxControl, number: int, when: When, error: type[BaseException]
-) -> None:
-    """Writes: the intent with the thread's name, the acceptance, the end."""
-    chat_id = chat().execute(TaskTries().context())["chat_id"]
-    result = carry_through(lambda: chat(chat_id=chat_id), number, when, error)
-    state = control.state()
-    assert [message.outcome for message in state.messages] == ["started", "started"]
-    assert result["message_id"] == state.runs[-1].message_id
-
-
-@TIMES
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_dbt_sync_is_started_once(
     control: SandboxControl, number: int, when: When, error: type[BaseException]

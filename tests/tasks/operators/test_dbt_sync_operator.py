@@ -94,11 +94,6 @@ def test_start_without_an_id_says_what_the_service_sent(
     assert len(said) < 2000
 
 
-def requests(sandbox: Sandbox, method: str, ending: str = "/dbt-sync") -> int:
-    found = sandbox.control.state().requests
-    return sum(one.method == method and one.path.endswith(ending) for one in found)
-
-
 @pytest.fixture
 def one_attempt(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses between repeats."""
@@ -131,14 +126,6 @@ def test_ref_that_the_tenant_keeps_is_accepted(
 
 
 MANIFEST: dict[str, Any] = {"source": "manifest", "manifest": {"nodes": {}}}
-
-
-def test_status_of_an_unknown_name_means_running(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(dbt_pace=0.1)
-    poll = {"method": "GET", "path": "/dbt-sync/[0-9a-f]+$"}
-    platform_sandbox.control.fault("odd_field", field="status", value="WARMING_UP", **poll)
-    assert sync().execute(TaskTries().context())["status"] == "COMPLETED"
-    assert [one.hits for one in platform_sandbox.control.faults()] == [1]
 
 
 def test_sync_to_a_read_only_deploy_branch_is_not_retried(platform_sandbox: Sandbox) -> None:
@@ -215,34 +202,6 @@ def test_sync_whose_outcome_the_service_has_lost_fails_after_a_few_looks(
         sensor.execute(TaskTries().context())
 
 
-@pytest.mark.exhaustive
-def test_retry_does_not_reattach_to_a_later_sync_of_another_client(
-    platform_sandbox: Sandbox,
-) -> None:
-    tries = TaskTries()
-    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
-    failing = {"method": "GET", "path": "/dbt-sync$", "status": 400, "nth": 2}
-    platform_sandbox.control.fault("status", **failing)
-    with pytest.raises(PlatformTransportError, match="history could not be read"):
-        sync().execute(tries.context())
-    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 1000.0  # the sync that is there is later
-    with pytest.raises(AirflowFailException, match="does not show whether this task"):
-        sync().execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "lost"
-    assert len(platform_sandbox.control.state().syncs) == 1
-
-
-def test_a_lost_start_is_found_in_a_long_history(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("airflow_provider_platform.resources.dbt_sync.HISTORY_PAGE", 2)
-    for name in ("b1", "b2", "b3"):
-        sync(branch_name=name).execute(TaskTries().context())
-    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
-    assert sync(branch_name="b4").execute(TaskTries().context())["branch_name"] == "b4"
-    assert len(platform_sandbox.control.state().syncs) == 4
-
-
 def test_start_with_an_unreadable_response_is_not_repeated() -> None:
     program = start(
         API, 1, StartDbtSyncInput.build(branch_name="b1"), ids_before=None, submitted_at=0.0
@@ -292,11 +251,6 @@ class TestEqualSync:
     @staticmethod
     def syncs(sandbox: Sandbox) -> int:
         return len(sandbox.control.state().syncs)
-
-    def test_second_sync_is_started_by_default(self, platform_sandbox: Sandbox) -> None:
-        self.start_elsewhere()
-        self.start_elsewhere()
-        assert self.syncs(platform_sandbox) == 2
 
     @pytest.mark.parametrize("ref", [None, "feature"])
     def test_an_equal_sync_is_followed(self, platform_sandbox: Sandbox, ref: str | None) -> None:
@@ -352,13 +306,6 @@ class TestEqualSync:
         assert result["sync_job_id"] != running
         assert self.syncs(platform_sandbox) == 2
         assert ("starts its own" in "\n".join(capture.lines())) == ("ref" in other)
-
-    def test_a_sync_that_is_over_is_not_followed(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(dbt_pace=0.0)
-        over = sync().execute(TaskTries().context())["sync_job_id"]
-        result = sync(if_running="follow").execute(TaskTries().context())
-        assert result["sync_job_id"] != over
-        assert result["status"] == "COMPLETED"
 
     @pytest.mark.parametrize("settings", [{"tenant": "described"}, {"token_lacks": ["SchemaRead"]}])
     def test_a_tenant_that_shows_no_history_starts_nothing(

@@ -11,15 +11,12 @@ from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
     PlatformDeadlineError,
     PlatformInputError,
-    PlatformServerError,
     PlatformTransportError,
     ReportDeliveryFailedError,
 )
-from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.resources import deliveries as delivery_runs
-from airflow_provider_platform.resources.deliveries import run_report_delivery
 from tests.support.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 RUNS = {"method": "POST", "path": "/runs$"}
 """The requests that start a run."""
-LISTS = {"method": "GET", "path": "/runs$"}
 LONG = 1000.0
 """Seconds of a run by the sandbox's clock, which only a test moves that far."""
 
@@ -92,32 +88,6 @@ def test_delivery_fails_if_it_ends_with_an_error_or_without_a_new_success(
     assert "Clear these cells" in str(caught.value)
 
 
-def test_delivery_that_ends_without_error_and_without_success_fails(
-    control: SandboxControl,
-) -> None:
-    deliver().execute(TaskTries().context())
-    control.advance(5)
-    control.set(delivery_outcome="unreported")
-    with pytest.raises(ReportDeliveryFailedError, match="no success since it started"):
-        deliver().execute(TaskTries().context())
-
-
-def test_a_success_that_is_reported_late_is_waited_for(
-    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery_runs, "SUCCESS_GRACE", 60)
-    poll = {"method": "GET", "path": "report-deliveries/501$", "count": 4}
-    control.fault("odd_field", field="lastSuccessAt", value=None, **poll)
-    assert deliver().execute(TaskTries().context())["status"] == "succeeded"
-
-
-def test_a_run_that_is_not_waited_for_has_no_status(control: SandboxControl) -> None:
-    slow(control)
-    result = deliver(wait_for_completion=False).execute(TaskTries().context())
-    assert (result["started"], result["status"], result["run"]) == (True, None, None)
-    assert result["run_id"]
-
-
 def test_running_delivery_is_followed(control: SandboxControl) -> None:
     control.set(delivery_seconds=0.5)
     run_id = start_elsewhere()
@@ -147,26 +117,6 @@ def test_if_running_skip_skips_the_task_for_a_running_delivery(control: SandboxC
     assert starts(control) == 1
 
 
-@pytest.mark.parametrize("if_running", ["follow", "fail", "skip"])
-def test_run_that_begins_after_the_check_is_treated_like_a_running_one(
-    if_running: str, control: SandboxControl, task: Any
-) -> None:
-    control.set(delivery_seconds=LONG)
-    control.set_breakpoint("before_answer", **LISTS)
-    running = task(deliver(if_running=if_running, timeout=0.5), TaskTries())
-    control.wait_for_breakpoint("before_answer")
-    PlatformHook().run(run_report_delivery(id=501))
-    control.release()
-    error = running.end()
-    if if_running == "follow":
-        assert isinstance(error, PlatformDeadlineError)
-    else:
-        assert isinstance(
-            error, {"fail": AlreadyRunningError, "skip": AirflowSkipException}[if_running]
-        )
-    assert starts(control) == 1
-
-
 def test_run_is_found_and_followed_after_a_lost_response(control: SandboxControl) -> None:
     control.fault("lost_response", **RUNS)
     assert deliver().execute(TaskTries().context())["started"] is True
@@ -179,19 +129,6 @@ def test_retry_sends_a_start_that_never_arrived(control: SandboxControl) -> None
     with pytest.raises(PlatformTransportError, match=r"no new run\. A retry starts a run"):
         deliver().execute(tries.context())
     assert starts(control) == 0
-    assert deliver().execute(tries.context())["started"] is True
-    assert starts(control) == 1
-
-
-@pytest.mark.exhaustive
-def test_a_retry_finds_the_run_of_a_try_that_was_lost_at_the_start(control: SandboxControl) -> None:
-    tries = TaskTries()
-    control.fault("lost_response", **RUNS)
-    control.fault("status", **LISTS, nth=2, status=502, body="html", count=20)
-    with pytest.raises(PlatformTransportError, match="A retry reads the list of runs again"):
-        deliver().execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "intent"
-    control.clear_faults()
     assert deliver().execute(tries.context())["started"] is True
     assert starts(control) == 1
 
@@ -234,36 +171,6 @@ def test_a_retry_starts_a_failed_run_again(control: SandboxControl) -> None:
     assert starts(control) == 2
 
 
-def test_cleared_task_delivers_again(control: SandboxControl) -> None:
-    tries = TaskTries()
-    deliver().execute(tries.context())
-    control.advance(5)
-    tries.clear()
-    deliver().execute(tries.context())
-    assert starts(control) == 2
-
-
-def test_short_outages_during_the_wait_are_tolerated(control: SandboxControl) -> None:
-    control.set(delivery_seconds=0.3)
-    tries = TaskTries()
-    control.fault("status", method="GET", nth=3, status=503, count=3)
-    assert deliver().execute(tries.context())["status"]
-
-
-@pytest.mark.exhaustive
-def test_an_outage_during_the_wait_leaves_the_run_to_the_retry(control: SandboxControl) -> None:
-    slow(control)
-    tries = TaskTries()
-    control.fault("status", method="GET", path="/runs(/[^/]*)?$", nth=3, status=502, count=9)
-    with pytest.raises(PlatformServerError):
-        deliver().execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "running"
-    control.clear_faults()
-    control.advance(LONG)
-    assert deliver().execute(tries.context())["status"]
-    assert starts(control) == 1
-
-
 def not_activated(control: SandboxControl) -> None:
     control.fault("status", path="/report-deliveries", status=404, message="Not Found", count=None)
 
@@ -285,34 +192,12 @@ def test_older_tenant_is_distinguished_from_a_wrong_id(
         deliver().execute(TaskTries().context())
 
 
-def test_error_names_a_wrong_delivery_id(control: SandboxControl) -> None:
-    with pytest.raises(AirflowFailException, match="No report delivery has this id"):
-        deliver(delivery_id=999).execute(TaskTries().context())
-    assert starts(control) == 0
-
-
-def test_unknown_deployment_is_reported_with_the_error_of_the_service(
-    control: SandboxControl,
-) -> None:
-    with pytest.raises(AirflowFailException, match="Deployment 9 not found"):
-        deliver(deployment_id=9).execute(TaskTries().context())
-    assert starts(control) == 0
-
-
 def test_delivery_trigger_follows_the_run_and_starts_no_other(control: SandboxControl) -> None:
     slow(control)
     deferred = deferral(deliver(deferrable=True).execute, TaskTries().context())
     _, arguments = deferred.trigger.serialize()
     assert arguments["run"]["run_id"]
     assert "ids_before" not in arguments["run"]
-    assert starts(control) == 1
-
-
-def test_queued_delivery_is_waited_for_and_started_once(control: SandboxControl) -> None:
-    control.set(delivery_queue_seconds=1, delivery_seconds=0.5)
-    tries = TaskTries()
-    result = deliver().execute(tries.context())
-    assert (result["started"], result["status"]) == (True, "succeeded")
     assert starts(control) == 1
 
 

@@ -9,15 +9,12 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
-    PlatformError,
     PlatformInputError,
     PlatformRateLimitError,
-    PlatformTransportError,
 )
 from airflow_provider_platform.files.whole_files import write_whole
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._files import storage_path
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.resources.exports import start_dashboard_export
 from tests.support.task_context import TaskTries
@@ -40,19 +37,6 @@ def starts(sandbox: Sandbox) -> int:
     return sum(request.method == "POST" for request in sandbox.control.state().requests)
 
 
-@pytest.mark.exhaustive
-def test_retry_reattaches_to_the_running_export(platform_sandbox: Sandbox, tmp_path: Path) -> None:
-    tries = TaskTries()
-    fault = {"method": "GET", "path": "dashboard-exports", "status": 500, "count": 6}
-    platform_sandbox.control.fault("status", **fault)
-    with pytest.raises(PlatformError):
-        export(tmp_path / "a.pdf").execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "running"
-    result = export(tmp_path / "a.pdf").execute(tries.context())
-    assert (tmp_path / "a.pdf").stat().st_size == result["size"]
-    assert starts(platform_sandbox) == 1
-
-
 def test_retry_after_the_end_writes_no_file_again(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -71,14 +55,6 @@ def test_unwritable_path_is_reported_before_the_export_starts(
     assert starts(platform_sandbox) == 0
 
 
-def test_a_lost_start_is_repeated(platform_sandbox: Sandbox, tmp_path: Path) -> None:
-    tries = TaskTries()
-    platform_sandbox.control.fault("lost_response", method="POST")
-    with pytest.raises(PlatformTransportError):
-        export(tmp_path / "a.pdf").execute(tries.context())
-    assert export(tmp_path / "a.pdf").execute(tries.context())["size"]
-
-
 @pytest.mark.parametrize("body", ["json", "empty"])
 def test_download_that_is_not_the_file_replaces_no_file(
     platform_sandbox: Sandbox, tmp_path: Path, body: str
@@ -91,14 +67,6 @@ def test_download_that_is_not_the_file_replaces_no_file(
     assert (tmp_path / "a.pdf").read_bytes() == b"yesterday's"
     export(tmp_path / "a.pdf").execute(tries.context())
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
-
-
-@pytest.mark.exhaustive
-def test_a_download_that_breaks_leaves_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
-    platform_sandbox.control.fault("lost_response", path="download", count=None)
-    with pytest.raises(PlatformTransportError):
-        export(tmp_path / "a.pdf").execute(TaskTries().context())
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_existing_file_is_replaced_atomically(tmp_path: Path) -> None:

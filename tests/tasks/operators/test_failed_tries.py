@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.errors import PlatformServerError
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
 from tests.support.remote_tasks import sync
@@ -43,21 +42,6 @@ def test_wait_that_fails_for_good_stops_its_run(platform_sandbox: Sandbox) -> No
         sync().execute(TaskTries(max_tries=3).context())
     (started,) = platform_sandbox.control.state().syncs
     assert started.cancelled_at is not None
-
-
-@pytest.mark.exhaustive
-def test_wait_that_a_retry_continues_does_not_stop_its_run(
-    platform_sandbox: Sandbox,
-) -> None:
-    platform_sandbox.control.set(dbt_pace=60.0)
-    failing = {"method": "GET", "path": r"/dbt-sync/\w+$", "status": 500}
-    platform_sandbox.control.fault("status", count=6, **failing)
-    tries = TaskTries(max_tries=2)
-    with pytest.raises(PlatformServerError):
-        sync(poll_interval=0.01).execute(tries.context())
-    (started,) = platform_sandbox.control.state().syncs
-    assert started.cancelled_at is None
-    assert tries.store[STORE_KEY]["phase"] == "running"
 
 
 @pytest.mark.parametrize(("max_tries", "stopped"), [(0, True), (2, False)])

@@ -10,30 +10,19 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client import failed_calls
 from airflow_provider_platform.client.errors import (
-    ChatAbortedError,
     PlatformDeadlineError,
     PlatformProtocolError,
-    PlatformRateLimitError,
-    PlatformServerError,
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
-from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.resources.chat.run import ChatRunKind
-from tests.support.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
+from tests.support.remote_tasks import LOOK, PROMPT, chat
 from tests.support.task_context import StateStore, TaskTries
 from tests.support.wire.http_server import Exchange, answer, serving
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
-OUTAGES: dict[str, dict[str, Any]] = {
-    "429": {"kind": "status", "status": 429},
-    "503 with Retry-After": {"kind": "status", "status": 503, "retry_after": 0},
-    "500": {"kind": "status", "status": 500},
-    "no answer": {"kind": "drop"},
-}
 REFUSALS: dict[str, dict[str, Any]] = {
     "400": {"kind": "status", "status": 400},
     "403": {"kind": "status", "status": 403},
@@ -47,44 +36,6 @@ REFUSALS: dict[str, dict[str, Any]] = {
 def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats come soon: what is tested is what they lead to."""
     monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize(
-    "outage", [*OUTAGES.values(), *REFUSALS.values()], ids=[*OUTAGES, *REFUSALS]
-)
-def test_retry_searches_the_question_again_after_a_failed_search(
-    control: SandboxControl, outage: dict[str, Any], given: bool
-) -> None:
-    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
-    before = len(control.state().runs)
-    control.fault("cut", after=1)
-    control.fault(**outage, **LOOK, count=None)
-    tries = TaskTries()
-    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
-        chat(chat_id=chat_id).execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "intent"
-    control.clear_faults()
-    result = chat(chat_id=chat_id).execute(tries.context())
-    state = control.state()
-    assert len(state.messages) == len(state.runs) == before + 1
-    assert result["message_id"] == state.runs[-1].message_id
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("retries", [0, 1])
-def test_last_try_stops_the_run_after_a_failed_search(
-    control: SandboxControl, retries: int
-) -> None:
-    control.set_breakpoint("after_cutoff")
-    control.fault("cut", after=1)
-    control.fault("drop", **LOOK, count=None)
-    tries = TaskTries(max_tries=retries)
-    for left in range(retries, -1, -1):
-        with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
-            chat().execute(tries.context())
-        assert (control.state().runs[0].status == "aborted") is (left == 0)
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
@@ -102,18 +53,6 @@ def test_retry_stops_the_run_if_its_search_is_refused(
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_next_retry_asks_again_after_a_broken_stream(
-    control: SandboxControl,
-) -> None:
-    tries = lost_prompt(control)
-    control.fault("broken_json", **LOOK)
-    with pytest.raises(PlatformProtocolError):
-        chat().execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "failed"
-    first = tries.store[STORE_KEY]["ids"]["message_id"]
-    assert chat().execute(tries.context())["message_id"] != first
-
-
 def test_retry_reuses_the_message_id_after_an_invalid_stream_without_a_chat_id(
     control: SandboxControl,
 ) -> None:
@@ -124,22 +63,6 @@ def test_retry_reuses_the_message_id_after_an_invalid_stream_without_a_chat_id(
     assert tries.store[STORE_KEY]["phase"] == "intent"
     sent = tries.store[STORE_KEY]["ids"]["message_id"]
     assert chat().execute(tries.context())["message_id"] == sent
-
-
-@pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
-def test_retry_searches_the_sync_again_after_a_failed_search(
-    control: SandboxControl, outage: dict[str, Any]
-) -> None:
-    control.fault("lost_response", method="POST", path="/dbt-sync$")
-    control.fault(**outage, **HISTORY, nth=2, count=50)
-    tries = TaskTries()
-    with pytest.raises(PlatformTransportError, match="A retry reads the history again"):
-        sync().execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "intent"
-    control.clear_faults()
-    result = sync().execute(tries.context())
-    (one,) = control.state().syncs
-    assert result["sync_job_id"] == one.sync_job_id
 
 
 def test_question_is_sent_to_another_thread_if_the_first_does_not_exist(
@@ -180,15 +103,6 @@ def test_id_of_the_second_thread_is_recorded(
     control.clear_faults()
     assert chat().execute(tries.context())["chat_id"] == second
     assert len(control.state().messages) == 2
-
-
-def test_retry_asks_in_another_thread_if_the_first_does_not_exist(control: SandboxControl) -> None:
-    tries = lost_prompt(control)
-    control.fault("status", **LOOK, status=404)
-    result = chat().execute(tries.context())
-    first, second = control.state().messages
-    assert first.message_id == second.message_id == result["message_id"]
-    assert result["chat_id"] == second.chat_id != first.chat_id
 
 
 class UnreachableAtFirst(StateStore):
@@ -252,18 +166,6 @@ def test_message_without_a_known_thread_is_repeated_under_its_id(
     assert first == second
 
 
-@pytest.mark.exhaustive
-def test_run_with_known_thread_is_stopped_at_the_deadline_before_acceptance(
-    control: SandboxControl,
-) -> None:
-    control.set_breakpoint("after_cutoff")
-    tries = TaskTries()
-    with pytest.raises(PlatformDeadlineError, match="was not accepted"):
-        chat(timeout=3).execute(tries.context())
-    assert [run.status for run in control.state().runs] == ["aborted"]
-    assert tries.store[STORE_KEY]["phase"] == "failed"
-
-
 def test_run_with_known_thread_is_stopped_after_an_invalid_stream(
     control: SandboxControl,
 ) -> None:
@@ -272,75 +174,6 @@ def test_run_with_known_thread_is_stopped_after_an_invalid_stream(
     with pytest.raises(PlatformProtocolError):
         chat().execute(TaskTries().context())
     assert [run.status for run in control.state().runs] == ["aborted"]
-
-
-def test_try_that_finds_its_lost_run_dead_asks_again(
-    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def has_ended(*_: Any) -> tuple[bool, dict[str, Any]]:
-        raise ChatAbortedError("the run was stopped")
-
-    monkeypatch.setattr(ChatRunKind, "find", has_ended)
-    tries = TaskTries()
-    first = chat().execute(tries.context())["message_id"]
-    tries.store[STORE_KEY]["phase"] = "intent"
-    found = PlatformChatOperator(task_id="ask", prompt=PROMPT).execute(tries.context())
-    assert found["message_id"] != first
-    assert len(control.state().runs) == 2
-
-
-@pytest.mark.parametrize("lost_by", ["this try", "an earlier one"])
-def test_question_that_its_thread_never_shows_is_sent_at_most_twice_in_all_tries(
-    control: SandboxControl, lost_by: str
-) -> None:
-    chat_id = chat().execute(TaskTries().context())["chat_id"]
-    control.fault("drop", has_input=True, count=None)
-    if lost_by == "an earlier one":
-        control.fault("drop", **LOOK, count=6)
-    tries = TaskTries(max_tries=5)
-    if lost_by == "an earlier one":
-        with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
-            chat(chat_id=chat_id).execute(tries.context())
-    with pytest.raises(AirflowFailException, match="sent twice"):
-        chat(chat_id=chat_id).execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "lost"
-    sent = [one.message_id for one in control.state().requests if one.has_input][1:]
-    assert len(sent) == 2
-    assert len(set(sent)) == 1
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("given", [False, True])
-def test_stop_after_the_deadline_reads_a_rotated_key_again(
-    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, task: Any, given: bool
-) -> None:
-    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
-    control.set_breakpoint("mid_stream")
-    ended = task(chat(timeout=4, chat_id=chat_id), TaskTries())
-    control.wait_for_breakpoint("mid_stream")
-    control.rotate_chat_key()
-    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
-    ended.end()
-    assert control.state().runs[-1].status == "aborted"
-
-
-def test_a_refused_start_is_not_repeated_beyond_the_timeout(control: SandboxControl) -> None:
-    control.fault("status", method="POST", path="/dbt-sync$", status=429, retry_after=100)
-    with pytest.raises(PlatformRateLimitError):
-        sync(timeout=5).execute(TaskTries().context())
-    assert control.state().syncs == []
-
-
-def test_long_retry_after_of_the_history_ends_the_try(
-    control: SandboxControl,
-) -> None:
-    control.fault("lost_response", method="POST", path="/dbt-sync$")
-    control.fault("status", **HISTORY, nth=2, count=2, status=503, retry_after=60)
-    tries = TaskTries()
-    for error in (PlatformTransportError, PlatformServerError):
-        with pytest.raises(error):
-            sync(timeout=5).execute(tries.context())
-        assert tries.store[STORE_KEY]["phase"] == "intent"
 
 
 @pytest.mark.exhaustive

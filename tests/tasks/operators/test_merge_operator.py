@@ -10,7 +10,6 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
     MergedBuildFailedError,
-    PlatformDeadlineError,
     PlatformInputError,
     PlatformTransportError,
 )
@@ -81,11 +80,8 @@ def test_merge_returns_once_production_is_built_from_it(
     assert (merged(control), requests(control)) == ([BRANCH], ["merge-to-default"])
 
 
-@both_modes
-def test_branch_is_deleted_with_the_merge_if_asked_for(
-    deferrable: bool, control: SandboxControl
-) -> None:
-    found = through(merging(deferrable=deferrable, delete_branch=True), TaskTries())
+def test_branch_is_deleted_with_the_merge_if_asked_for(control: SandboxControl) -> None:
+    found = through(merging(delete_branch=True), TaskTries())
     assert found["branch_deleted"] is True
     assert BRANCH not in control.branches()
 
@@ -103,19 +99,15 @@ def test_wait_for_build_false_returns_after_the_merge(control: SandboxControl) -
     assert (found["merged"], found["status"]) == (True, None)
 
 
-@both_modes
-def test_deploy_mode_cli_is_reported_and_nothing_is_merged(
-    deferrable: bool, control: SandboxControl
-) -> None:
+def test_deploy_mode_cli_is_reported_and_nothing_is_merged(control: SandboxControl) -> None:
     control.set(deploy_mode="cli")
     with pytest.raises(
         AirflowFailException, match=r"deploy mode cli\. In this mode a merge does not"
     ):
-        through(merging(deferrable=deferrable), TaskTries())
+        through(merging(), TaskTries())
     assert not requests(control)
 
 
-@both_modes
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -129,11 +121,11 @@ def test_deploy_mode_cli_is_reported_and_nothing_is_merged(
     ids=str,
 )
 def test_refusal_fails_the_task_with_its_reason_and_is_not_retried(
-    settings: dict[str, Any], words: str, deferrable: bool, control: SandboxControl
+    settings: dict[str, Any], words: str, control: SandboxControl
 ) -> None:
     control.set(**settings)
     with pytest.raises(AirflowFailException, match=words):
-        through(merging(deferrable=deferrable), TaskTries())
+        through(merging(), TaskTries())
     assert not merged(control)
 
 
@@ -151,28 +143,24 @@ def test_branch_with_new_commits_since_its_check_is_not_merged(control: SandboxC
     assert not requests(control)
 
 
-@both_modes
-def test_branch_merged_by_another_client_is_not_merged_again(
-    deferrable: bool, control: SandboxControl
-) -> None:
+def test_branch_merged_by_another_client_is_not_merged_again(control: SandboxControl) -> None:
     control.set(merge_commit="fast_forward")
     merge_by_somebody_else()
-    found = through(merging(deferrable=deferrable), TaskTries())
+    found = through(merging(), TaskTries())
     assert (found["merged"], found["status"]) == (False, "built")
     assert len(requests(control)) == 1  # theirs
 
 
 class TestTries:
-    @both_modes
     @pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
     @pytest.mark.parametrize("delete", [True, False])
     def test_try_that_lost_the_response_compares_the_commits(
-        self, deferrable: bool, merge_commit: str, delete: bool, control: SandboxControl
+        self, merge_commit: str, delete: bool, control: SandboxControl
     ) -> None:
         control.set(merge_commit=merge_commit)
         control.open_branch(BRANCH)
         control.fault("lost_response", **MERGE)
-        task = merging(deferrable=deferrable, delete_branch=delete)
+        task = merging(delete_branch=delete)
         if merge_commit == "own" and delete:  # nothing shows what the deleted branch was
             with pytest.raises(AirflowFailException, match="do not show whether the merge was"):
                 through(task, TaskTries())
@@ -181,56 +169,38 @@ class TestTries:
         assert (found["merged"], found["branch_deleted"]) == (True, delete)
         assert merged(control) == [BRANCH]
 
-    @both_modes
     def test_commit_of_a_colleague_is_not_taken_for_the_merge(
-        self, deferrable: bool, control: SandboxControl
+        self, control: SandboxControl
     ) -> None:
         control.open_branch(BRANCH)
         tries = self.died(control)
         control.add_branch("main")
         control.set(merge_outcome="nothing")
         with pytest.raises(AirflowFailException, match="does not say whether main has the merge"):
-            through(merging(deferrable=deferrable), tries)
+            through(merging(), tries)
         assert merged(control) == []
 
-    @both_modes
     def test_retry_without_a_record_finds_that_production_has_the_branch(
-        self, deferrable: bool, control: SandboxControl
+        self, control: SandboxControl
     ) -> None:
         """Before Airflow 3.3."""
         control.open_branch(BRANCH)
         control.set(build_outcome="failed")
         tries = TaskTries(store=False)
         with pytest.raises(MergedBuildFailedError):
-            through(merging(deferrable=deferrable), tries)
+            through(merging(), tries)
         control.report_build("main", "built")
-        found = through(merging(deferrable=deferrable), tries)
+        found = through(merging(), tries)
         assert (found["merged"], found["status"]) == (False, "built")
         assert merged(control) == [BRANCH]
 
-    @both_modes
-    def test_merge_that_was_not_made_is_made_by_the_retry(
-        self, deferrable: bool, control: SandboxControl
-    ) -> None:
+    def test_merge_that_was_not_made_is_made_by_the_retry(self, control: SandboxControl) -> None:
         control.fault("drop", **MERGE)
         tries = TaskTries()
         with pytest.raises(PlatformTransportError, match="A retry compares the commits"):
-            through(merging(deferrable=deferrable), tries)
+            through(merging(), tries)
         assert tries.store[STORE_KEY]["phase"] == "intent"
-        assert through(merging(deferrable=deferrable), tries)["merged"] is True
-        assert merged(control) == [BRANCH]
-
-    @both_modes
-    @pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
-    def test_retry_of_a_try_that_died_before_the_answer_merges_nothing_twice(
-        self, deferrable: bool, merge_commit: str, control: SandboxControl
-    ) -> None:
-        control.set(merge_commit=merge_commit)
-        control.open_branch(BRANCH)
-        tries = self.died(control)
-        merge_by_somebody_else()  # stands for the request that the dead try had sent
-        found = through(merging(deferrable=deferrable), tries)
-        assert (found["merged"], found["status"]) == (True, "built")
+        assert through(merging(), tries)["merged"] is True
         assert merged(control) == [BRANCH]
 
     def test_retry_does_not_merge_unchecked_commits(self, control: SandboxControl) -> None:
@@ -243,30 +213,6 @@ class TestTries:
         assert tries.store[STORE_KEY]["phase"] == "lost"
         tries.clear()
         assert through(merging(), tries)["merged"] is True
-
-    @both_modes
-    def test_failed_build_is_waited_for_again_and_nothing_is_merged_again(
-        self, deferrable: bool, control: SandboxControl
-    ) -> None:
-        control.set(build_outcome="failed")
-        tries = TaskTries()
-        with pytest.raises(MergedBuildFailedError, match="does not merge again"):
-            through(merging(deferrable=deferrable), tries)
-        control.report_build("main", "built")  # a person started it again
-        assert through(merging(deferrable=deferrable), tries)["status"] == "built"
-        assert len(requests(control)) == 1
-
-    @both_modes
-    def test_retry_continues_to_wait_for_a_merge_after_the_deadline(
-        self, deferrable: bool, control: SandboxControl
-    ) -> None:
-        control.set(build_seconds=3600)
-        tries = TaskTries()
-        with pytest.raises(PlatformDeadlineError, match="The branch is merged"):
-            through(merging(deferrable=deferrable, timeout=0.5), tries)
-        control.advance(3600)
-        assert through(merging(deferrable=deferrable), tries)["status"] == "built"
-        assert len(requests(control)) == 1
 
     @both_modes
     @pytest.mark.parametrize("delete", [True, False])
@@ -287,27 +233,25 @@ class TestTries:
         assert (found["merged"], found["branch_deleted"]) == (True, delete)
         assert len(requests(control)) == 1
 
-    @both_modes
     @pytest.mark.parametrize("delete", [True, False])
     def test_cleared_task_does_not_repeat_its_merge(
-        self, deferrable: bool, delete: bool, control: SandboxControl
+        self, delete: bool, control: SandboxControl
     ) -> None:
         tries = TaskTries()
-        first = through(merging(deferrable=deferrable, delete_branch=delete), tries)
+        first = through(merging(delete_branch=delete), tries)
         tries.clear()
-        assert through(merging(deferrable=deferrable, delete_branch=delete), tries) == first
+        assert through(merging(delete_branch=delete), tries) == first
         assert len(requests(control)) == 1
 
-    @both_modes
     def test_cleared_task_waits_for_the_checked_commit_that_it_has_merged(
-        self, deferrable: bool, control: SandboxControl
+        self, control: SandboxControl
     ) -> None:
         """Somebody has committed to the branch since: production has the checked commit."""
         tries, checked = TaskTries(), commits()[BRANCH]
-        first = through(merging(deferrable=deferrable, hash=checked), tries)
+        first = through(merging(hash=checked), tries)
         tries.clear()
         control.add_branch(BRANCH)
-        assert through(merging(deferrable=deferrable, hash=checked), tries) == first
+        assert through(merging(hash=checked), tries) == first
         assert len(requests(control)) == 1
 
     def test_cleared_task_merges_a_branch_that_was_written_again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,6 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
     PreAggregationBuildFailedError,
-    PreAggregationJobsLostError,
     ResultEmptyError,
 )
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
@@ -86,19 +84,6 @@ def test_retry_continues_with_builds_that_outlived_the_deadline(control: Sandbox
     assert starts(control) == 1
 
 
-def test_a_retry_starts_a_failed_build_again(control: SandboxControl) -> None:
-    control.set(jobs_outcome="failure", jobs_outcome_of=["customers.by_country"])
-    tries = TaskTries()
-    with pytest.raises(PreAggregationBuildFailedError) as caught:
-        build().execute(tries.context())
-    assert "1 table failed: prod_pre_aggregations.customers_by_country" in str(caught.value)
-    assert "statement timeout" in str(caught.value)
-    assert tries.store[STORE_KEY]["phase"] == "failed"
-    control.set(jobs_outcome="done")
-    assert build().execute(tries.context())["status"] == "done"
-    assert starts(control) == 2
-
-
 def test_retry_starts_the_builds_again_if_their_tokens_are_unknown(
     control: SandboxControl,
 ) -> None:
@@ -110,45 +95,6 @@ def test_retry_starts_the_builds_again_if_their_tokens_are_unknown(
     control.set(jobs_build_seconds=0)
     assert build(timeout=30).execute(tries.context())["status"] == "done"
     assert starts(control) == 2
-
-
-@pytest.mark.exhaustive
-def test_first_try_fails_if_its_tokens_are_unknown(control: SandboxControl) -> None:
-    control.set(jobs_outcome="not_found")
-    with pytest.raises(PreAggregationJobsLostError, match="status for 24 hours"):
-        build().execute(TaskTries().context())
-
-
-def test_retry_after_the_end_of_a_build_sends_no_request(control: SandboxControl) -> None:
-    tries = TaskTries()
-    first = build().execute(tries.context())
-    asked = len(control.state().requests)
-    assert build().execute(tries.context()) == first
-    assert len(control.state().requests) == asked
-
-
-def test_cleared_task_builds_again(control: SandboxControl) -> None:
-    tries = TaskTries()
-    build().execute(tries.context())
-    tries.clear()
-    build().execute(tries.context())
-    assert starts(control) == 2
-
-
-def test_tables_that_stay_missing_fail_after_the_grace_time(control: SandboxControl) -> None:
-    control.set(jobs_outcome="missing_partition", jobs_outcome_of=["products.by_category"])
-    with pytest.raises(PreAggregationBuildFailedError) as caught:
-        build().execute(TaskTries().context())
-    assert "products_by_category" in str(caught.value)
-    assert "14 of 15 tables are done" in str(caught.value)
-
-
-def test_tables_that_are_missing_during_the_build_need_a_longer_grace(
-    control: SandboxControl,
-) -> None:
-    control.set(tenant="described", jobs_build_seconds=0.6)
-    result = build(cubes=["products"], missing_grace=60).execute(TaskTries().context())
-    assert result["status"] == "done"
 
 
 def test_error_names_a_pre_aggregation_that_the_model_no_longer_has(
@@ -177,15 +123,6 @@ def test_query_of_another_measure_does_not_show_an_empty_table(control: SandboxC
     months = ["orders.revenue_by_month"]
     orders = build(pre_aggregations=months, verify_sql="SELECT COUNT(*) FROM orders")
     assert orders.execute(TaskTries().context())["verified"] is True
-
-
-def test_rows_that_come_after_the_end_are_waited_for(control: SandboxControl) -> None:
-    no_rows = {"field": "data", "value": [], "count": 2}
-    control.fault("odd_field", path="/cubesql$", **no_rows)
-    result = build(cubes=["orders"], verify_sql=ORDERS, missing_grace=60).execute(
-        TaskTries().context()
-    )
-    assert result["verified"] is True
 
 
 def test_a_query_that_fails_names_the_fault_and_builds_nothing_more(
@@ -233,36 +170,10 @@ def test_retry_reports_that_the_earlier_try_was_lost_at_the_start(control: Sandb
     assert tries.store[STORE_KEY]["phase"] == "lost"
 
 
-def test_error_names_the_missing_scope_and_its_setting(control: SandboxControl) -> None:
-    control.set(default_api_scopes=["meta", "data", "graphql"])
-    with pytest.raises(AirflowFailException, match="API scope is missing: jobs") as caught:
-        build().execute(TaskTries().context())
-    assert "CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,jobs" in str(caught.value)
-    assert "contextToApiScopes" in str(caught.value)
-
-
 def test_a_selector_that_matches_nothing_is_an_error(control: SandboxControl) -> None:
     with pytest.raises(AirflowFailException, match="No pre-aggregation matches"):
         build(pre_aggregations=["orders.weekly"]).execute(TaskTries().context())
     assert starts(control) == 0
-
-
-@pytest.mark.exhaustive
-def test_slow_start_is_repeated_until_it_returns_tokens(control: SandboxControl) -> None:
-    control.fault("continue_wait", path="jobs$", count=2)
-    assert build().execute(TaskTries().context())["status"] == "done"
-    assert starts(control) == 1
-
-
-def test_dates_and_contexts_have_the_services_format(control: SandboxControl) -> None:
-    january = [datetime(2025, 1, 1, tzinfo=UTC), "2025-01-31T23:59:59+00:00"]
-    result = build(
-        pre_aggregations=["orders.revenue_by_month"],
-        date_range=january,
-        contexts=[{"tenant": 1}, {"securityContext": {"tenant": 2}}],
-        timezones=["UTC", "Europe/Berlin"],
-    ).execute(TaskTries().context())
-    assert result["table_count"] == 2 * 4  # the month and what it depends on
 
 
 def test_build_trigger_has_no_context_and_the_worker_starts_no_second_build(

@@ -30,6 +30,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.decorators.query import PlatformSqlDecoratedOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
+from tests.support.modes import MODES, in_both_modes, is_deferred
 from tests.support.task_context import TaskTries, deferral
 from tests.support.wire.http_server import Exchange, answer, serving
 
@@ -38,19 +39,15 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.sandbox.server import Sandbox
 
-MODES = {"on the worker": False, "deferred": True}
 PAYMENTS = "SELECT id, paid_on, paid_at, fee, settled, note FROM payments ORDER BY id"
 FORMATS = ("parquet", "csv", "jsonl")
 KINDS = ["Int64", "Date", "Timestamp", "Decimal", "Boolean", "String"]
 
 
-both_modes = pytest.mark.parametrize("query", MODES.values(), ids=MODES.keys(), indirect=True)
-
-
 @pytest.fixture
 def query(request: pytest.FixtureRequest, platform_sandbox: Sandbox) -> Any:
     """Run a query, on the worker unless the test asks for both modes; returns the result."""
-    deferrable = getattr(request, "param", False)
+    deferrable = is_deferred(request)
 
     def run(sql: str, **arguments: Any) -> Any:
         return ended(PlatformQueryOperator, sql=sql, deferrable=deferrable, **arguments)
@@ -241,7 +238,7 @@ def sent_queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sent
 
 
-@both_modes
+@in_both_modes("query")
 @pytest.mark.parametrize("ending", FORMATS)
 def test_result_in_pages_is_the_whole_result(
     ending: str, query: Any, platform_sandbox: Sandbox, sent_queries: list[str], tmp_path: Path
@@ -302,7 +299,7 @@ def test_row_limit_that_is_known_is_the_size_of_a_page(
     assert {sql.split()[-1] for sql in sent_queries} == {"300"}
 
 
-@both_modes
+@in_both_modes("query")
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
@@ -495,7 +492,7 @@ def test_rows_that_end_with_the_connection_count_as_truncated(
             assert path.exists()
 
 
-@both_modes
+@in_both_modes("query")
 @pytest.mark.exhaustive
 def test_slow_query_is_polled_until_its_result(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("continue_wait", api="data", count=2)
@@ -503,7 +500,7 @@ def test_slow_query_is_polled_until_its_result(query: Any, platform_sandbox: San
     assert queries(platform_sandbox) >= 3
 
 
-@both_modes
+@in_both_modes("query")
 @pytest.mark.exhaustive
 def test_query_fails_at_its_deadline(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("continue_wait", api="data", count=None)
@@ -511,7 +508,7 @@ def test_query_fails_at_its_deadline(query: Any, platform_sandbox: Sandbox) -> N
         query("SELECT 1", timeout=2)
 
 
-@both_modes
+@in_both_modes("query")
 def test_deadline_of_a_query_that_the_service_puts_off_says_what_the_service_said(
     query: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -522,7 +519,7 @@ def test_deadline_of_a_query_that_the_service_puts_off_says_what_the_service_sai
     assert "raise timeout" not in str(caught.value)
 
 
-@both_modes
+@in_both_modes("query")
 @pytest.mark.exhaustive
 def test_query_limited_by_its_execution_timeout_is_advised_to_raise_that(
     query: Any, platform_sandbox: Sandbox
@@ -734,7 +731,7 @@ def test_relative_path_is_below_the_working_folder(
     assert result["path"].endswith("out/one.csv")
 
 
-@both_modes
+@in_both_modes("query")
 @pytest.mark.parametrize("kind", ["error_line", "cut"])
 def test_an_error_after_rows_leaves_no_file(
     kind: str, query: Any, platform_sandbox: Sandbox, tmp_path: Path
@@ -749,7 +746,7 @@ def test_an_error_after_rows_leaves_no_file(
     assert path.read_text() == "as it was"
 
 
-@both_modes
+@in_both_modes("query")
 @pytest.mark.parametrize("after", [0, 20])
 def test_time_out_of_the_database_is_retried(
     after: int, query: Any, platform_sandbox: Sandbox
@@ -763,13 +760,13 @@ def test_time_out_of_the_database_is_retried(
     assert query("SELECT * FROM orders")["row_count"] == 480
 
 
-@both_modes
+@in_both_modes("query")
 def test_query_error_has_the_services_message(query: Any) -> None:
     with pytest.raises(AirflowFailException, match="no such column: nonsense"):
         query("SELECT nonsense FROM orders")
 
 
-@both_modes
+@in_both_modes("query")
 def test_query_sends_branch_time_zone_and_cache(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.open_branch("feature/a")
     given = {"branch_name": "feature/a", "timezone": "Europe/Paris", "cache": "no-cache"}
@@ -778,7 +775,7 @@ def test_query_sends_branch_time_zone_and_cache(query: Any, platform_sandbox: Sa
         query("SELECT 1", branch_name="nowhere")
 
 
-@both_modes
+@in_both_modes("query")
 def test_parameters_become_literals(query: Any) -> None:
     sql = (
         "SELECT id FROM orders WHERE status = %(status)s AND id IN %(ids)s AND month LIKE '2025%%'"
@@ -953,7 +950,7 @@ def test_an_event_of_another_wait_is_ignored(platform_sandbox: Sandbox) -> None:
     assert again.trigger.serialize()[0] == first.trigger.serialize()[0]
 
 
-@both_modes
+@in_both_modes("query")
 def test_no_secret_that_a_row_quotes_is_in_the_result(
     query: Any, platform_sandbox: Sandbox
 ) -> None:

@@ -21,7 +21,6 @@ from airflow_provider_platform.operators.workbooks import (
     PlatformPublishWorkbookOperator,
     PlatformUpdateWorkbookOperator,
 )
-from airflow_provider_platform.resources.workbooks import publish
 from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -99,10 +98,6 @@ class TestDuplicate:
         with pytest.raises(AirflowFailException, match=words):
             run(PlatformDuplicateWorkbookOperator, tries)
         assert len(platform_sandbox.control.state().changed("workbooks", "created")) == 1
-
-    def test_error_names_a_wrong_workbook_id(self, platform_sandbox: Sandbox) -> None:
-        with pytest.raises(AirflowFailException, match="deployment 1, workbook 9"):
-            run(PlatformDuplicateWorkbookOperator, workbook_id=9)
 
 
 class TestUpdate:
@@ -196,16 +191,6 @@ class TestPublish:
         assert type(caught.value.__context__) is PlatformBadRequestError
         assert posts(platform_sandbox) == 1
 
-    def test_refused_permission_to_publish_is_named(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(token_lacks=["WorkbookManage"])
-        with pytest.raises(AirflowFailException, match=r"403.*requires: WorkbookManage"):
-            run(PlatformPublishWorkbookOperator, on_review_required="skip")
-
-    def test_hook_reports_a_missing_saved_draft(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
-        with pytest.raises(PlatformInputError, match="workbook 301 has no saved draft"):
-            PlatformHook().run(lambda api: publish(api, 301, {}))
-
     @pytest.mark.parametrize("workbook_id", [301, 303], ids=["again", "for the first time"])
     def test_lost_publication_is_recognized_by_the_version(
         self, workbook_id: int, platform_sandbox: Sandbox
@@ -232,13 +217,6 @@ class TestPublish:
             run(PlatformPublishWorkbookOperator, tries)
         assert tries.store[STORE_KEY]["phase"] == "lost"
 
-    def test_lost_publication_of_a_config_is_recognized(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.fault("lost_response", method="POST")
-        config = {"title": "Ours", "widgets": [], "description": None}
-        found = run(PlatformPublishWorkbookOperator, config=config, title="Ours")
-        assert found["config"]["title"] == "Ours"
-        assert posts(platform_sandbox) == 1
-
     def test_retry_publishes_after_a_failure_before_the_call(
         self, platform_sandbox: Sandbox
     ) -> None:
@@ -249,13 +227,6 @@ class TestPublish:
         assert tries.store[STORE_KEY]["phase"] == "intent"
         assert run(PlatformPublishWorkbookOperator, tries)["workbookId"] == 301
         assert posts(platform_sandbox) == 2
-
-    def test_a_retry_after_the_end_does_not_publish_again(self, platform_sandbox: Sandbox) -> None:
-        tries = TaskTries()
-        first = run(PlatformPublishWorkbookOperator, tries)
-        again = run(PlatformPublishWorkbookOperator, tries)
-        assert again["versionNumber"] == first["versionNumber"]
-        assert posts(platform_sandbox) == 1
 
 
 def test_operator_attaches_a_thread_to_an_ai_widget(platform_sandbox: Sandbox) -> None:

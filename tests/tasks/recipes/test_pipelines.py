@@ -13,7 +13,6 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.sandbox.demo import dag_runs
-from airflow_provider_platform.sandbox.state.branches import DOES_NOT_COMPILE
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -96,47 +95,6 @@ def test_two_runs_of_one_day_write_different_branches(pipeline: DAG) -> None:
 
 
 @asking_pipelines
-def test_question_is_asked_once_on_the_opened_branch(
-    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    run = run_dag(pipeline)
-    seen = platform_sandbox.control.state()
-    assert [entry.branch for entry in seen.runs] == [synced(run)]
-    assert len(seen.messages) == len(seen.syncs) == 1
-
-
-@every_pipeline
-def test_tenant_without_staging_is_told_so(
-    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    platform_sandbox.control.set(tenant="described")
-    run = run_dag(pipeline)
-    assert run.state == run.states["open_branch"] == "failed"
-    assert "does not have the operation" in str(run.task("open_branch").error)
-    assert platform_sandbox.control.branches() == sorted([*OTHERS, synced(run)])
-
-
-@every_pipeline
-def test_broken_model_shows_when_its_branch_is_built(
-    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    pipeline.get_task("sync_dbt").branch_name = "broken"  # type: ignore[attr-defined]
-    run = run_dag(pipeline)
-    assert run.state == "failed"
-    assert run.states["sync_dbt"] == "success"
-    assert run.states["open_branch"] == "failed"
-    assert DOES_NOT_COMPILE in str(run.task("open_branch").error)
-    assert set(run.states.values()) == {"success", "failed", "upstream_failed"}
-    # Nothing was asked, merged or published, and the branch is closed and kept for a look.
-    assert run.states["close_branch"] == "success"
-    assert not answers("broken")
-    seen = platform_sandbox.control.state()
-    assert (seen.messages, seen.changed("dashboards", "published")) == ([], [])
-    assert changes(platform_sandbox, "branches") == []
-    assert "broken" in platform_sandbox.control.branches()
-
-
-@asking_pipelines
 def test_failed_question_leaves_the_branch_closed_and_kept(
     pipeline: DAG,
     platform_sandbox: Sandbox,
@@ -177,62 +135,15 @@ class TestMerge:
         [published] = seen.changed("dashboards", "published")
         assert published.at - merged.at >= 1  # the sandbox's time of a build
 
-    def test_flags_of_the_merge_are_sent(
+    def test_nothing_is_published_if_nothing_is_merged(
         self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
     ) -> None:
-        """A tenant that deletes merged branches by default keeps this one until it is published."""
-        run = run_dag(pipeline)
-        [merged] = platform_sandbox.control.state().changed("branches", "merged")
-        assert sorted(merged.fields) == ["branchName", "message", "removeBranchAfterMerge"]
-        assert run.xcom("delete_branch")["deleted"] is True
-
-    @pytest.mark.parametrize(
-        ("setting", "said"),
-        [
-            ({"merge_outcome": "nothing"}, "it merged nothing"),
-            ({"merge_outcome": "conflict"}, "conflicts with main"),
-            (
-                {"deploy_mode": "cli"},
-                "deploy mode cli. In this mode a merge does not build production",
-            ),
-            ({"merge_outcome": "not_allowed"}, "Merging into main is not allowed"),
-        ],
-        ids=["nothing merged", "conflict", "deploy mode cli", "not allowed"],
-    )
-    def test_nothing_is_published_if_nothing_is_merged(
-        self,
-        pipeline: DAG,
-        platform_sandbox: Sandbox,
-        run_dag: RunDag,
-        setting: dict[str, Any],
-        said: str,
-    ) -> None:
-        platform_sandbox.control.set(**setting)
+        platform_sandbox.control.set(merge_outcome="conflict")
         run = run_dag(pipeline)
         assert run.state == run.states["merge"] == "failed"
-        assert said in str(run.task("merge").error)
+        assert "conflicts with main" in str(run.task("merge").error)
         seen = platform_sandbox.control.state()
         assert seen.changed("branches", "merged") == seen.changed("branches", "deleted") == []
         assert seen.changed("dashboards", "published") == []
         assert run.states["close_branch"] == "success"
         assert not answers(synced(run))
-
-    def test_nothing_is_published_if_production_does_not_build(
-        self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-    ) -> None:
-        control = platform_sandbox.control
-        control.report_build("main", "failed", "the warehouse refused the connection")
-        run = run_dag(pipeline)
-        assert run.states["merge"] == "failed"
-        assert "the warehouse refused" in str(run.task("merge").error)
-        assert control.state().changed("dashboards", "published") == []
-        assert control.state().changed("branches", "deleted") == []
-
-    def test_closed_gate_keeps_the_branch_closed(
-        self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-    ) -> None:
-        run = run_dag(pipeline, conf={"least_orders": 1_000_000})
-        assert run.state == "success"
-        assert run.xcom("close_branch")["closed"] is True
-        assert changes(platform_sandbox, "branches") == []
-        assert synced(run) in platform_sandbox.control.branches()

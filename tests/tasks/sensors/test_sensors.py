@@ -74,20 +74,6 @@ class TestNotification:
         PlatformHook().call("addRecipients", id=number, body={"recipients": [user]})
         assert poke(PlatformNotificationSensor, **analyst)["id"] == number
 
-    def test_notification_sensor_waits_for_an_unknown_id(self, platform_sandbox: Sandbox) -> None:
-        assert poke(PlatformNotificationSensor, notification_id=999) is None
-
-    def test_notification_sensor_fails_for_an_unknown_deployment(
-        self, platform_sandbox: Sandbox
-    ) -> None:
-        with pytest.raises(AirflowFailException, match="Deployment 99"):
-            poke(PlatformNotificationSensor, notification_id=999, deployment_id=99)
-
-    def test_notification_sensor_needs_an_administrator(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(token_lacks=["Admin"])
-        with pytest.raises(AirflowFailException, match="Admin"):
-            poke(PlatformNotificationSensor, dashboard_id=501)
-
 
 class TestChatThread:
     def test_thread_sensor_waits_until_the_thread_stops_streaming(
@@ -115,14 +101,6 @@ class TestChatThread:
         platform_sandbox.control.rotate_chat_key()
         with pytest.raises(AirflowFailException, match="refused the chat credential"):
             poke(PlatformChatThreadSensor, chat_id="c")
-
-    def test_thread_sensor_tolerates_a_broken_response(self, platform_sandbox: Sandbox) -> None:
-        chat_id = PlatformHook().chat("Revenue by country").chat_id
-        platform_sandbox.control.fault("cut", api="chat", after=1)
-        waiting = sensor(PlatformChatThreadSensor, chat_id=chat_id)
-        context = TaskTries().context()
-        assert not waiting.poke(context)
-        assert seen(waiting.poke(context)) is not None
 
 
 class TestFailures:
@@ -263,15 +241,6 @@ class TestDeferred:
         skipping = sensor(PlatformReportSensor, report_id=999, never_fail=True)
         with pytest.raises(AirflowSkipException):
             skipping.execute_complete(TaskTries().context(), event)
-
-    @pytest.mark.exhaustive
-    def test_silent_fail_defers_again_after_an_error(self, platform_sandbox: Sandbox) -> None:
-        waiting, deferral = self.deferred(report_id=999, silent_fail=True)
-        platform_sandbox.control.fault("status", status=500, count=6)
-        event = self.fire(deferral.trigger)
-        assert event["status"] == "error"
-        with pytest.raises(TaskDeferred):
-            waiting.execute_complete(TaskTries().context(), event)
 
     def test_the_event_of_another_wait_is_ignored(self, platform_sandbox: Sandbox) -> None:
         waiting, deferral = self.deferred(report_id=999)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from airflow_provider_platform.triggers import PlatformRunTrigger
 
-ENDED = ["success", "failed", "skipped", None]
+ENDED = ["failed", None]
 """None: the task was cleared and waits, perhaps for tasks before it that were cleared too."""
-RUNS_AGAIN = ["scheduled", "queued", "running", "restarting", "up_for_retry"]
+RUNS_AGAIN = ["queued", "running"]
 
 
 def triggered(operator: Any) -> PlatformRunTrigger:
