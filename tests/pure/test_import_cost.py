@@ -91,39 +91,3 @@ def test_the_hook_of_the_operators_loads_no_sql_provider() -> None:
     heavy = ("airflow.providers.common.sql", "sqlparse", "pandas", "polars", "pyarrow", "sqlite3")
     assert [name for name in loaded if name.startswith(heavy)] == []
     assert "airflow_provider_platform.files" not in loaded
-
-
-@pytest.mark.exhaustive
-def test_sql_parser_is_not_loaded_by_a_dag_file() -> None:
-    script = """
-import sys
-from airflow_provider_platform.operators.query import PlatformQueryOperator
-from airflow_provider_platform.hooks.sql import PlatformSqlHook
-PlatformQueryOperator(
-    task_id="rows", sql="SELECT id FROM t WHERE a = %s", parameters=[5], page_by=["id"]
-)
-print("sqlglot" in sys.modules)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "False"
-
-
-@pytest.mark.exhaustive
-def test_checking_the_arguments_of_a_call_or_a_schedule_loads_no_models() -> None:
-    script = """
-import sys
-from airflow_provider_platform.operators.api import PlatformApiOperator
-from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
-PlatformApiOperator(task_id="call", method="GET", path="/v1/deployments/{deploymentId}/reports")
-PlatformCreateNotificationOperator(
-    task_id="schedule", dashboard_id=1, schedule_type="DAILY", hour=6, minute=0
-)
-names = ("models", "operation", "table", "notifications", "api")
-print([name for name in names if f"airflow_provider_platform.client.{name}" in sys.modules])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"

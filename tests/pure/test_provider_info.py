@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -196,14 +195,6 @@ def test_airflow_finds_the_task_decorator() -> None:
     assert callable(task.platform_sql)  # type: ignore[attr-defined]
 
 
-def test_missing_wtforms_gives_a_hook_without_widgets() -> None:
-    if find_spec("wtforms"):
-        pytest.skip("WTForms is installed here")
-    from airflow_provider_platform.hooks.platform import PlatformHook
-
-    assert PlatformHook.get_connection_form_widgets() == {}
-
-
 def test_the_hook_declares_the_form_itself() -> None:
     from airflow_provider_platform.hooks.platform import PlatformHook
 
@@ -212,75 +203,6 @@ def test_the_hook_declares_the_form_itself() -> None:
     behaviour = PlatformHook.get_ui_field_behaviour()
     assert behaviour["relabeling"] == CONNECTION_TYPE["ui-field-behaviour"]["relabeling"]
     assert behaviour["hidden_fields"] == CONNECTION_TYPE["ui-field-behaviour"]["hidden-fields"]
-
-
-@pytest.fixture(scope="module")
-def answer_of_server() -> tuple[dict[str, Any], list[str]]:
-    """What the API server hands to the browser for our connection type, by its own service, and
-    which form methods of the hook it calls for that.
-
-    In a process of its own: the service puts stand-ins for WTForms into `sys.modules` for good.
-    """
-    code = (
-        "from airflow_provider_platform.hooks.sql import PlatformSqlHook as hook\n"
-        "asked = []\n"
-        "def noted(name, method):\n"
-        "    return classmethod(lambda cls: asked.append(name) or method(cls))\n"
-        "for name in ('get_connection_form_widgets', 'get_ui_field_behaviour'):\n"
-        "    setattr(hook, name, noted(name, vars(hook)[name].__func__))\n"
-        "from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService\n"
-        "found = [m for m in HookMetaService.hook_meta_data() if m.connection_type == 'platform']\n"
-        "print('FORM' + found[0].model_dump_json())\n"
-        "print('ASKED', *asked)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    lines = run.stdout.splitlines()
-    [form] = [line for line in lines if line.startswith("FORM")]
-    [asked] = [line for line in lines if line.startswith("ASKED")]
-    return json.loads(form.removeprefix("FORM")), asked.split()[1:]
-
-
-@pytest.fixture(scope="module")
-def served_form(answer_of_server: tuple[dict[str, Any], list[str]]) -> dict[str, Any]:
-    form, _ = answer_of_server
-    if not form["extra_fields"]:
-        pytest.skip("this Airflow shows the standard fields only, unless WTForms is installed")
-    return form
-
-
-@pytest.mark.exhaustive
-def test_form_methods_are_called_before_airflow_3_2_only(
-    answer_of_server: tuple[dict[str, Any], list[str]],
-) -> None:
-    """Airflow 3.0 calls them if WTForms is installed, later releases read the metadata alone."""
-    form, asked = answer_of_server
-    release = tuple(int(part) for part in airflow.__version__.split(".")[:2])
-    called = release == (3, 1) or (release == (3, 0) and find_spec("wtforms") is not None)
-    assert asked == (["get_connection_form_widgets", "get_ui_field_behaviour"] if called else [])
-    assert bool(form["extra_fields"]) == (called or release >= (3, 2))
-
-
-@pytest.mark.exhaustive
-def test_the_server_relabels_and_hides_standard_fields(served_form: dict[str, Any]) -> None:
-    fields = served_form["standard_fields"]
-    assert fields["host"]["title"] == "Management API address"
-    assert fields["password"]["title"] == "Management token"
-    assert fields["url_schema"]["hidden"] is True
-    assert fields["login"]["hidden"] is True
-
-
-@pytest.mark.exhaustive
-def test_the_server_serves_every_setting_in_order(served_form: dict[str, Any]) -> None:
-    served = served_form["extra_fields"]
-    assert list(served) == [field.name for field in EXTRA_FIELDS]
-    for field in EXTRA_FIELDS:
-        schema = served[field.name]["schema"]
-        assert schema["title"] == field.label
-        assert served[field.name]["description"] == field.description
-        assert (schema.get("format") == "password") == (field.kind == "secret")
-        assert schema.get("enum") == (list(field.choices) or None)
-        assert "null" in schema["type"]
 
 
 CONNECTION_PAGE = (PACKAGE.parent / "docs" / "connection.md").read_text()

@@ -113,10 +113,6 @@ def played() -> Played:
     return Played()
 
 
-def test_history_without_events_breaks_no_rule(played: Played) -> None:
-    assert played.broken() == set()
-
-
 def test_events_of_a_message_are_in_order_of_time(played: Played) -> None:
     run = played.ask(status="stopped")
     played.invoke("unseen")
@@ -126,26 +122,6 @@ def test_events_of_a_message_are_in_order_of_time(played: Played) -> None:
     assert [event.what for event in unseen.events] == ["invoked"]
     assert unseen.text is None
     assert "invoked 0.0, accepted 0.0, aborted 1.0" in str(asked)
-
-
-@pytest.mark.parametrize("status", ["failed", "aborted"])
-def test_run_that_failed_or_was_aborted_may_be_asked_again(played: Played, status: str) -> None:
-    played.ask(status=status)
-    played.task(played.ask(), tries=2)
-    assert played.broken() == set()
-
-
-def test_cleared_task_may_stop_its_run_and_ask_again(played: Played) -> None:
-    played.ask(status="stopped")
-    played.task(played.ask(), tries=2, clears=1)
-    assert played.broken() == set()
-
-
-def test_retry_must_not_stop_its_run_and_ask_again(played: Played) -> None:
-    """What a worker did that took SIGTERM for a wish of the user."""
-    played.ask(status="stopped")
-    played.task(played.ask(), tries=2)
-    assert played.broken() == {Rule.ASKED_AGAIN}
 
 
 @pytest.mark.parametrize(
@@ -166,19 +142,6 @@ def test_run_that_is_stopped_at_its_deadline_may_be_asked_again(
     assert played.broken() == broken
 
 
-def test_retry_must_not_ask_again_after_an_answer(played: Played) -> None:
-    played.ask()
-    played.task(played.ask(), tries=2)
-    assert played.broken() == {Rule.ASKED_AGAIN}
-
-
-def test_one_try_must_not_ask_twice(played: Played) -> None:
-    """Each of them would be explained by a try of its own."""
-    played.ask(status="aborted")
-    played.task(played.ask())
-    assert played.broken() == {Rule.ASKED_AGAIN}
-
-
 def test_changed_input_is_a_new_question(played: Played) -> None:
     played.ask("revenue by month", status="stopped")
     prompts = frozenset({"revenue by month", TEXT})
@@ -188,25 +151,10 @@ def test_changed_input_is_a_new_question(played: Played) -> None:
     assert played.broken() == {Rule.ASKED_AGAIN}
 
 
-def test_two_tasks_may_ask_the_same_question_once_each(played: Played) -> None:
-    for _ in range(2):
-        played.task(played.ask())
-    assert played.broken() == set()
-    played.ask()
-    assert played.broken() == {Rule.ASKED_AGAIN}
-
-
 def test_every_question_needs_a_task(played: Played) -> None:
     played.task(played.ask())
     played.ask("of somebody else")
     assert played.broken() == {Rule.ASKED_BY_NO_TASK}
-
-
-def test_a_message_may_find_its_thread_busy_often(played: Played) -> None:
-    for _ in range(3):
-        played.send(TEXT, "mine", "thread", "busy")
-    played.task(played.ask(message_id="mine", chat_id="thread"))
-    assert played.broken() == set()
 
 
 def test_a_suspended_run_is_resumed_once(played: Played) -> None:
@@ -217,37 +165,6 @@ def test_a_suspended_run_is_resumed_once(played: Played) -> None:
     assert played.broken() == set()
     played.send(TEXT, run.message_id, run.chat_id, "resumed")
     assert played.broken() == {Rule.SENT_AGAIN}
-
-
-def test_a_message_that_is_being_answered_is_not_sent_again(played: Played) -> None:
-    run = played.ask(status="streaming")
-    played.send(TEXT, run.message_id, run.chat_id, "resubscribed")
-    played.end(run)
-    played.task(run, tries=2)
-    assert played.broken() == {Rule.SENT_AGAIN}
-
-
-@pytest.mark.parametrize(("tries", "broken"), [(2, set()), (1, {Rule.SENT_AGAIN})])
-def test_a_later_try_that_knows_no_thread_repeats_the_message(
-    played: Played, tries: int, broken: set[Rule]
-) -> None:
-    unseen = played.ask(status="streaming")
-    played.task(played.ask(message_id=unseen.message_id), tries=tries)
-    assert played.broken() == broken
-
-
-def test_a_message_is_not_sent_again_to_the_thread_that_has_it(played: Played) -> None:
-    run = played.ask()
-    played.ask(message_id=run.message_id, chat_id=run.chat_id)
-    played.task(run, tries=2)
-    assert played.broken() == {Rule.SENT_AGAIN}
-
-
-@pytest.mark.parametrize("state", ["running", "deferred", "up_for_retry", "queued", None])
-def test_run_may_continue_while_a_try_can_follow_it(played: Played, state: str | None) -> None:
-    played.ask(status="streaming")
-    played.task(state=state)
-    assert played.broken() == set()
 
 
 @pytest.mark.parametrize("state", ["success", "failed", "skipped", "removed"])
@@ -268,35 +185,11 @@ def test_a_task_follows_one_run_only(played: Played) -> None:
     assert played.broken() == {Rule.LEFT_RUNNING}
 
 
-def test_result_needs_an_existing_message(played: Played) -> None:
-    run = played.ask()
-    played.task(replace(run, message_id="made up"))
-    assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
-
-
-@pytest.mark.parametrize("status", ["failed", "aborted"])
-def test_result_needs_a_finished_run(played: Played, status: str) -> None:
-    played.task(played.ask(status=status))
-    assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
-
-
 def test_result_needs_the_turn_of_the_task(played: Played) -> None:
     run, other = played.ask(), played.ask("orders by status")
     played.task(run, result=None)
     played.task(run, prompts=frozenset({other.text}))
     assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
-
-
-def test_one_run_answers_one_task_only(played: Played) -> None:
-    run = played.ask()
-    for _ in range(2):
-        played.task(run)
-    assert played.broken() == {Rule.RESULT_OF_NO_FINISHED_RUN}
-
-
-def test_result_of_a_stopped_run_is_reported(played: Played) -> None:
-    played.task(played.ask(status="stopped"), tries=2)
-    assert played.broken() == {Rule.TAKEN_FROM_ABORTED}
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,6 @@ def test_ids_beyond_two_to_the_53_stay_distinct(cells: list[Any], kind: str) -> 
     assert values(kind, cells, LABEL) == ["9007199254740993", "9007199254740992"]
 
 
-def test_large_numbers_on_a_scale_of_numbers_are_numbers() -> None:
-    assert values("Int64", ["9007199254740993"], NUMBER) == [9007199254740992.0]
-
-
 def test_values_that_are_not_numbers_are_counted_in_a_note() -> None:
     notes: list[str] = []
     cells = ["1", "n/a", "1e400", float("nan"), None]

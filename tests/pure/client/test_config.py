@@ -20,7 +20,6 @@ from airflow_provider_platform.client.config import (
 )
 from airflow_provider_platform.client.connection_fields import FIELDS
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -529,14 +528,6 @@ def test_settings_of_a_call_are_refused_with_a_service_token() -> None:
         "(chat_service_token) of connection 'nightly' already names the user. Leave "
         "session_settings out, or use a connection with Chat API key (chat_api_key)."
     )
-
-
-def test_run_can_be_stopped_after_its_connection_got_a_service_token() -> None:
-    token = jwt({"externalId": "nightly"})
-    config = PlatformConfig.build(chat_url=CHAT, chat_service_token=token)
-    ids = {"message_id": "1795262400000-message", "chat_id": "c", "input_sha256": "0"}
-    call = ChatCall.known(config, ChatLimits(0.0), ids, identity={"externalId": "customer-1"})
-    assert call.request.session_settings is None
 
 
 @pytest.mark.parametrize(

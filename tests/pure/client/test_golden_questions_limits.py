@@ -21,7 +21,6 @@ from airflow_provider_platform.resources.evaluations.golden_questions import (
     Judged,
     Key,
     judge,
-    read_suite,
     sql_digest,
 )
 from airflow_provider_platform.resources.evaluations.run import (
@@ -62,12 +61,6 @@ def test_share_that_is_exactly_min_measured_is_measured(percent: int) -> None:
     night = judged(percent, percent, unmeasured=100 - percent)
     gate = Gate(min_measured=percent / 100)
     assert gate.status(night)[0] != "not_measured"
-
-
-def test_certified_query_that_is_no_text_is_refused() -> None:
-    documents = [[{"name": "a", "question": "b", "certifiedQuery": "c"}]]
-    with pytest.raises(PlatformInputError, match="certified"):
-        read_suite(documents, {"c": 5})  # type: ignore[dict-item]
 
 
 def _sql(rnd: random.Random) -> str:

@@ -13,13 +13,11 @@ from pydantic import SecretStr
 from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import (
     fill_path,
     operation,
     prepared,
     raw_operation,
-    typed,
 )
 from airflow_provider_platform.client.operations_table import operations, resolved
 from airflow_provider_platform.client.paths import check_path
@@ -246,19 +244,6 @@ def test_error_calls_a_plain_id_by_its_resource(name: str, words: str) -> None:
     assert str(operation(name, deployment_id=7, id=5)).startswith(words)
 
 
-def test_ids_of_the_path_and_the_connection_are_not_asked_for_twice() -> None:
-    publish = operation("publishDashboard", workbook_id="5", body={"title": "t"})
-    assert publish.body == {"workbookId": 5, "title": "t"}
-    session = operation("generateSession", body={"external_id": "u"})
-    assert session.in_deployment(lambda: 8).body == {"deploymentId": 8, "externalId": "u"}
-    named = operation("generateSession", deployment_id=9, body={"externalId": "u"})
-    assert named.in_deployment(lambda: 8).body == {"deploymentId": 9, "externalId": "u"}
-    refused(
-        lambda: operation("publishDashboard", workbook_id=5, body={"workbookId": 6}),
-        "two values of workbookId",
-    )
-
-
 def test_answer_is_json_with_its_credentials_hidden() -> None:
     call = operation("deploymentToken", deployment_id=7)
     answer = call.read({"cubeApiToken": SECRET, "more": [1]})
@@ -267,16 +252,6 @@ def test_answer_is_json_with_its_credentials_hidden() -> None:
     assert operation("listUserOAuthTokens").read([{"id": 1}]) == [{"id": 1}]
     assert operation("deleteNotification", id=1).read(None) is None
     assert operation("downloadExport", job_id="j").binary
-
-
-def test_typed_answer_is_its_model() -> None:
-    class Named(ResponseModel):
-        name: str
-
-    call = typed("getReport", Named, permission="ReportRead here")(report_id=1)
-    assert call.read({"name": "n"}).name == "n"
-    assert call.permission == "ReportRead here"
-    assert operation("getReport", report_id=1).permission == "ReportRead"
 
 
 @pytest.mark.parametrize(
@@ -407,10 +382,3 @@ def test_unknown_method_is_refused(method: str) -> None:
     with pytest.raises(PlatformInputError, match="GET, POST, PUT, PATCH, DELETE") as caught:
         raw_operation(method, "/v1/x")
     assert caught.value.field == "method"
-
-
-def test_a_raw_answer_is_plain_json() -> None:
-    operation = raw_operation("POST", "/v1/x", query={"first": 1}, body=[1])
-    assert (operation.query, operation.body) == ({"first": 1}, [1])
-    assert operation.read({"a": [1]}) == {"a": [1]}
-    assert operation.read(None) is None

@@ -262,32 +262,6 @@ except ResultWriteError as error:
 """
 
 
-KEPT = """
-import resource, sys, tempfile
-from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.files import spool
-from airflow_provider_platform.files.types import ColumnTypes
-
-tempfile.tempdir = sys.argv[1]
-spool.MEMORY_BYTES = 1
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-buffer = spool.Spool([{"name": "a", "type": "String"}], ColumnTypes.parse("service"))
-try:
-    buffer.add([["x" * 100] for _ in range(10_000)])
-except ResultWriteError as error:
-    print(error.message)
-"""
-
-
-@pytest.mark.exhaustive
-def test_error_of_a_full_temporary_folder_ends_with_the_folder(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KEPT, str(tmp_path)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    said = ended.stdout.strip()
-    assert said.startswith("Rows could not be stored in the temporary folder: "), ended.stderr
-    assert said.endswith(f"(folder {tmp_path})")
-
-
 @pytest.mark.exhaustive
 def test_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
     """The first of the files fits, the second one does not: the temporary folder is full."""

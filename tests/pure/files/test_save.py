@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
-import gc
 import hashlib
 import io
 import json
 import subprocess
 import sys
-from contextlib import nullcontext
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -208,19 +206,6 @@ def test_products_of_decimals_do_not_overflow_in_a_database(tmp_path: Path) -> N
     save_rows(columns, [[["12.50", "3"], ["99999.99", "100000"]]], path=path)
     found = duckdb.sql(f"SELECT sum(price * count * price) FROM '{path}'").fetchall()
     assert found == [(Decimal("999999800000478.7500"),)]
-
-
-@pytest.mark.parametrize("cut", [False, True])
-def test_garbage_collector_sees_all_objects_again_after_the_rows(cut: bool, tmp_path: Path) -> None:
-    def pieces() -> Iterator[list[list[Any]]]:
-        assert gc.get_freeze_count()
-        yield [["1"]]
-        if cut:
-            raise PlatformTransportError("cut")
-
-    with pytest.raises(PlatformTransportError) if cut else nullcontext():
-        save_rows([{"name": "id", "type": "Int64"}], pieces(), path=tmp_path / "rows")
-    assert not gc.get_freeze_count()
 
 
 FULL = """

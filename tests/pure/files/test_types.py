@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.client.models import type_name
 from airflow_provider_platform.files import spool
 from airflow_provider_platform.files.spool import Spool
-from airflow_provider_platform.files.types import Column, ColumnTypes, TypedRows, TypeFinder
+from airflow_provider_platform.files.types import Column, ColumnTypes, TypedRows
 
 BATCH_ROWS = 100
 NOON = datetime(2025, 1, 31, 12, 30)
@@ -369,20 +369,6 @@ def test_python_and_pyarrow_read_the_same_values(kind: str, data: st.DataObject,
         size = "decimal(6, 2)" if kind == "Decimal" else None
         if size:
             read_one(kind, sent, {"a": size})
-
-
-@pytest.mark.parametrize("kind", [kind for kind in USUAL if kind != "Int32"])
-def test_usual_texts_are_read_by_pyarrow_at_once(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = [[value] for value in [*USUAL[kind], None] * 100]
-    monkeypatch.setattr(TypeFinder, "take", None)
-    monkeypatch.setattr(Column, "value", None)
-    with Spool([{"name": "a", "type": kind}]) as spooled:
-        spooled.add(sent)
-        columns = spooled.finish()
-        assert columns[0].note is None
-        assert len(spooled.table(columns)) == len(sent)
 
 
 def test_result_beyond_the_memory_limit_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

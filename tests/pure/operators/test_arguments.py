@@ -82,11 +82,8 @@ def test_an_object_may_be_json_text() -> None:
     ("operator", "given_arguments", "field"),
     [
         (PlatformChatOperator, {"prompt": ""}, "prompt"),
-        (PlatformChatOperator, {"prompt": "   "}, "prompt"),
-        (PlatformChatOperator, {"prompt": "q", "max_rows": -1}, "max_rows"),
         (PlatformChatOperator, {"prompt": "q", "timeout": 0}, "timeout"),
         (PlatformChatOperator, {"prompt": "q", "poll_interval": -1}, "poll_interval"),
-        (PlatformChatOperator, {"prompt": "q", "if_thread_busy": "later"}, "if_thread_busy"),
         (PlatformChatOperator, {"prompt": "q", "fail_on_tool_error": "some"}, "fail_on_tool_error"),
         (
             PlatformChatOperator,
@@ -104,7 +101,6 @@ def test_an_object_may_be_json_text() -> None:
             "groups",
         ),
         (PlatformDbtSyncOperator, {"deployment_id": "seven"}, "deployment_id"),
-        (PlatformDbtSyncOperator, {"wait_for_completion": "maybe"}, "wait_for_completion"),
         (
             PlatformConnectReportOperator,
             {"report_id": "r", "external_workbook_id": "w", "result_location": "A1"},
@@ -166,11 +162,6 @@ def test_an_optional_argument_that_renders_to_nothing_means_its_default(nothing:
     assert (operator.if_thread_busy, operator.fail_on_tool_error) == ("wait", "all")
     assert (operator.deferrable, operator.cancel_on_kill) == (False, True)
     assert operator.platform_conn_id == "platform_default"
-
-
-def test_a_manifest_without_its_source_is_refused_when_the_dag_is_parsed() -> None:
-    with pytest.raises(PlatformInputError, match="manifest"):
-        PlatformDbtSyncOperator(task_id="t", source="manifest")
 
 
 def refused(operator: type, **given_arguments: Any) -> str:
@@ -241,31 +232,6 @@ def test_an_error_names_the_task_the_operator_the_rule_and_the_value(
     assert said.startswith(f"Nothing was sent: {words}")
     assert said.endswith(f" (task 't', {operator.__name__})")
     assert len(said) < 200
-
-
-def test_error_after_rendering_names_task_operator_rule_and_value() -> None:
-    operator = PlatformChatOperator(task_id="t", prompt="q", max_rows="{{ 'x' }}")
-    operator.max_rows = "x"
-    with pytest.raises(PlatformInputError, match=r"'x'.* \(task 't', PlatformChatOperator\)"):
-        operator.coerce_arguments()
-
-
-def test_known_argument_is_converted_once_when_the_dag_is_parsed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    converted: list[str] = []
-    checks = {
-        name: lambda name, value, check=check: converted.append(name) or check(name, value)
-        for name, check in PlatformChatOperator.checks.items()
-    }
-    monkeypatch.setattr(PlatformChatOperator, "checks", checks)
-    operator = PlatformChatOperator(task_id="t", prompt="q", max_rows="7", max_tokens="{{ 9 }}")
-    assert operator.max_rows == 7
-    converted.clear()
-    operator.max_tokens = "9"
-    operator.coerce_arguments()
-    assert (operator.max_rows, operator.max_tokens) == (7, 9)
-    assert converted == ["max_tokens"]
 
 
 def test_argument_that_changes_after_the_dag_is_parsed_is_checked_again() -> None:

@@ -9,8 +9,6 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.resources.exports import (
     StartDashboardExportInput,
-    download_dashboard_export,
-    get_dashboard_export,
     start_dashboard_export,
 )
 
@@ -54,18 +52,3 @@ def test_start_of_an_export_has_the_described_body() -> None:
 def test_exports_that_the_service_would_refuse_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(PlatformInputError):
         StartDashboardExportInput.build(**given)
-
-
-def test_unknown_export_status_is_accepted() -> None:
-    status = get_dashboard_export(deployment_id=7, job_id="j").read(
-        {"status": "queued", "progress": "12.5"}
-    )
-
-    assert (status.status, status.progress) == ("queued", 12.5)
-
-
-def test_a_download_is_binary() -> None:
-    operation = download_dashboard_export(deployment_id=7, job_id="j", query={"filename": "sales"})
-
-    assert operation.binary
-    assert operation.query == {"filename": "sales"}

@@ -194,14 +194,6 @@ def test_a_cut_at_any_byte_changes_neither_rows_nor_error(end: Any) -> None:
         assert rows_and_error(data[:at], data[at:]) == whole
 
 
-def test_rows_of_booleans_take_the_fast_path() -> None:
-    rows = [["Berlin", True], [None, False]]
-    with patch.object(module, "parse_line", side_effect=AssertionError("was parsed again")):
-        response = SqlResponse(WHAT)
-        response.columns = [{"name": "city", "type": "String"}, {"name": "open", "type": "Boolean"}]
-        assert [*response.feed(lines({"data": rows}))] == [SqlChunk(rows)]
-
-
 def test_lone_surrogate_is_replaced_and_a_pair_is_joined() -> None:
     line = b'{"data": [["\\ud83d", "\\ud83d\\ude00"]]}'
     assert read(lines(SCHEMA), line)[1:] == [SqlChunk([["\ufffd", "\U0001f600"]])]

@@ -206,9 +206,3 @@ def test_client_and_sandbox_find_the_same_limit(query: tuple[str, bool]) -> None
     assert own_limit(f"({sql}\n);")[0] is limited, sql
     assert of_the_sandbox.has_limit(sql) == limited, sql
     assert why_not_a_query(sql) is None
-
-
-@given(st.text(alphabet="limtLIMT 5()'\"`$-/*;\\e\n", max_size=60))
-def test_any_text_is_read_without_an_error(text: str) -> None:
-    own_limit(text)
-    why_not_a_query(text)
