@@ -47,13 +47,6 @@ def test_code_of_a_page_is_a_dag_that_succeeds(
     assert set(run.states.values()) == {"success"}, [one.error for one in run.tasks if one.error]
 
 
-def test_every_page_shows_the_hook_and_how_to_wait() -> None:
-    for name in PAGES.keys() - {"index"}:
-        text = PAGES[name].read_text()
-        assert "PlatformHook" in text, name
-        assert "deferrable" in text, name
-
-
 def test_the_overview_links_to_every_page() -> None:
     text = PAGES["index"].read_text()
     for name in PAGES.keys() - {"index"}:
