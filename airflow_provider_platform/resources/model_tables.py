@@ -1,7 +1,8 @@
 """Which pre-aggregations stand on a table of the warehouse, by the metadata of the data model.
 
 A pre-aggregation names members of cubes, and a cube is one table (`sql_table`) or a query (`sql`).
-The metadata shows the table of a cube. What a query reads is not guessed: such a cube is reported.
+The metadata shows the table of a public cube. What a query reads is not guessed: such a cube is
+reported, and so is a cube that a pre-aggregation names and the metadata leaves out.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _REFERENCES = (
     *("measureReferences", "dimensionReferences", "timeDimensionReference"),
     *("segmentReferences", "rollupReferences"),
 )
-_CUBE_OF_MEMBER = re.compile(r"(\w+)\.\w+")
+_CUBE_OF_MEMBER = re.compile(r"(\w+)(?=\.\w)")
+"""Every part but the last: a member can have a join path before it, as in `orders.customers.city`."""
 _PARTS = re.compile(r"[^./\\:\"`\[\]\s]+")
 
 
@@ -44,13 +46,16 @@ class StandsOn:
         """Return a sentence for each thing that was not found."""
         warnings = []
         if self.unknown:
-            warnings.append(f"No pre-aggregation stands on {_quoted(self.unknown)}.")
+            warnings.append(
+                f"No pre-aggregation of a public cube stands on {_quoted(self.unknown)}. "
+                "The metadata does not list other cubes."
+            )
         if self.hidden:
             warnings.append(
                 "The metadata does not show which tables these cubes read, because they are "
-                f"defined by a query: {_quoted(self.hidden)}. Their pre-aggregations are not "
-                "built. If one of them reads the tables, name it in pre_aggregations in a task of "
-                "its own."
+                f"defined by a query or are not public: {_quoted(self.hidden)}. Pre-aggregations "
+                "that stand only on them are not built. If a table is behind one of them, name "
+                "its pre-aggregations in pre_aggregations in a task of their own."
             )
         return warnings
 
@@ -83,10 +88,10 @@ def stand_on(cubes: Sequence[dict[str, Any]], tables: Sequence[str]) -> StandsOn
     hidden: list[str] = []
     for cube in cubes:
         for rollup in _pre_aggregations(cube):
-            used = [cube["name"], *_cubes_of(rollup, known)]
-            hidden += [name for name in used if not known[name]]
+            used = [cube["name"], *_cubes_of(rollup)]
+            hidden += [name for name in used if not known.get(name)]
             for table, parts in wanted.items():
-                if any(_same(parts, known[name]) for name in used):
+                if any(_same(parts, known.get(name, [])) for name in used):
                     found[table].append(f"{cube['name']}.{rollup['name']}")
     return StandsOn(
         list(dict.fromkeys(name for names in found.values() for name in names)),
@@ -102,10 +107,10 @@ def _pre_aggregations(cube: dict[str, Any]) -> list[dict[str, Any]]:
     return [rollup for rollup in rollups if isinstance(rollup, dict) and rollup.get("name")]
 
 
-def _cubes_of(rollup: dict[str, Any], known: dict[str, list[str]]) -> list[str]:
-    """Return the cubes whose members the definition names."""
+def _cubes_of(rollup: dict[str, Any]) -> list[str]:
+    """Return the cubes whose members the definition names, other than its own (`CUBE`)."""
     named = _CUBE_OF_MEMBER.findall(" ".join(str(rollup.get(key) or "") for key in _REFERENCES))
-    return [name for name in dict.fromkeys(named) if name in known]
+    return [name for name in dict.fromkeys(named) if name != "CUBE"]
 
 
 def _parts(table: Any) -> list[str]:

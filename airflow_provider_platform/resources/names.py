@@ -1,8 +1,8 @@
 """Things by the name that people know: agents, reports, workbooks and dashboards.
 
 A name is looked up when a task runs, because a thing that is renamed or made again has another id.
-Upper and lower case are equal, and a name of digits is an id. A name that nothing has, or several
-things have, sends nothing: the error lists what there is.
+Upper and lower case are equal. A name that nothing has, or several things have, sends nothing: the
+error lists what there is. A name of digits is a name, as of a report "2025"; an agent's is an id.
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ def choose_named(
 async def find_id(api: Api, thing: str, name: str, deployment_id: int) -> int:
     """Return the id of the report, workbook or dashboard with this name. A dashboard has the title
     with which its workbook was published. Raises PlatformInputError."""
-    if name.isdecimal():
-        return int(name)
     if thing == "report":
         reports = await collect(api.call, list_reports(deployment_id=deployment_id))
         return choose_named(thing, name, {one.id: (one.name,) for one in reports.items})

@@ -45,10 +45,29 @@ def test_cubes_whose_tables_are_not_shown_are_named() -> None:
     stands = stand_on(CUBES, ["orders", "nowhere"])
     assert stands.hidden == ["visits", "refunds"]
     unknown, hidden = stands.warnings()
-    assert unknown == "No pre-aggregation stands on nowhere."
+    assert unknown.startswith("No pre-aggregation of a public cube stands on nowhere.")
     assert "visits, refunds" in hidden
 
 
 def test_pre_aggregation_on_two_of_the_tables_is_built_once() -> None:
     names = stand_on(CUBES, ["orders", "customers"]).pre_aggregations
     assert names == ["orders.by_country", "orders.by_channel", "customers.all"]
+
+
+@pytest.mark.parametrize("table", ["orders", "customers", "cities"])
+def test_pre_aggregation_stands_on_all_cubes_of_a_join_path(table: str) -> None:
+    rollup = {"name": "by_city", "dimensions": ["CUBE.customers.cities.name"]}
+    cubes: list[dict[str, Any]] = [
+        {"name": "orders", "sqlTable": "orders", "preAggregations": [rollup]},
+        {"name": "customers", "sqlTable": "customers"},
+        {"name": "cities", "sqlTable": "cities"},
+    ]
+    assert stand_on(cubes, [table]).pre_aggregations == ["orders.by_city"]
+
+
+def test_cube_that_the_metadata_leaves_out_is_named() -> None:
+    rollup = {"name": "by_city", "measures": ["CUBE.count"], "dimensions": ["private.city"]}
+    cubes: list[dict[str, Any]] = [
+        {"name": "orders", "sqlTable": "orders", "preAggregations": [rollup]}
+    ]
+    assert stand_on(cubes, ["orders"]).hidden == ["private"]
