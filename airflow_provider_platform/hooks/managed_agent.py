@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.resources.chat.result import ChatResult
 
 PLATFORM = "platform.agent"
-NOT_OPTIONS = ("agent", "agent_id", "chat_id", "timeout")
+NOT_OPTIONS = ("prompt", "agent", "agent_id", "chat_id", "timeout")
 """Options of `chat` that the request itself, or whoever binds the agent, decides."""
 
 

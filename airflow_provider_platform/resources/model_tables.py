@@ -29,7 +29,7 @@ _REFERENCES = (
     *("segmentReferences", "rollupReferences"),
 )
 _CUBE_OF_MEMBER = re.compile(r"(\w+)(?=\.\w)")
-"""Every part but the last: a member can have a join path before it, as in `orders.customers.city`."""
+"""Every part but the last: a join path can be before a member, as in `orders.customers.city`."""
 _PARTS = re.compile(r"[^./\\:\"`\[\]\s]+")
 
 

@@ -116,7 +116,9 @@ def test_rejected_question_is_told_apart_from_refused_and_passing_failures(
 
 
 def test_caller_cannot_choose_another_agent(platform_sandbox: Sandbox) -> None:
-    for option in ({"agent_id": 2}, {"chat_id": "a"}):
+    for option in ({"agent_id": 2}, {"chat_id": "a"}, {"prompt": "b"}):
         with pytest.raises(ManagedAgentInvocationError, match="cannot be in vendor_options"):
-            ask(QUESTION, **option)
+            PlatformHook().agent().invoke(
+                ManagedAgentRequest(prompt=QUESTION, vendor_options=option)
+            )
     assert platform_sandbox.control.state().requests == []
