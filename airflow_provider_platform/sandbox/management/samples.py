@@ -303,7 +303,7 @@ ITEMS: dict[str, list[Sample]] = {
             "status": "active",
             "createdAt": "2026-05-04",
             "updatedAt": "2026-07-19T06:00:00.000Z",
-            "accessTokenExpiresAt": "2026-12-01T00:00:00.000Z",
+            "accessTokenExpiresAt": "2031-12-01T00:00:00.000Z",
             "refreshTokenExpiresAt": None,
         }
     ],
