@@ -198,6 +198,11 @@ class TestAddress:
         tenant = PlayedBranches(faults={"getDeploymentEnvironments": [error]})
         assert address(tenant, OTHER) == f"{HOST}/dev-mode/{OTHER}/cubejs-api"
 
+    def test_list_that_cannot_be_read_for_now_gives_no_other_address(self) -> None:
+        down = PlatformServerError("down", status=503)
+        with pytest.raises(PlatformServerError):
+            address(PlayedBranches(faults={"getDeploymentEnvironments": [down]}), OTHER)
+
     def test_address_is_built_if_the_environment_has_none(self) -> None:
         tenant = PlayedBranches(environments=[listed("feature", None)])
         assert address(tenant, "feature") == f"{HOST}/dev-mode/feature/cubejs-api"

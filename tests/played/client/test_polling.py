@@ -22,7 +22,7 @@ from airflow_provider_platform.client.polling import (
     PollInterval,
     poll_until,
 )
-from tests.support.fakes.effects import API, Notify, Program, Sleep
+from tests.support.fakes.effects import API, Sleep, play
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -50,37 +50,24 @@ class ScriptedPolls:
             raise found
         return found
 
-    def run(self, program: Program[Any]) -> Any:
-        API.take_reported()
-        try:
-            effect = program.send(None)
-            while True:
-                self.events += API.take_reported()
-                if isinstance(effect, Sleep):
-                    self.slept.append(effect.seconds)
-                    self.least.append(effect.seconds * (1 - effect.spread))
-                    self.now += effect.seconds
-                elif isinstance(effect, Notify):
-                    self.events.append(effect.event)
-                effect = program.send(None)
-        except StopIteration as end:
-            self.events += API.take_reported()
-            return end.value
+    def sleep(self, effect: Sleep) -> None:
+        self.slept.append(effect.seconds)
+        self.least.append(effect.seconds * (1 - effect.spread))
+        self.now += effect.seconds
 
     def poll_until(
         self, interval: PollInterval, *, seconds: float = 3600.0, grace: bool = False
     ) -> Any:
-        return self.run(
-            poll_until(
-                API,
-                self.condition,
-                interval,
-                FailureBudget(),
-                deadline=NOON + seconds,
-                clock=lambda: self.now,
-                grace=grace,
-            )
+        program = poll_until(
+            API,
+            self.condition,
+            interval,
+            FailureBudget(),
+            deadline=NOON + seconds,
+            clock=lambda: self.now,
+            grace=grace,
         )
+        return play(program, self.sleep, self.events)
 
 
 def test_polls_every_interval_until_there_is_a_result() -> None:

@@ -33,7 +33,7 @@ from airflow_provider_platform.resources.deliveries import (
 )
 from airflow_provider_platform.resources.deliveries import DeliveryRun as Run
 from airflow_provider_platform.resources.run_kind import RunEnvironment
-from tests.support.fakes.effects import API, Call, Notify, Program, Sleep, api_with
+from tests.support.fakes.effects import API, Program, Sleep, api_with, play
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.choices import IfRunning
@@ -67,24 +67,13 @@ class PlayedService:
         return self.now
 
     def play(self, program: Program[T]) -> T:
-        outcome: Any = None
-        error: PlatformError | None = None
-        try:
-            while True:
-                effect = program.throw(error) if error else program.send(outcome)
-                outcome, error = None, None
-                if isinstance(effect, Sleep):
-                    self.now += effect.seconds
-                elif isinstance(effect, Call):
-                    try:
-                        outcome = self._answer(effect.operation)
-                    except PlatformError as failure:
-                        error = failure
-                else:
-                    assert isinstance(effect, Notify)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+        return play(program, self._perform)
+
+    def _perform(self, effect: Any) -> Any:
+        if isinstance(effect, Sleep):
+            self.now += effect.seconds
+            return None
+        return self._answer(effect.operation)
 
     def _answer(self, operation: Operation[Any]) -> Any:
         if operation.method == "POST":

@@ -36,6 +36,7 @@ from airflow_provider_platform.resources.pre_aggregations import (
     BuildSelector,
     JobReport,
     JobsAccess,
+    PreAggregationsRunKind,
     TableFailed,
     rows_are_there,
     start_builds,
@@ -43,16 +44,16 @@ from airflow_provider_platform.resources.pre_aggregations import (
     wait_for_builds,
     wait_for_rows,
 )
+from airflow_provider_platform.resources.run_kind import RunEnvironment
 from tests.support.fakes.effects import (
-    API,
     Call,
     CallData,
-    Notify,
     OpenDataStream,
     Program,
     ReadStream,
     Sleep,
     api_with,
+    play,
 )
 
 T = TypeVar("T")
@@ -83,33 +84,18 @@ class PlayedDeployment:
         return self.now
 
     def run(self, program: Program[T]) -> T:
-        outcome: Any = None
-        error: PlatformError | None = None
-        API.take_reported()
-        try:
-            while True:
-                effect = program.throw(error) if error else program.send(outcome)
-                self.events += API.take_reported()
-                outcome, error = None, None
-                match effect:
-                    case Sleep(seconds=seconds):
-                        self.now += seconds
-                    case Notify(event):
-                        self.events.append(event)
-                    case CallData() | Call() | OpenDataStream() | ReadStream():
-                        self.sent.append(effect)
-                        answer = self.answers[0]
-                        if len(self.answers) > 1:
-                            self.answers.pop(0)
-                        if isinstance(answer, PlatformError):
-                            error = answer
-                        else:
-                            outcome = answer
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            self.events += API.take_reported()
+        return play(program, self._perform, self.events)
+
+    def _perform(self, effect: Any) -> Any:
+        if isinstance(effect, Sleep):
+            self.now += effect.seconds
+        if not isinstance(effect, CallData | Call | OpenDataStream | ReadStream):
+            return None
+        self.sent.append(effect)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, PlatformError):
+            raise answer
+        return answer
 
 
 def start(*answers: Any, repeat_lost: bool = False, seconds: float = 600.0) -> PlayedDeployment:
@@ -501,3 +487,20 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
     verify(*none, *none, *some)
     with pytest.raises(ResultEmptyError, match="starts no build"):
         verify(*none * 20)
+
+
+def test_rows_are_waited_for_no_longer_than_the_grace_time() -> None:
+    token = type("Answer", (), {"cube_api_token": SecretStr("fresh")})()
+
+    def followed(*values: str) -> tuple[BuildOutcome, float]:
+        answers = [piece for value in values for piece in (False, *data([value]))]
+        played = PlayedDeployment([token, jobs(a="done"), *answers])
+        env = RunEnvironment(NOON + 600, poll_interval=1.0)
+        kind = PreAggregationsRunKind(verify_sql="SELECT 1", missing_grace=5.0)
+        ids = {"deployment_id": 1, "submitted_at": NOON, "tokens": ["a"], "waits": True}
+        return played.run(kind.follow(api_with(played.clock, CONFIG), env, ids)), played.now
+
+    outcome, now = followed(*["0"] * 3, "7")
+    assert (outcome.verified, now <= NOON + 5) == (True, True)
+    with pytest.raises(ResultEmptyError):
+        followed(*["0"] * 10)

@@ -227,3 +227,9 @@ def test_error_about_parameters_contains_no_value() -> None:
     with pytest.raises(PlatformInputError) as error:
         bind_parameters("SELECT %(password)s", {"password": ["hunter2"]})
     assert "hunter2" not in error.value.message
+
+
+def test_missing_moment_of_pandas_is_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(PlatformInputError, match=r"parameter 1 is not a point in time \(NaT\)"):
+        bind_parameters("SELECT %s", [pandas.NaT])

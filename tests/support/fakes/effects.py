@@ -6,13 +6,14 @@ gives one effect after the other (`Call`, `Sleep`, ...) and gets the outcome of 
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from copy import copy
 from dataclasses import dataclass
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_provider_platform.client.api import Api
+from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import KnownSecrets
 
 if TYPE_CHECKING:
@@ -228,3 +229,36 @@ def api_with(clock: Any, config: Any = None) -> Api:
     api.clock, api.secrets = clock, secrets
     api._state = SimpleNamespace(config=config)
     return api
+
+
+def play(
+    program: Program[T],
+    perform: Callable[[Any], Any],
+    events: list[Any] | None = None,
+    *,
+    limit: int = 200_000,
+) -> T:
+    """Run a program to its end. `perform` gives the outcome of an effect, or raises its error.
+    `events` gets what the program notifies and reports."""
+    heard: list[Any] = [] if events is None else events
+    API.take_reported()
+    try:
+        effect = program.send(None)
+        for _ in range(limit):
+            heard += API.take_reported()
+            outcome = None
+            try:
+                if isinstance(effect, Notify):
+                    heard.append(effect.event)
+                else:
+                    outcome = perform(effect)
+            except PlatformError as error:
+                effect = program.throw(error)
+            else:
+                effect = program.send(outcome)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        heard += API.take_reported()
+    raise AssertionError(f"the program goes on after {limit} effects")

@@ -12,15 +12,14 @@ from typing import Any, Literal, TypeVar
 from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
 from tests.support.fakes.effects import (
-    API,
     CloseStream,
-    Notify,
     OpenStream,
     Program,
     ReadStream,
     ReloadCredentials,
     SendChat,
     Sleep,
+    play,
 )
 from tests.support.fakes.streams import (
     CHAT_ID,
@@ -185,8 +184,6 @@ class PlayedService:
             case SendChat(body=body):
                 self.aborts.append(body)
                 self._stopped_at = self.now
-            case Notify(event=event):
-                self.notices.append(event)
             case ReloadCredentials():
                 return self.reloads.pop(0) if self.reloads else False
             case _:
@@ -334,22 +331,6 @@ class Answer:
         return None
 
 
-def drive(program: Program[T], service: PlayedService, *, limit: int = 200_000) -> T:
+def drive(program: Program[T], service: PlayedService) -> T:
     """Run a program to its end, with the service answering its effects."""
-    API.take_reported()
-    try:
-        effect = program.send(None)
-        for _ in range(limit):
-            service.notices += API.take_reported()
-            try:
-                outcome = service.perform(effect)
-            except PlatformError as error:
-                effect = program.throw(error)
-            else:
-                effect = program.send(outcome)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        service.notices += API.take_reported()
-    raise AssertionError(f"the program goes on after {limit} effects")
+    return play(program, service.perform, service.notices)

@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.resources.dbt_sync import TERMINAL_STATUSES
-from tests.support.fakes.effects import API, Call, Notify, Program, Sleep
+from tests.support.fakes.effects import Call, Program, Sleep, play
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operation import Operation
@@ -63,32 +63,17 @@ class PlayedTenant:
 
     def run(self, program: Program[T]) -> T:
         """Run a program against this tenant."""
-        API.take_reported()
-        try:
-            effect = program.send(None)
-            while True:
-                self.events += API.take_reported()
-                outcome: Any = None
-                try:
-                    if isinstance(effect, Call):
-                        self.deadlines.append(effect.deadline)
-                        outcome = self._answer(effect.operation)
-                    elif isinstance(effect, Sleep):
-                        assert effect.seconds >= 0
-                        self.now += effect.seconds
-                    elif isinstance(effect, Notify):
-                        self.events.append(effect.event)
-                    else:
-                        outcome = self._carry_out(effect)
-                except PlatformError as error:
-                    effect = program.throw(error)
-                else:
-                    effect = program.send(outcome)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            self.events += API.take_reported()
+        return play(program, self._perform, self.events)
+
+    def _perform(self, effect: object) -> Any:
+        if isinstance(effect, Call):
+            self.deadlines.append(effect.deadline)
+            return self._answer(effect.operation)
+        if isinstance(effect, Sleep):
+            assert effect.seconds >= 0
+            self.now += effect.seconds
+            return None
+        return self._carry_out(effect)
 
     def _carry_out(self, effect: object) -> Any:
         """The outcome of an effect that only some tenants know."""
