@@ -336,9 +336,8 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
 
         self._refuse_if_stopped(env)
         try:
-            kind = self._chat(state, key)
-            api = _naming(api, state, key)
-            outcome = await kind.submit(api.hearing(hear), env, earlier, until_end=False)
+            kind, named = self._chat(state, key), _naming(api, state, key)
+            outcome = await kind.submit(named.hearing(hear), env, earlier, until_end=False)
             if outcome is not None:
                 await self._grade(api, env, state, {str(key): _answer(outcome)})
         except (

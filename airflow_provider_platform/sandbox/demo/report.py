@@ -27,7 +27,7 @@ def report(run: FinishedRun) -> str:
     parts += [_failure(task) for task in run.tasks if task.error and task.state != "success"]
     parts.append(_places(run))
     # Last, so that the answer is at the end of the terminal's output.
-    parts += [_conversation(task) for task in run.tasks if "queries" in task.xcoms]
+    parts += [_conversation(task) for task in run.tasks if {"answer", "queries"} <= {*task.xcoms}]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -37,6 +37,20 @@ def test_first_night_says_that_it_is_the_baseline(night: Any, platform_sandbox: 
     assert (result["tokens"], result["interval"]) == (2000, [0.3424, 1.0])
 
 
+def test_each_line_of_a_question_names_it_once(
+    night: Any,
+    platform_sandbox: Sandbox,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    platform_sandbox.control.fault("error_line", api="chat", has_input=True, count=None)
+    night(deferrable=False)
+    printed = caplog.text + capsys.readouterr().out
+    lines = [line for line in printed.splitlines() if "total (production)" in line]
+    assert any("total (production): error" in line for line in lines)
+    assert [line for line in lines if line.count("total (production)") > 1] == []
+
+
 def test_question_that_fails_once_is_flaky_and_green(night: Any, platform_sandbox: Sandbox) -> None:
     night()
     platform_sandbox.control.answer("total revenue", sql=WRONG, times=1)

@@ -105,3 +105,11 @@ def test_a_chart_is_drawn_and_its_files_are_named():
     assert north.endswith(" 1,200")
     assert south.count("█") == north.count("█") // 2
     assert (rows, picture) == ("  rows   /lake/revenue.parquet", "  chart  /lake/revenue.png")
+
+
+def test_report_shows_no_conversation_for_a_comparison():
+    """Its queries have no rows; the demo of such a DAG ended with a traceback."""
+    compared = {"verdict": "same", "queries": [{"name": "orders", "columns": ["count"]}]}
+    task = replace(ASK, task_id="compare", xcoms=compared)
+    printed = report(replace(RUN, tasks=[task]))
+    assert "The answer of the agent" not in printed
