@@ -345,14 +345,6 @@ class TestPlace:
 
 
 @pytest.mark.exhaustive
-def test_branch_that_was_open_before_stays_open(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.open_branch(BRANCH)
-    run = run_dag(gated("SELECT nothing FROM nowhere"))
-    assert run.xcom("branch_gate.close")["closed"] is False
-    assert is_open(BRANCH)
-
-
-@pytest.mark.exhaustive
 @modes
 def test_sleeping_branch_is_woken(
     deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
@@ -489,18 +481,6 @@ def test_branch_with_new_commits_during_the_checks_is_not_merged(
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
-@pytest.mark.exhaustive
-def test_branch_that_is_never_built_is_closed_and_kept(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.report_build(BRANCH, "building")
-    run = run_dag(gated(timeout=1))
-    assert run.states["branch_gate.built"] == "failed"
-    assert "not built before the deadline" in errors(run)["branch_gate.built"]
-    assert run.xcom("branch_gate.close")["closed"] is True
-    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
-
-
 def commit_of(name: str) -> str:
     [commit] = [
         one["lastHash"] for one in PlatformHook().iterate("listBranches") if one["name"] == name
@@ -508,24 +488,9 @@ def commit_of(name: str) -> str:
     return str(commit)
 
 
-def delete_by_hand() -> None:
-    PlatformHook().call("removeBranch", query={"branchName": BRANCH})
-
-
 def merge_by_hand() -> None:
     body = {"branchName": BRANCH, "message": "by hand", "removeBranchAfterMerge": False}
     PlatformHook().call("mergeToDefaultBranch", body=body)
-
-
-@pytest.mark.exhaustive
-def test_branch_deleted_during_the_checks_fails_the_check(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    run = run_dag(gated(first=delete_by_hand))
-    assert run.state == "failed"
-    assert "branch_gate.close" not in errors(run)
-    assert run.states["branch_gate.delete"] == "success"
-    assert merged(platform_sandbox) == []
 
 
 @pytest.mark.exhaustive

@@ -81,12 +81,6 @@ def test_numbers_that_move_within_the_tolerance_pass(
     }
 
 
-def test_missing_row_is_beyond_every_tolerance(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
-    lack_december(platform_sandbox)
-    run = compared(run_dag, queries={"months": BY_MONTH}, tolerance=9)
-    assert "months: missing rows: 1." in str(run.task("compare").error)
-
-
 def test_difference_is_only_a_warning_if_the_task_asks_for_that(
     run_dag: RunDag, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

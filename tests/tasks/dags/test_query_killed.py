@@ -65,18 +65,3 @@ def test_killed_worker_and_its_retry_leave_one_complete_file(
     assert worker(path, {}).wait() == 0
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
     assert pq.read_table(path)["id"].to_pylist() == list(range(1, 30_001))
-
-
-@pytest.mark.exhaustive
-def test_killed_worker_and_its_retry_leave_one_complete_folder(
-    platform_sandbox: Sandbox, tmp_path: Path
-) -> None:
-    options = {"max_rows_per_file": 10_000}
-    kill_while_it_writes(tmp_path / "events", options, tmp_path)
-    for one in files_in(tmp_path / "events"):
-        assert one.suffix == ".part" or pq.read_table(tmp_path / "events" / one).num_rows
-    assert worker(tmp_path / "events", options).wait() == 0
-    parts = files_in(tmp_path / "events")
-    assert len(parts) == 3
-    found = [pq.read_table(tmp_path / "events" / part)["id"].to_pylist() for part in parts]
-    assert [number for part in found for number in part] == list(range(1, 30_001))

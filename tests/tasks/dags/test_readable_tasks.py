@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, task
 
-from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.sandbox.demo import dag_runs
 from tests.support.remote_tasks import stopped_until_followed
 
@@ -74,17 +73,6 @@ def test_the_prompt_is_still_there_after_a_deferral(
     assert run.state == "success", [task.error for task in run.tasks]
     assert rendered(dag.dag_id, "one")["prompt"] == "revenue by country"
     assert rendered(dag.dag_id, "several")["prompt"] == "orders per month for Spain"
-
-
-def test_reading_the_prompt_does_not_call_the_decorated_function() -> None:
-    with DAG("unread", schedule=None):
-
-        @task.platform_chat
-        def ask() -> str:
-            raise AssertionError("it was called")
-
-        operator = ask().operator
-    assert operator.prompt is SET_DURING_EXECUTION
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)

@@ -92,15 +92,6 @@ def test_span_has_the_tokens_and_is_below_the_span_of_the_task(
     assert len(platform_sandbox.control.state().messages) == 1
 
 
-@pytest.mark.usefixtures("platform_sandbox")
-def test_nothing_is_traced_unless_airflow_traces(
-    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AIRFLOW__TRACES__OTEL_ON")
-    chat().execute(TaskTries().context())
-    assert ours(spans) == []
-
-
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_each_question_of_a_suite_has_one_span(
     platform_sandbox: Sandbox, run_dag: RunDag, spans: InMemorySpanExporter, *, deferrable: bool

@@ -9,8 +9,6 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-import pytest
-
 from airflow_provider_platform.sandbox.demo import airflow_ui, home
 from airflow_provider_platform.sandbox.demo.airflow_ui import running
 from airflow_provider_platform.sandbox.demo.home import free_port
@@ -41,16 +39,6 @@ def test_end_ends_processes_and_their_children() -> None:
     assert process.returncode is not None
     assert have_ended(output, 60)
     os.close(output)
-
-
-def test_interruption_ends_all_processes() -> None:
-    with (
-        pytest.raises(KeyboardInterrupt),
-        running([sys.executable, "-c", "import time; time.sleep(600)"]) as process,
-    ):
-        raise KeyboardInterrupt
-
-    assert process.returncode is not None
 
 
 def listening() -> socket.socket:

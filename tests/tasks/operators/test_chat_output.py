@@ -316,30 +316,6 @@ def test_long_chart_specification_is_left_out_of_xcom_and_reported(
     assert "the limit is 100" in manifest_of(written)["queries"][0]["chart_error"]
 
 
-@pytest.mark.parametrize(
-    ("title", "name"), [("Revenue", "'Revenue'"), (None, "2 (no title)"), ("", "2 (no title)")]
-)
-def test_log_names_a_query_by_its_title_or_its_number(title: str | None, name: str) -> None:
-    from airflow_provider_platform.operators.chat import _query_name
-
-    assert _query_name(2, {"title": title}) == name
-
-
-def test_long_chart_specification_fails_a_task_that_needs_the_chart(
-    platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("vl_convert")
-    monkeypatch.setattr(tool_calls, "MAX_CHART_CHARACTERS", 100)
-    with pytest.raises(AirflowFailException, match="the limit is 100"):
-        ask(
-            prompt="chart revenue by category",
-            output_path=str(tmp_path),
-            output_format="csv",
-            charts="png",
-            on_chart_error="fail",
-        )
-
-
 @pytest.mark.parametrize("rule", ["warn", "fail"])
 def test_chart_that_takes_too_long_is_left_out_or_fails_the_task(
     rule: str, platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -536,14 +512,7 @@ def test_output_options_apply_to_the_files_of_queries(
         assert text.decode().splitlines()[0].count('";"') == len(query["columns"]) - 1
 
 
-def test_result_without_output_path_names_no_files(platform_sandbox: Sandbox) -> None:
-    result = ask()
-    assert "manifest" not in result
-    assert "path" not in result["queries"][0]
-
-
-@pytest.mark.parametrize("rows", ["values", "texts"])
-@pytest.mark.parametrize("folder", [True, False])
+@pytest.mark.parametrize(("rows", "folder"), [("values", True), ("texts", False)])
 def test_rows_of_a_chat_have_the_types_of_their_columns(
     folder: bool, rows: Any, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.resources import deliveries as delivery_runs
-from tests.support.task_context import TaskTries, deferral
+from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
@@ -190,23 +190,6 @@ def test_older_tenant_is_distinguished_from_a_wrong_id(
         control.fault("status", path="/report-deliveries", status=int(answer), count=None)
     with pytest.raises(AirflowFailException, match="not activated on this tenant"):
         deliver().execute(TaskTries().context())
-
-
-def test_delivery_trigger_follows_the_run_and_starts_no_other(control: SandboxControl) -> None:
-    slow(control)
-    deferred = deferral(deliver(deferrable=True).execute, TaskTries().context())
-    _, arguments = deferred.trigger.serialize()
-    assert arguments["run"]["run_id"]
-    assert "ids_before" not in arguments["run"]
-    assert starts(control) == 1
-
-
-def test_queued_delivery_counts_as_running(control: SandboxControl) -> None:
-    control.set(delivery_queue_seconds=LONG)
-    start_elsewhere()
-    with pytest.raises(AlreadyRunningError):
-        deliver(if_running="fail").execute(TaskTries().context())
-    assert starts(control) == 1
 
 
 @pytest.mark.parametrize("lacks", ["account", "operation"])

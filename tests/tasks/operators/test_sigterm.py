@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.operators import _remote_run
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
-from tests.support.remote_tasks import chat, sync, wait_for
+from tests.support.remote_tasks import chat, wait_for
 from tests.support.task_context import StateStore, TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -158,19 +158,6 @@ def test_a_chat_that_is_accepted_after_the_kill_is_left_to_the_retry(
     assert (len(state.messages), state.aborts) == (1, [])
 
 
-def test_a_sync_that_is_waited_for_is_left_to_the_retry_at_once(
-    control: SandboxControl, task: Any, task_state: TaskState
-) -> None:
-    task_state.state = "running"
-    control.set(dbt_pace=60)
-    operator, tries = sync(poll_interval=600), TaskTries()
-    ended = task(operator, tries)
-    wait_for(lambda: tries.store.get(STORE_KEY, {}).get("phase") == "running")
-    operator.on_kill()
-    assert isinstance(ended.end(), PlatformInterruptedError)
-    assert [one.status for one in control.state().syncs] != ["CANCELLED"]
-
-
 def test_run_without_a_record_is_stopped(
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
@@ -255,22 +242,6 @@ def test_second_sigterm_during_the_stop_is_ignored(
     operator.on_kill()
     assert isinstance(ended.end(), PlatformInterruptedError)
     assert (len(asked), len(control.state().aborts)) == (1, 1)
-
-
-def test_stop_that_takes_too_long_is_abandoned(
-    control: SandboxControl,
-    task: Any,
-    task_state: TaskState,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
-    operator, ended = under_way(control, task, TaskTries())
-    control.set_breakpoint("before_call", path="/abort$")
-    operator.on_kill()
-    ended.end()
-    assert "could not be stopped" in capfd.readouterr().out
-    assert task_state.asked == 1
 
 
 @pytest.mark.parametrize("state", ["running", "failed"])

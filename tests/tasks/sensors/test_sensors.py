@@ -118,16 +118,6 @@ class TestFailures:
         with pytest.raises(PlatformServerError):
             sensor(PlatformDbtSyncSensor, **arguments).poke(context)
 
-    def test_new_try_of_a_sensor_counts_failures_from_zero(self, platform_sandbox: Sandbox) -> None:
-        sync_job_id = PlatformHook().start_dbt_sync()["syncJobId"]
-        platform_sandbox.control.fault("status", path=self.SYNC, status=500, count=None)
-        tries = TaskTries()
-        arguments = {"sync_job_id": sync_job_id, "mode": "reschedule"}
-        for _ in range(2):
-            context = tries.context()
-            for _ in range(5):
-                assert not sensor(PlatformDbtSyncSensor, **arguments).poke(context)
-
     def test_failure_count_is_written_only_when_it_changes(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         written: list[int] = []
