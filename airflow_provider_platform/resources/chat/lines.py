@@ -176,11 +176,8 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "".join(
-            part if isinstance(part, str) else text_of(part.get("text"))
-            for part in content
-            if isinstance(part, str | dict)
-        )
+        texts = (part.get("text") if isinstance(part, dict) else part for part in content)
+        return "".join(text for text in texts if isinstance(text, str))
     return ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import ChatNoAnswerError
+from airflow_provider_platform.resources.chat.lines import text_of
 from airflow_provider_platform.resources.chat.result import as_plain, of_this_release
 from airflow_provider_platform.resources.chat.tool_calls import Search, ToolCallEnded
 from airflow_provider_platform.resources.chat.turns import (
@@ -101,6 +102,10 @@ def test_a_delta_appends_and_a_full_record_replaces() -> None:
 def test_content_may_come_in_parts() -> None:
     parts = [{"type": "text", "text": "Re"}, "venue", {"type": "image"}, 3]
     assert result_of(final(parts)).answer == "Revenue"  # type: ignore[arg-type]
+    nested: Any = "Revenue"
+    for _ in range(1_000):
+        nested = [{"text": nested}]
+    assert text_of(nested) == ""
 
 
 def test_answer_comes_from_the_state_messages_if_records_were_lost() -> None:
