@@ -36,7 +36,7 @@ from airflow_provider_platform.resources.deployments import (
     get_deployment_settings,
 )
 from airflow_provider_platform.resources.missing_operations import raise_if_missing
-from airflow_provider_platform.resources.names import find_id
+from airflow_provider_platform.resources.names import choose_named, find_id
 from airflow_provider_platform.resources.notifications import (
     Notification,
     get_notification,
@@ -217,6 +217,8 @@ async def _report(
             list_reports(deployment_id=deployment, query=query),
             lambda report: report.name == name,
         )
+        if len(there) > 1:
+            choose_named("report", str(name), {one.id: (one.name,) for one in there})
     after = None if updated_after is None else Timestamp.parse(updated_after)
     refreshed = None if refreshed_after is None else Timestamp.parse(refreshed_after)
     fresh = [one for one in there if is_fresh(one, after) and is_refreshed(one, refreshed)]

@@ -28,7 +28,7 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
     Returns the report as the service describes it. A deployment that does not exist fails the task.
 
     :param report_id: the report's id, unless `name` is given
-    :param name: the report's whole name
+    :param name: the report's whole name; if several reports have it, the task fails and lists them
     :param folder_id: the folder of the report, with `name`
     :param updated_after: a datetime, or a string in ISO 8601 (UTC if it names no zone), as `{{
         data_interval_end }}`

@@ -287,6 +287,12 @@ class TestDeferred:
         assert len(found["meta"]["text"]) == 300_000
 
 
+def test_report_sensor_fails_if_two_reports_have_the_name(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.change("reports", 102, name="Revenue by country")
+    with pytest.raises(AirflowFailException, match=r"2 reports have the name .*\(101\).*\(102\)"):
+        poke(PlatformReportSensor, name="Revenue by country")
+
+
 @pytest.mark.parametrize(
     ("kind", "arguments", "field"),
     [
