@@ -333,7 +333,7 @@ class PlatformQueryTrigger(OneEventTrigger):
         from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
         from airflow_provider_platform.resources.sql.response import SqlChunk
 
-        query = SqlQuery.build(
+        query = SqlQuery(
             self.ids.get("first_page") or self.ids["sql"],
             deployment_id=self.deployment_id,
             deadline=self.deadline,

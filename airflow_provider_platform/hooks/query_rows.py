@@ -127,7 +127,7 @@ def run_query(
 
         async def run(api: Api) -> None:
             config, clock = client.config, client.clock
-            query = SqlQuery.build(
+            query = SqlQuery(
                 sql,
                 deployment_id=config.resolve_deployment_id(deployment_id),
                 deadline=clock() + in_seconds(timeout),

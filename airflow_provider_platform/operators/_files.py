@@ -475,7 +475,7 @@ class AnswerOutput:
         from airflow_provider_platform.resources.sql.response import SqlRows
         from airflow_provider_platform.resources.sql.statements import known_limits
 
-        query = SqlQuery.build(
+        query = SqlQuery(
             sql,
             deployment_id=client.config.deployment_id,
             deadline=client.clock() + QUERY_TIMEOUT,

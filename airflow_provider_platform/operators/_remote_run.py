@@ -353,14 +353,10 @@ class RemoteRunOperator(PlatformOperator):
         return {}
 
     def run_kind(self) -> RunKind[Any]:
-        """Return the kind of the run. Its fields, and those of its request's body, are the task's
-        rendered arguments of the same names. Raises PlatformInputError."""
+        """Return the kind of the run. Its fields are the task's rendered arguments of the same
+        names. Raises PlatformInputError."""
         kind = kind_class(self.kind_path)
         values = self.derived_arguments()
-        if (body := kind.body_class) is not None:
-            with self.named_errors():
-                given = {name: getattr(self, name) for name in body.model_fields}
-                values["body"] = body.build(**given)
         names = kind.model_fields.keys() - values.keys()
         return kind(**{name: getattr(self, name) for name in names}, **values)
 

@@ -213,7 +213,7 @@ class PlatformCompareOperator(DeploymentOperator):
         client = hook.open_client()
 
         async def read(api: Api, branch_name: str | None) -> Result:
-            query = SqlQuery.build(
+            query = SqlQuery(
                 sql,
                 deployment_id=hook.resolve_deployment_id(self.deployment_id),
                 deadline=client.clock() + float(self.timeout),

@@ -5,6 +5,7 @@ How the sync is started and followed, and what is logged about it, is in resourc
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -25,10 +26,23 @@ DBT_SYNC_TIMEOUT = 3600.0
 IfSyncRunning = Literal["start", "follow", "fail", "skip"]
 
 
-def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
-    """A rule: `manifest` and `source="manifest"` are given together."""
+MAX_MANIFEST_BYTES = 50 * 1024 * 1024
+"""The service takes no larger request."""
+
+
+def _manifest(name: str, value: Any) -> dict[str, Any] | None:
+    manifest = arguments.mapping(name, value)
+    if manifest is not None and len(json.dumps(manifest)) > MAX_MANIFEST_BYTES:
+        raise arguments.refuse(name, f"must have at most {MAX_MANIFEST_BYTES} bytes")
+    return manifest
+
+
+def _manifest_fits(manifest: dict[str, Any] | None, source: str | None, ref: str | None) -> None:
+    """A rule: `manifest` and `source="manifest"` are given together, and without `ref`."""
     if (source == "manifest") != (manifest is not None):
         raise ValueError("manifest and source='manifest' must be given together")
+    if manifest is not None and ref is not None:
+        raise ValueError("ref is not used with source='manifest': no repository is cloned")
 
 
 def _compares_what_the_history_shows(
@@ -97,13 +111,13 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         "ref": arguments.optional_text,
         "wait_for_completion": partial(arguments.boolean_or, choices=("if_supported",)),
         "source": partial(arguments.optional_choice, choices=get_args(SyncSource)),
-        "manifest": arguments.mapping,
+        "manifest": _manifest,
         "output_mode": partial(arguments.optional_choice, choices=get_args(SyncOutput)),
         "if_running": partial(arguments.choice, choices=get_args(IfSyncRunning)),
     }
 
     rules: ClassVar[Sequence[Rule]] = (
-        (("manifest", "source"), _manifest_fits),
+        (("manifest", "source", "ref"), _manifest_fits),
         (
             ("if_running", "branch_name", "source", "output_mode"),
             _compares_what_the_history_shows,

@@ -9,6 +9,7 @@ from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import exactly_one
 from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, all_links
+from airflow_provider_platform.operators._arguments import described
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._files import output_path as check_output_path
 from airflow_provider_platform.operators._files import output_target, storage_path
@@ -85,7 +86,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         "filters": dashboard_settings,
         "time_grains": dashboard_settings,
         "member_switchers": dashboard_settings,
-        "render_as": arguments.mapping,
+        "render_as": partial(described, schema="ExportSubjectInput"),
         "layout": partial(arguments.optional_choice, choices=get_args(ExportLayout)),
     }
     rules: ClassVar[Sequence[Rule]] = (

@@ -98,14 +98,13 @@ def _schedule_type(name: str, value: Any) -> str:
 
 @arguments.or_none
 def dashboard_settings(name: str, value: Any) -> list[Any] | None:
-    """Return the checked settings of the dashboard. Each item is checked by its model as soon as it
-    is known."""
+    """Return the checked settings of the dashboard."""
     settings = arguments.sequence(name, value)
-    if settings:
-        from airflow_provider_platform.resources.notifications import NotificationInput
+    if not settings:
+        return settings
+    from airflow_provider_platform.resources.dashboard_filters import check_settings
 
-        NotificationInput.build(**{name: settings})
-    return settings
+    return check_settings(name, settings)
 
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:

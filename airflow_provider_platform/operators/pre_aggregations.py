@@ -3,6 +3,8 @@ them."""
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.resources.run_kind import RunKind
 
 BUILD_TIMEOUT = 7200.0
+_FULL_NAME = re.compile(r"[^.\s]+\.[^.\s]+")
 
 
 def _names(name: str, value: Any) -> list[str] | None:
@@ -59,11 +62,10 @@ def _timezones(name: str, value: Any) -> list[str]:
 
 
 def _full_names(name: str, value: Any) -> list[str] | None:
-    from airflow_provider_platform.resources.build_selector import check_full_name
-
     names = _names(name, value)
-    for full_name in names or ():
-        arguments.by_rule(check_full_name, name, full_name)
+    if not all(map(_FULL_NAME.fullmatch, names or ())):
+        rule = "must be full names, as in orders.by_month (cube.pre_aggregation)"
+        raise arguments.refuse(name, rule)
     return names
 
 
@@ -77,16 +79,40 @@ def _tables(name: str, value: Any) -> list[str] | None:
 
 def _date_range(name: str, value: Any) -> list[str] | None:
     """Return two moments in the service's form, or None. Raises PlatformInputError."""
-    from airflow_provider_platform.resources.build_selector import zoneless_range
-
     dates = arguments.sequence(name, value)
     if not dates or all(arguments.optional(date) is None for date in dates):
         return None
     texts = [date.isoformat() if hasattr(date, "isoformat") else str(date) for date in dates]
     try:
-        return [*zoneless_range(texts)]
+        return _zoneless_range(texts)
     except ValueError as error:
         raise arguments.refuse(name, str(error)) from None
+
+
+def _zoneless_range(moments: Sequence[str]) -> list[str]:
+    """Return two moments as the service reads them, without an offset: a date or a time stays as it
+    is, and one with an offset becomes UTC, with the `Z` that the service knows. Raises
+    ValueError."""
+    if len(moments) != 2:
+        raise ValueError("must be two dates or times, from and to")
+    start, end = map(_zoneless, moments)
+    if datetime.fromisoformat(start).replace(tzinfo=None) > datetime.fromisoformat(end).replace(
+        tzinfo=None
+    ):
+        raise ValueError("must begin before it ends")
+    return [start, end]
+
+
+def _zoneless(moment: str) -> str:
+    text = moment.strip()
+    try:
+        parsed = datetime.fromisoformat(text)
+        if parsed.tzinfo is None:
+            return text
+        plain = parsed.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise ValueError("must be two dates or times in ISO 8601, as 2025-01-31") from None
+    return plain.isoformat(timespec="milliseconds") + "Z"
 
 
 def _is_waited_for(verify_sql: str | None, wait_for_completion: bool) -> None:

@@ -12,83 +12,42 @@ of a range included are taken for it.
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, Self
+from typing import Any
 
-from pydantic import Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.models import InputModel, Number
+from airflow_provider_platform.client.argument_rules import refuse
+from airflow_provider_platform.client.operation import check_described
+from airflow_provider_platform.client.operations_table import definition, fit
 
-FilterOperator = Literal[
-    "equals",
-    "not_equals",
-    "greater_than",
-    "greater_than_or_equal",
-    "less_than",
-    "less_than_or_equal",
-    "contains",
-    "not_contains",
-    "starts_with",
-    "not_starts_with",
-    "ends_with",
-    "not_ends_with",
-    "is_null",
-    "is_not_null",
-    "is_empty",
-    "is_not_empty",
-    "between",
-    "custom",
-]
 WITHOUT_VALUE = frozenset({"is_null", "is_not_null", "is_empty", "is_not_empty"})
 
-_MEMBER = r".+\..+"
 _ORDERED = frozenset({"between", "custom"})
 """Operators whose values have an order, and ends that may be included."""
 SETTINGS = ("filters", "time_grains", "member_switchers")
 """The three kinds of settings, by the names of their arguments."""
+_ITEMS = {
+    "filters": "DashboardFilterInput",
+    "time_grains": "DashboardTimeGrainInput",
+    "member_switchers": "DashboardMemberSwitcherInput",
+}
+"""What the service calls one of them."""
 
 
-class UserAttributeInput(InputModel):
-    """The value of one attribute of a user."""
-
-    name: str = Field(min_length=1)
-    value: bool | Number | str | list[Number | str] | None = None
-
-
-class DashboardFilterInput(InputModel):
-    """A filter to apply; `value` is `[start, end]` with `between`, and absent with the null and
-    empty operators."""
-
-    member: str = Field(pattern=_MEMBER)
-    operator: FilterOperator | None = None
-    value: Any = None
-    case_sensitive: Any = None
-    start_inclusive: Any = None
-    end_inclusive: Any = None
-
-    @model_validator(mode="after")
-    def _value_fits_operator(self) -> Self:
-        if self.operator in WITHOUT_VALUE and self.value is not None:
-            raise ValueError(f"value cannot be given with operator {self.operator}")
-        if self.operator == "between" and not (
-            isinstance(self.value, list) and len(self.value) == 2
-        ):
-            raise ValueError("with operator='between', value must be [start, end]")
-        return self
-
-
-class DashboardTimeGrainInput(InputModel):
-    """The grain of a time member: `day`, `week`, `month` ..."""
-
-    member: str = Field(pattern=_MEMBER)
-    grain: str = Field(min_length=1)
-
-
-class DashboardMemberSwitcherInput(InputModel):
-    """What a member switcher is set to: a member's name without its view."""
-
-    member: str = Field(pattern=_MEMBER)
-    selected: str = Field(min_length=1)
+def check_settings(name: str, items: list[Any]) -> list[Any]:
+    """Return settings under the service's names; `name` is one of `SETTINGS`. Raises
+    PlatformInputError, which names the field and the rule."""
+    schema = {"type": "array", "items": definition(_ITEMS[name])}
+    settings: list[Any] = fit(schema, items, rendered=True)
+    check_described(name, schema, settings)
+    for place, item in enumerate(settings if name == "filters" else ()):
+        operator, value = item.get("operator"), item.get("value")
+        if operator in WITHOUT_VALUE and value is not None:
+            raise refuse(f"{name}[{place}].value", f"cannot be given with operator {operator}")
+        if operator == "between" and not (isinstance(value, list) and len(value) == 2):
+            rule = "must be [start, end] with operator='between'"
+            raise refuse(f"{name}[{place}].value", rule)
+    return settings
 
 
 def same_settings(ours: dict[str, Any], reported: dict[str, Any]) -> dict[str, bool | None]:

@@ -18,15 +18,15 @@ The status shows the progress; only the history shows a cancelled sync.
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from airflow_provider_platform.client.argument_rules import given
 from airflow_provider_platform.client.choices import SyncOutput, SyncSource
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -44,7 +44,6 @@ from airflow_provider_platform.client.failed_calls import is_transient, may_have
 from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.models import (
     EmptiableResponse,
-    InputModel,
     ResponseModel,
     Timestamp,
 )
@@ -81,37 +80,8 @@ TERMINAL_STATUSES = frozenset({SUCCEEDED, FAILED, CANCELLED})
 """The statuses of a sync that has ended. Any other status, known or not, means that it is running.
 Only the history shows CANCELLED."""
 
-MAX_START_BYTES = 50 * 1024 * 1024
-"""The most bytes in the body of a start; this limits an uploaded manifest."""
-
 
 # The resource: what is sent, and what the service answers.
-
-
-class StartDbtSyncInput(InputModel):
-    """What to sync: the platform's branch to write, the dbt repository's ref or a manifest."""
-
-    branch_name: str | None = Field(default=None, min_length=1)
-    ref: str | None = Field(default=None, min_length=1)
-    source: SyncSource | None = None
-    manifest: dict[str, Any] | None = None
-    output_mode: SyncOutput | None = Field(default=None, alias="output")
-
-    @model_validator(mode="after")
-    def _manifest_belongs_to_its_source(self) -> Self:
-        if self.source == "manifest" and self.manifest is None:
-            raise ValueError("source='manifest' needs the argument manifest")
-        if self.manifest is not None and self.source != "manifest":
-            raise ValueError("the argument manifest needs source='manifest'")
-        if self.ref is not None and self.source == "manifest":
-            raise ValueError(
-                "ref cannot be given with source='manifest', because no repository is cloned"
-            )
-        if self.manifest is not None and len(json.dumps(self.manifest)) > MAX_START_BYTES:
-            raise ValueError(
-                f"manifest makes the request larger than the limit of {MAX_START_BYTES} bytes"
-            )
-        return self
 
 
 class DbtSyncResponse(ResponseModel):
@@ -259,7 +229,7 @@ def _begins_with_oldest(syncs: list[DbtSyncRun]) -> bool:
 async def start(
     api: Api,
     deployment_id: int,
-    body: StartDbtSyncInput,
+    body: dict[str, Any],
     *,
     ids_before: Collection[str] | None,
     submitted_at: float,
@@ -293,7 +263,7 @@ async def start(
 async def find_started(
     api: Api,
     deployment_id: int,
-    body: StartDbtSyncInput,
+    body: dict[str, Any],
     *,
     ids_before: Collection[str] | None,
     submitted_at: float,
@@ -359,7 +329,7 @@ async def find_started(
 
 
 def find_equal(
-    running: Collection[DbtSyncRun], body: StartDbtSyncInput
+    running: Collection[DbtSyncRun], body: dict[str, Any]
 ) -> tuple[DbtSyncRun | None, list[DbtSyncRun]]:
     """Return (the newest of the active syncs that does what `body` asks for, or None; the other
     active syncs that write the same branch).
@@ -367,13 +337,15 @@ def find_equal(
     A sync is equal if it writes the same branch from the same ref of the repository; a sync without
     a ref in the history is equal only to a request without a ref.
     """
-    same_branch = [run for run in running if run.branch_name == body.branch_name]
-    equal = [run for run in same_branch if run.git_ref == body.ref and run.source in (None, "git")]
+    same_branch = [run for run in running if run.branch_name == body.get("branchName")]
+    equal = [
+        run for run in same_branch if run.git_ref == body.get("ref") and run.source in (None, "git")
+    ]
     newest = max(equal, key=lambda run: _began(run) or 0.0, default=None)
     return newest, [run for run in same_branch if run not in equal]
 
 
-def _is_own(run: DbtSyncRun, body: StartDbtSyncInput, submitted_at: float) -> bool | None:
+def _is_own(run: DbtSyncRun, body: dict[str, Any], submitted_at: float) -> bool | None:
     """Return whether a start with a lost response began this sync; None if this is unknown."""
     fits = _fits(run, body)
     began = _began(run)
@@ -384,12 +356,12 @@ def _is_own(run: DbtSyncRun, body: StartDbtSyncInput, submitted_at: float) -> bo
     return fits if abs(began - submitted_at) <= NEAR_SECONDS else None
 
 
-def _fits(run: DbtSyncRun, body: StartDbtSyncInput) -> bool | None:
+def _fits(run: DbtSyncRun, body: dict[str, Any]) -> bool | None:
     """Return whether the sync fits the request; None if the history does not show it."""
-    ours = body.source or "git"
-    if body.branch_name is not None and run.branch_name not in (None, body.branch_name):
+    ours = body.get("source") or "git"
+    if body.get("branchName") is not None and run.branch_name not in (None, body.get("branchName")):
         return False
-    if body.ref is not None and run.git_ref not in (None, body.ref):
+    if body.get("ref") is not None and run.git_ref not in (None, body.get("ref")):
         return False
     if run.source not in (None, ours) or run.trigger in ("webhook", "agent"):
         return False
@@ -588,25 +560,36 @@ class _KnownSync:
 
 
 class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
-    """A sync, with the arguments of `PlatformDbtSyncOperator`.
-
-    A trigger follows the sync without its input: `body` is then None.
-    """
+    """A sync, with the arguments of `PlatformDbtSyncOperator`, which a trigger does not need."""
 
     id_field = "sync_job_id"
     noun = "dbt sync"
     outcome_class = DbtSyncOutcome
-    body_class = StartDbtSyncInput
 
-    body: StartDbtSyncInput | None = None
+    branch_name: str | None = None
+    ref: str | None = None
+    source: SyncSource | None = None
+    manifest: dict[str, Any] | None = None
+    output_mode: SyncOutput | None = None
     wait_for_completion: bool | str = "if_supported"
     if_running: str = "start"
     deployment_id: int | None = None
 
+    @property
+    def body(self) -> dict[str, Any]:
+        """The request that starts the sync."""
+        return given(
+            branchName=self.branch_name,
+            ref=self.ref,
+            source=self.source,
+            manifest=self.manifest,
+            output=self.output_mode,
+        )
+
     def idempotency_key(self, config: PlatformConfig) -> str:
         config.require_management_url()
         deployment_id = config.resolve_deployment_id(self.deployment_id)
-        return fingerprint("dbt sync", config.management_url, deployment_id, self._body().to_json())
+        return fingerprint("dbt sync", config.management_url, deployment_id, self.body)
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
@@ -639,7 +622,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         started = await start(
             api,
             deployment_id,
-            self._body(),
+            self.body,
             ids_before=ids_before,
             submitted_at=submitted_at,
             deadline=env.deadline,
@@ -657,7 +640,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         sync = await find_started(
             api,
             ids["deployment_id"],
-            self._body(),
+            self.body,
             ids_before=ids.get("ids_before"),
             submitted_at=ids["submitted_at"],
             deadline=api.clock() + SINGLE_POLL_SECONDS,
@@ -690,28 +673,22 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             "result": outcome.result,
         }
 
-    def _body(self) -> StartDbtSyncInput:
-        if self.body is None:
-            raise RuntimeError("a sync cannot be started without its input")
-        return self.body
-
     def _refuse_what_needs_a_history(self, missing: OperationMissingError) -> None:
         """Raise PlatformInputError if the task must wait, must compare running syncs, or has an
         argument that a tenant without a history ignores."""
-        body = self._body()
         needs = {
             "wait_for_completion": True if self.wait_for_completion is True else None,
             "if_running": None if self.if_running == "start" else self.if_running,
-            "ref": body.ref,
-            "source": body.source,
-            "output_mode": body.output_mode,
+            "ref": self.ref,
+            "source": self.source,
+            "output_mode": self.output_mode,
         }
-        given = [f"{name}={value!r}" for name, value in needs.items() if value is not None]
-        if given:
+        named = [f"{name}={value!r}" for name, value in needs.items() if value is not None]
+        if named:
             raise PlatformInputError(
-                f"Nothing was started: {' and '.join(given)} cannot be used without the history of "
+                f"Nothing was started: {' and '.join(named)} cannot be used without the history of "
                 f"dbt syncs. {missing.reason} Leave these arguments out.",
-                field=given[0].partition("=")[0],
+                field=named[0].partition("=")[0],
                 where=missing.where,
             ) from missing
 
@@ -722,7 +699,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         task must start a sync. Raises AlreadyRunningError if the task must do neither."""
         if self.if_running == "start":
             return None
-        equal, others = find_equal(history.running, self._body())
+        equal, others = find_equal(history.running, self.body)
         if equal is None:
             for other in others:
                 warn(

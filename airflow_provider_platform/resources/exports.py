@@ -9,11 +9,9 @@ can see them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import model_validator
-
-from airflow_provider_platform.client.argument_rules import exactly_one
+from airflow_provider_platform.client.argument_rules import given
 from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -21,15 +19,9 @@ from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.models import InputModel, Number, ResponseModel, Timestamp
+from airflow_provider_platform.client.models import Number, ResponseModel, Timestamp
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.resources.dashboard_filters import (
-    DashboardFilterInput,
-    DashboardMemberSwitcherInput,
-    DashboardTimeGrainInput,
-    UserAttributeInput,
-)
 from airflow_provider_platform.resources.run_kind import (
     Ids,
     Intended,
@@ -45,44 +37,6 @@ if TYPE_CHECKING:
 
 COMPLETED = "completed"
 FAILED = "failed"
-
-
-class ExportSubjectInput(InputModel):
-    """Whose eyes to render with: a console user (`user_id` or `email`) or an embed user. For
-    administrators."""
-
-    type: Literal["USER", "EMBED_USER"]
-    user_id: int | None = None
-    email: str | None = None
-    embed_tenant_name: str | None = None
-    external_id: str | None = None
-    groups: list[str] | None = None
-    security_context: dict[str, Any] | None = None
-    user_attributes: list[UserAttributeInput] | None = None
-
-
-class StartDashboardExportInput(InputModel):
-    """What to render; `layout` `print` is a paginated PDF."""
-
-    format: ExportFormat
-    dashboard_id: int | None = None
-    dashboard_public_id: str | None = None
-    filters: list[DashboardFilterInput] | None = None
-    time_grains: list[DashboardTimeGrainInput] | None = None
-    member_switchers: list[DashboardMemberSwitcherInput] | None = None
-    render_as: ExportSubjectInput | None = None
-    layout: ExportLayout | None = None
-
-    @model_validator(mode="after")
-    def _names_one_dashboard(self) -> Self:
-        exactly_one(dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id)
-        return self
-
-    @model_validator(mode="after")
-    def _print_is_pdf(self) -> Self:
-        if self.layout == "print" and self.format != "pdf":
-            raise ValueError("layout='print' needs format='pdf'")
-        return self
 
 
 class DashboardExportJobResponse(ResponseModel):
@@ -160,26 +114,43 @@ class ExportRunKind(RunKind[ExportOutcome]):
     """An export, with the arguments of `PlatformExportDashboardOperator`.
 
     The service has no operation that stops an export; it drops the export after five minutes. A
-    trigger follows the export without its input: `body` is then None.
+    trigger follows the export without its arguments.
     """
 
     id_field = "job_id"
     noun = "dashboard export"
     outcome_class = ExportOutcome
-    body_class = StartDashboardExportInput
     lifetime = EXPORT_LIFETIME
 
-    body: StartDashboardExportInput | None = None
     output_path: Any = ""
-    format: str = "pdf"
+    format: ExportFormat = "pdf"
+    dashboard_id: int | None = None
+    dashboard_public_id: str | None = None
+    filters: list[dict[str, Any]] | None = None
+    time_grains: list[dict[str, Any]] | None = None
+    member_switchers: list[dict[str, Any]] | None = None
+    render_as: dict[str, Any] | None = None
+    layout: ExportLayout | None = None
     deployment_id: int | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The request that starts the export."""
+        return given(
+            format=self.format,
+            dashboardId=self.dashboard_id,
+            dashboardPublicId=self.dashboard_public_id,
+            filters=self.filters,
+            timeGrains=self.time_grains,
+            memberSwitchers=self.member_switchers,
+            renderAs=self.render_as,
+            layout=self.layout,
+        )
 
     def idempotency_key(self, config: PlatformConfig) -> str:
         deployment_id = config.resolve_deployment_id(self.deployment_id)
-        body = self._body().to_json()
-        return fingerprint(
-            "export", config.management_url, deployment_id, body, str(self.output_path)
-        )
+        path = str(self.output_path)
+        return fingerprint("export", config.management_url, deployment_id, self.body, path)
 
     async def submit(
         self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
@@ -188,7 +159,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
         run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(run))
         started = await api.call(
-            start_dashboard_export(deployment_id=deployment_id, body=self._body())
+            start_dashboard_export(deployment_id=deployment_id, body=self.body)
         )
         await api.notify(RunAccepted({**run, "job_id": started.job_id}))
         say(api, f"Started dashboard export {started.job_id}")
@@ -225,8 +196,3 @@ class ExportRunKind(RunKind[ExportOutcome]):
     async def read(self, api: Api, ids: Ids, outcome: ExportOutcome) -> bytes:
         """Return the bytes of the exported file."""
         return await download(api, ids["deployment_id"], ids["job_id"], self.format)
-
-    def _body(self) -> StartDashboardExportInput:
-        if self.body is None:
-            raise RuntimeError("an export cannot be started without its input")
-        return self.body

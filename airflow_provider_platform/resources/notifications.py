@@ -23,13 +23,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.models import EmptiableResponse, InputModel, ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
-from airflow_provider_platform.resources.dashboard_filters import (
-    DashboardFilterInput,
-    DashboardMemberSwitcherInput,
-    DashboardTimeGrainInput,
-    UserAttributeInput,
-    same_settings,
-)
+from airflow_provider_platform.resources.dashboard_filters import same_settings
 from airflow_provider_platform.resources.schedules import (
     PARTS_OF,
     RANGES,
@@ -95,9 +89,9 @@ class NotificationInput(InputModel):
     custom_cron: Annotated[str, AfterValidator(check_cron)] | None = None
     timezone: Annotated[str, AfterValidator(check_timezone)] | None = None
     notification_format: NotificationFormat | None = None
-    filters: list[DashboardFilterInput] | None = None
-    time_grains: list[DashboardTimeGrainInput] | None = None
-    member_switchers: list[DashboardMemberSwitcherInput] | None = None
+    filters: list[dict[str, Any]] | None = None
+    time_grains: list[dict[str, Any]] | None = None
+    member_switchers: list[dict[str, Any]] | None = None
 
     @model_validator(mode="after")
     def _schedule_is_whole(self) -> Self:
@@ -311,7 +305,7 @@ class NotificationRecipientInput(InputModel):
     external_id: str | None = Field(default=None, min_length=1)
     groups: list[str] | None = None
     security_context: dict[str, Any] | None = None
-    user_attributes: list[UserAttributeInput] | None = None
+    user_attributes: list[dict[str, Any]] | None = None
 
     @model_validator(mode="after")
     def _is_told(self) -> Self:

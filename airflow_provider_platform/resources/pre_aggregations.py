@@ -36,11 +36,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import SecretStr
 
-from airflow_provider_platform.client.argument_rules import check_timezone
+from airflow_provider_platform.client.argument_rules import given
 from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost, OnUnknown
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -67,14 +67,9 @@ from airflow_provider_platform.client.failed_calls import (
     pause_after,
     says_time_out,
 )
-from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.responses import DataRefusal
-from airflow_provider_platform.resources.build_selector import (
-    check_full_name,
-    zoneless_range,
-)
 from airflow_provider_platform.resources.model_tables import META_PATH, read_metadata, stand_on
 from airflow_provider_platform.resources.run_kind import (
     SINGLE_POLL_SECONDS,
@@ -118,30 +113,6 @@ _NO_MATCH = re.compile(
 )
 
 
-def _zoneless_range(moments: list[str]) -> list[str]:
-    return [*zoneless_range(moments)]
-
-
-Name = Annotated[str, Field(min_length=1)]
-
-
-class BuildContext(InputModel):
-    """The security context that tables are built for, as the deployment's code reads it."""
-
-    security_context: Any
-
-
-class BuildSelector(InputModel):
-    """Which tables to build. Filters are combined with AND; an absent or empty one keeps all."""
-
-    contexts: list[BuildContext] = Field(min_length=1)
-    timezones: list[Annotated[str, AfterValidator(check_timezone)]] = Field(min_length=1)
-    data_sources: list[Name] | None = None
-    cubes: list[Name] | None = None
-    pre_aggregations: list[Annotated[str, AfterValidator(check_full_name)]] | None = None
-    date_range: Annotated[list[str], AfterValidator(_zoneless_range)] | None = None
-
-
 @dataclass
 class JobsAccess:
     """Where the jobs of a deployment are, and the token for them; `where` ends the message of
@@ -168,7 +139,7 @@ async def open_access(api: Api, deployment_id: int, *, deadline: float) -> JobsA
 async def start_builds(
     api: Api,
     access: JobsAccess,
-    selector: BuildSelector,
+    selector: dict[str, Any],
     *,
     deadline: float,
     repeat_lost: bool = False,
@@ -182,7 +153,7 @@ async def start_builds(
     PlatformOutcomeUnknownError where the answer was lost, or PlatformTransportError with
     `repeat_lost`; and what requests raise.
     """
-    body = {"action": "post", "selector": selector.to_json()}
+    body = {"action": "post", "selector": selector}
     failures = requests = 0
     while True:
         left = deadline - api.clock()
@@ -581,7 +552,7 @@ async def wait_for_rows(
 async def rows_are_there(api: Api, sql: str, access: JobsAccess, *, until: float) -> bool:
     """Whether a query brings a value that is neither null nor 0, false or an empty text: an
     aggregate over an empty table has one row, of such values. Raises what queries raise."""
-    query = SqlQuery.build(
+    query = SqlQuery(
         sql,
         deployment_id=access.deployment_id,
         deadline=max(until, api.clock() + api.config.request_timeout),
@@ -640,16 +611,20 @@ RECORDED_TOKENS = 1500
 class PreAggregationsRunKind(RunKind[BuildOutcome]):
     """Builds, with the arguments of `PlatformBuildPreAggregationsOperator`.
 
-    A trigger follows them without their input: `body` is then None.
+    A trigger follows them without most of these.
     """
 
     followed_with = ("missing_grace", "verify_sql")
     id_field = "build_id"
     outcome_class = BuildOutcome
-    body_class = BuildSelector
     can_stop = False
 
-    body: BuildSelector | None = None
+    contexts: list[dict[str, Any]] | None = None
+    timezones: list[str] | None = None
+    data_sources: list[str] | None = None
+    cubes: list[str] | None = None
+    pre_aggregations: list[str] | None = None
+    date_range: list[str] | None = None
     wait_for_completion: bool = True
     verify_sql: str | None = None
     missing_grace: float = MISSING_GRACE
@@ -658,11 +633,23 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
     on_unknown: OnUnknown = "warn"
     deployment_id: int | None = None
 
+    @property
+    def selector(self) -> dict[str, Any]:
+        """Which tables to build. Filters are combined with AND; an absent one keeps all."""
+        return given(
+            contexts=self.contexts,
+            timezones=self.timezones,
+            dataSources=self.data_sources,
+            cubes=self.cubes,
+            preAggregations=self.pre_aggregations,
+            dateRange=self.date_range,
+        )
+
     def idempotency_key(self, config: PlatformConfig) -> str:
         config.require_management_url()
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         addresses = (config.management_url, config.data_api_url)
-        selector: Any = self._body().to_json()
+        selector = self.selector
         if self.built_on is not None:
             selector = {**selector, "built_on": self.built_on}
         return fingerprint("pre-aggregations", *addresses, deployment_id, selector)
@@ -678,7 +665,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         access = await _open_access(api, env, deployment_id)
         run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
-        selector = self._body()
+        selector = self.selector
         if self.built_on is not None:
             named = await self._stands_on(api, access, self.built_on)
             if not named:
@@ -686,7 +673,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
                 run |= {"build_id": "none", "tokens": [], "waits": True, "built": asdict(nothing)}
                 await api.notify(RunAccepted(run))
                 return nothing
-            selector = selector.model_copy(update={"pre_aggregations": named})
+            selector["preAggregations"] = named
         await api.notify(Intended(run))
         tokens = await start_builds(
             api,
@@ -784,11 +771,6 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             warn(api, warning)
         say(api, f"Pre-aggregations on the tables: {', '.join(found.pre_aggregations) or 'none'}")
         return found.pre_aggregations
-
-    def _body(self) -> BuildSelector:
-        if self.body is None:
-            raise RuntimeError("builds cannot be started without their selector")
-        return self.body
 
     def _progress(self, ids: Ids) -> BuildProgress:
         return BuildProgress(tuple(ids["tokens"]), float(ids["submitted_at"]), self.missing_grace)

@@ -28,7 +28,6 @@ from airflow_provider_platform.client.redaction import quote_service
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.models import InputModel
     from airflow_provider_platform.client.polling import PollLimits
     from airflow_provider_platform.client.redaction import KnownSecrets
 
@@ -125,8 +124,6 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     """What errors call the run."""
     outcome_class: ClassVar[type[Any]]
     """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
-    body_class: ClassVar[type[InputModel] | None] = None
-    """The body of the request that starts the run; the field `body` has it."""
     lifetime: ClassVar[float | None] = None
     """Seconds from the submission after which the service drops a run; None if it does not."""
     can_stop: ClassVar[bool] = True

@@ -69,7 +69,7 @@ def begin(client: PlatformClient) -> Events[Any]:
 
 
 def program(client: PlatformClient) -> Any:
-    query = SqlQuery.build(
+    query = SqlQuery(
         "SELECT n FROM t",
         deployment_id=None,
         deadline=client.clock() + 60.0,

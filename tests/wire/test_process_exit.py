@@ -27,7 +27,7 @@ LIST = raw_operation("GET", "/v1/deployments")
 
 def query(client):
     def begin():
-        query = SqlQuery.build(
+        query = SqlQuery(
             "SELECT id FROM orders", deployment_id=1, deadline=client.clock() + 60
         )
         return client.events(lambda api: run_sql(api, query, config, client.clock))

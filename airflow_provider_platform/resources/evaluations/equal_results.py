@@ -363,6 +363,6 @@ async def read_result(api: Api, query: SqlQuery, config: PlatformConfig, clock: 
     return Result(
         columns[0].columns,
         rows,
-        why or known_limits(config).why_cut(query.body.query, len(rows)),
+        why or known_limits(config).why_cut(query.sql, len(rows)),
         columns[0].used_pre_aggregations,
     )

@@ -522,7 +522,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     async def _result(self, api: Api, env: RunEnvironment, key: Key, sql: str) -> Result:
         """Return the whole result of a query, read with the permissions of the user who asks if
         the connection has a service token, else with those of the connection."""
-        query = SqlQuery.build(
+        query = SqlQuery(
             sql,
             deployment_id=api.config.resolve_deployment_id(self.deployment_id),
             deadline=api.clock() + QUERY_TIMEOUT,

@@ -561,8 +561,7 @@ async def run_pages(
     broken = 0
     while True:
         page = _Page(reader)
-        body = query.body.model_copy(update={"query": reader.next_page()})
-        asked = replace(query, body=body, deadline=clock() + patience)
+        asked = replace(query, sql=reader.next_page(), deadline=clock() + patience)
         try:
             await run_sql(api.hearing(partial(page.hear, api)), asked, config, clock)
         except PlatformError as error:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 
+from airflow_provider_platform.client.argument_rules import given, optional_choice, text
 from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.choices import CacheMode
 from airflow_provider_platform.client.config import PlatformConfig
@@ -33,7 +34,6 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
-from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.polling import deadline_after
 from airflow_provider_platform.client.redaction import quote_service, shortened
 from airflow_provider_platform.resources.branches import (
@@ -105,48 +105,32 @@ REPEAT_PAUSE = 0.5
 """Seconds before a query that still runs is asked for again; the service itself waits longer."""
 
 
-class SqlInput(InputModel):
-    """A query; the service answers "Continue wait" while it runs, instead of staying silent."""
-
-    query: str = Field(min_length=1)
-    timezone: str | None = None
-    cache: CacheMode | None = None
-    throw_continue_wait: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SqlQuery:
     """A query to run: `branch_name` for a development branch, `deadline` in Unix time, until the
     first row. With a `token` it runs with the permissions of that token, else with those of the
     data token that the management API returns. `deployment_id` is needed for each call of that
-    API."""
+    API. Raises PlatformInputError for a bad argument."""
 
+    sql: str
+    _: KW_ONLY
     deployment_id: int | None
-    body: SqlInput
     deadline: float
     branch_name: str | None = None
     token: SecretStr | None = None
+    timezone: str | None = None
+    cache: CacheMode | None = None
 
-    @classmethod
-    def build(
-        cls,
-        sql: str,
-        *,
-        deployment_id: int | None,
-        deadline: float,
-        branch_name: str | None = None,
-        token: SecretStr | None = None,
-        timezone: str | None = None,
-        cache: CacheMode | None = None,
-    ) -> Self:
-        """The query as it is sent. Raises PlatformInputError for a bad argument."""
-        body = SqlInput.build(query=sql, timezone=timezone, cache=cache, throw_continue_wait=True)
-        return cls(
-            deployment_id=deployment_id,
-            body=body,
-            deadline=deadline,
-            branch_name=branch_name,
-            token=token,
+    def __post_init__(self) -> None:
+        text("sql", self.sql)
+        optional_choice("cache", self.cache, get_args(CacheMode))
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The request. The service answers "Continue wait" while the query runs, instead of staying
+        silent."""
+        return given(
+            query=self.sql, timezone=self.timezone, cache=self.cache, throwContinueWait=True
         )
 
     @property
@@ -277,7 +261,7 @@ async def _read(
     if left <= 0:
         raise _too_late(query)
     open_ended: bool = await api.open_data_stream(
-        url, token, query.body.to_json(), timeout=min(idle_timeout, left)
+        url, token, query.body, timeout=min(idle_timeout, left)
     )
     while not response.still_runs:
         wait = idle_timeout if response.begun else min(idle_timeout, query.deadline - clock())

@@ -235,7 +235,7 @@ class TestAddress:
             data_api_url="https://data.example.com",
             session_settings={"externalId": "a"},
         )
-        query = SqlQuery.build("SELECT 1", deployment_id=None, deadline=1.0, branch_name=OTHER)
+        query = SqlQuery("SELECT 1", deployment_id=None, deadline=1.0, branch_name=OTHER)
         tenant = PlayedBranches()
         found = tenant.run(find_address(API, query, config))
         assert found == f"https://data.example.com/dev-mode/{OTHER}/cubejs-api/v1/cubesql"

@@ -33,7 +33,6 @@ from airflow_provider_platform.client.polling import (
 from airflow_provider_platform.resources.dbt_sync import (
     TERMINAL_STATUSES,
     DbtSyncRunKind,
-    StartDbtSyncInput,
     find_started,
     read_history,
     start,
@@ -55,7 +54,7 @@ from tests.support.fakes.played_tenant import (
 DOWN = PlatformServerError("down", status=503)
 SLOW_DOWN = PlatformRateLimitError("slow down", status=429, retry_after=20.0)
 EVERY_TRANSIENT = [DOWN, SLOW_DOWN, NO_ANSWER, PlatformServerError("timeout", status=408)]
-BODY = StartDbtSyncInput.build(branch_name="b")
+BODY = {"branchName": "b"}
 AN_HOUR = 3600.0
 ROUNDING = 1e-3
 
@@ -252,9 +251,7 @@ class TestStart:
         odd["startedAt"] = at(NOON + 1)
         nameless = {"syncJobId": "", "status": "RUNNING"}
         tenant = PlayedTenant(others=[nameless, odd])
-        found = tenant.run(
-            find_started(API, 1, StartDbtSyncInput.build(), ids_before=[], submitted_at=NOON)
-        )
+        found = tenant.run(find_started(API, 1, {}, ids_before=[], submitted_at=NOON))
         assert found is not None
         assert found.sync_job_id == "new"
 
@@ -297,7 +294,7 @@ class TestStart:
         self, body: dict[str, Any], odd: dict[str, Any]
     ) -> None:
         row = {"syncJobId": "new", "startedAt": at(NOON + 5), "trigger": "api", **odd}
-        wanted = StartDbtSyncInput.build(**body)
+        wanted = DbtSyncRunKind(**body).body
         for page in ([row], [{"branchName": "no id"}, {"syncJobId": "known"}]):
             tenant = PlayedTenant(others=page)
             with pytest.raises(
@@ -309,7 +306,7 @@ class TestStart:
         near = {"syncJobId": "near", "startedAt": at(NOON + 5), "source": "git"}
         late = {"syncJobId": "late", "startedAt": at(NOON + 600), "source": "git"}
         tenant = PlayedTenant(others=[late, near])
-        wanted = StartDbtSyncInput.build()
+        wanted = {}
         found = tenant.run(find_started(API, 1, wanted, ids_before=[], submitted_at=NOON))
         assert found is not None
         assert found.sync_job_id == "near"

@@ -18,7 +18,6 @@ from airflow_provider_platform.client.errors import (
     PlatformBadRequestError,
     PlatformDeadlineError,
     PlatformError,
-    PlatformInputError,
     PlatformOutcomeUnknownError,
     PlatformPermissionError,
     PlatformRateLimitError,
@@ -33,7 +32,6 @@ from airflow_provider_platform.client.responses import DataRefusal, read_data_do
 from airflow_provider_platform.resources.pre_aggregations import (
     BuildOutcome,
     BuildProgress,
-    BuildSelector,
     JobReport,
     JobsAccess,
     PreAggregationsRunKind,
@@ -58,7 +56,7 @@ from tests.support.fakes.effects import (
 
 T = TypeVar("T")
 NAME = RequestName("The start", "POST /v1/pre-aggregations/jobs")
-SELECTOR = BuildSelector.of({"contexts": [{"security_context": {}}], "timezones": ["UTC"]})
+SELECTOR = {"contexts": [{"securityContext": {}}], "timezones": ["UTC"]}
 CONFIG = PlatformConfig.build(
     host="https://acme.example.com", management_token="t", data_api_url="https://d.example.com"
 )
@@ -123,55 +121,6 @@ def wait(*answers: Any, grace: float = 60.0, seconds: float = 600.0) -> Any:
             api_with(played.clock, CONFIG), access(), progress, PollLimits(NOON + seconds, 10)
         )
     )
-
-
-# What is sent
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"contexts": []}, "contexts"),
-        ({"timezones": []}, "timezones"),
-        ({"timezones": ["Mars"]}, "IANA"),
-        ({"pre_aggregations": ["by_month"]}, "cube.pre_aggregation"),
-        ({"cubes": [""]}, "cubes.0"),
-        ({"date_range": ["2025-01-01"]}, "date_range"),
-        ({"date_range": ["2025-02-01", "2025-01-01"]}, "begin before"),
-        ({"date_range": ["January", "February"]}, "ISO 8601"),
-        ({"partitions": ["p"]}, "partitions"),
-    ],
-)
-def test_a_selector_that_the_service_would_refuse_is_not_sent(
-    fields: dict[str, Any], words: str
-) -> None:
-    given = {"contexts": [{"security_context": {}}], "timezones": ["UTC"], **fields}
-    with pytest.raises(PlatformInputError, match=words):
-        BuildSelector.of(given)
-
-
-@pytest.mark.parametrize(
-    ("moment", "sent"),
-    [
-        ("2025-01-01", "2025-01-01"),
-        ("2025-01-01T06:00:00", "2025-01-01T06:00:00"),
-        ("2025-01-01T01:00:00+01:00", "2025-01-01T00:00:00.000Z"),
-        ("2025-01-01T00:00:00Z", "2025-01-01T00:00:00.000Z"),
-    ],
-)
-def test_a_date_range_is_sent_without_an_offset(moment: str, sent: str) -> None:
-    selector = BuildSelector.of(
-        {
-            "contexts": [{"security_context": None}],
-            "timezones": ["UTC"],
-            "date_range": [moment, "2026-01-01"],
-        }
-    )
-    assert selector.to_json() == {
-        "contexts": [{"securityContext": None}],
-        "timezones": ["UTC"],
-        "dateRange": [sent, "2026-01-01"],
-    }
 
 
 # The start

@@ -33,7 +33,7 @@ from tests.support.fakes.effects import API, Call
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operation import Operation
 
-QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
+QUERY = SqlQuery("SELECT 1", deployment_id=7, deadline=0.0)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_data_api_address_in_a_response_is_checked_like_a_setting() -> None:
     ("seconds", "life"), [(600.0, 4200), (7200.5, 10801), (3 * 86400.0, 86400), (-1.0, 3600)]
 )
 def test_the_token_outlives_the_wait_for_the_first_row(seconds: float, life: int) -> None:
-    query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=1000.0 + seconds)
+    query = SqlQuery("SELECT 1", deployment_id=7, deadline=1000.0 + seconds)
     known = config(data_api_url="https://data.example.com")
     mint = run_sql(API, query, known, lambda: 1000.0).send(None)
     assert isinstance(mint, Call)
@@ -121,4 +121,4 @@ def test_the_token_outlives_the_wait_for_the_first_row(seconds: float, life: int
 @pytest.mark.parametrize("bad", [{"sql": ""}, {"sql": "SELECT 1", "cache": "sometimes"}])
 def test_bad_arguments_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(PlatformInputError, match="Nothing was sent"):
-        SqlQuery.build(deployment_id=7, deadline=0.0, **bad)
+        SqlQuery(deployment_id=7, deadline=0.0, **bad)

@@ -164,6 +164,12 @@ def test_an_optional_argument_that_renders_to_nothing_means_its_default(nothing:
     assert operator.platform_conn_id == "platform_default"
 
 
+def test_a_manifest_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_provider_platform.operators.dbt_sync.MAX_MANIFEST_BYTES", 100)
+    with pytest.raises(PlatformInputError, match="manifest must have at most 100 bytes"):
+        PlatformDbtSyncOperator(task_id="t", source="manifest", manifest={"nodes": "x" * 100})
+
+
 def refused(operator: type, **given_arguments: Any) -> str:
     with pytest.raises(PlatformInputError) as caught:
         operator(task_id="t", **given_arguments)
@@ -207,6 +213,11 @@ def refused(operator: type, **given_arguments: Any) -> str:
             PlatformDbtSyncOperator,
             {"source": "manifest"},
             "manifest and source='manifest' must be given together",
+        ),
+        (
+            PlatformDbtSyncOperator,
+            {"source": "manifest", "manifest": {"nodes": {}}, "ref": "main"},
+            "ref is not used with source='manifest': no repository is cloned",
         ),
         (
             PlatformChatOperator,

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.resources.exports import (
-    StartDashboardExportInput,
-    start_dashboard_export,
-)
+from airflow_provider_platform.resources.exports import ExportRunKind, start_dashboard_export
 
 
 def test_start_of_an_export_has_the_described_body() -> None:
-    body = StartDashboardExportInput.build(
+    kind = ExportRunKind(
         format="pdf",
         dashboard_public_id="pub-1",
         layout="print",
@@ -23,7 +15,7 @@ def test_start_of_an_export_has_the_described_body() -> None:
         render_as={"type": "EMBED_USER", "embedTenantName": "acme", "externalId": "u1"},
     )
 
-    operation = start_dashboard_export(deployment_id=7, body=body)
+    operation = start_dashboard_export(deployment_id=7, body=kind.body)
 
     assert operation.body == {
         "format": "pdf",
@@ -37,18 +29,3 @@ def test_start_of_an_export_has_the_described_body() -> None:
     job = operation.read({"jobId": "j", "expiresAt": "2026-09-01T10:05:00Z"})
     assert job.expires_at is not None
     assert job.expires_at.minute == 5
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"format": "pdf"},
-        {"format": "pdf", "dashboard_id": 1, "dashboard_public_id": "p"},
-        {"format": "gif", "dashboard_id": 1},
-        {"format": "png", "dashboard_id": 1, "layout": "print"},
-        {"format": "pdf", "dashboard_id": 1, "render_as": {"type": "SLACK"}},
-    ],
-)
-def test_exports_that_the_service_would_refuse_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(PlatformInputError):
-        StartDashboardExportInput.build(**given)

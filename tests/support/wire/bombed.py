@@ -50,7 +50,7 @@ async def stream(api: Api) -> int:
 
 
 async def rows(client: AsyncPlatformClient) -> int:
-    query = SqlQuery.build(
+    query = SqlQuery(
         "SELECT n FROM t",
         deployment_id=None,
         deadline=client.clock() + 60.0,

@@ -330,7 +330,7 @@ def verdict(one: str, other: str) -> str:
 def read(sql: str) -> Result:
     """The result of a query to the sandbox."""
     with PlatformHook() as hook, hook.client() as client:
-        query = SqlQuery.build(sql, deployment_id=1, deadline=client.clock() + 60)
+        query = SqlQuery(sql, deployment_id=1, deadline=client.clock() + 60)
         return client.run(lambda api: read_result(api, query, client.config, client.clock))
 
 

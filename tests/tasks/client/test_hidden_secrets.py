@@ -146,7 +146,7 @@ def test_data_token_is_hidden_if_the_data_api_quotes_it(
 ) -> None:
     quoting(platform_sandbox, "authorization", form, api="data")
     with PlatformClient(config) as client:
-        query = SqlQuery.build("SELECT 1", deployment_id=1, deadline=client.clock() + 30)
+        query = SqlQuery("SELECT 1", deployment_id=1, deadline=client.clock() + 30)
         with pytest.raises(PlatformPermissionError) as caught:
             client.run(lambda api: run_sql(api, query, config, client.clock))
         minted = [secret for secret in client.secrets if secret not in config.secrets]

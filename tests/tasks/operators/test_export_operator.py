@@ -124,7 +124,8 @@ def test_retry_starts_the_export_that_was_one_too_many(
         ({"dashboard_public_id": "p"}, "dashboard_id"),
         ({"dashboard_id": None}, "dashboard_id"),
         ({"layout": "print", "format": "png"}, "layout"),
-        ({"time_grains": [{"member": "o.d"}]}, "time_grains.0.grain"),
+        ({"time_grains": [{"member": "o.d"}]}, "[0].grain"),
+        ({"render_as": {"type": "SLACK"}}, "type"),
         ({"timeout": 0}, "timeout"),
     ],
 )

@@ -318,7 +318,15 @@ class TestCreate:
         ({"dashboard_public_id": "p"}, "dashboard_id"),
         ({"dashboard_id": None}, "dashboard_id"),
         ({"if_exists": "ignore"}, "if_exists"),
-        ({"filters": [{"member": "o.s", "operator": "resembles"}]}, "filters.0.operator"),
+        ({"filters": [{"member": "o.s", "operator": "resembles"}]}, "[0].operator"),
+        (
+            {"filters": [{"member": "o.s", "operator": "is_empty", "value": 1}]},
+            "filters[0].value",
+        ),
+        (
+            {"filters": [{"member": "o.s", "operator": "between", "value": [1]}]},
+            "filters[0].value",
+        ),
         ({"time_grains": "day"}, "time_grains"),
         ({"schedule_type": ""}, "schedule_type"),
     ],

@@ -214,6 +214,20 @@ def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("moment", "sent"),
+    [
+        ("2025-01-01", "2025-01-01"),
+        ("2025-01-01T06:00:00", "2025-01-01T06:00:00"),
+        ("2025-01-01T01:00:00+01:00", "2025-01-01T00:00:00.000Z"),
+        ("2025-01-01T00:00:00Z", "2025-01-01T00:00:00.000Z"),
+    ],
+)
+def test_a_date_range_is_sent_without_an_offset(moment: str, sent: str) -> None:
+    task = build(date_range=[moment, "2026-01-01"])
+    assert task.date_range == [sent, "2026-01-01"]
+
+
 def test_verify_sql_that_is_not_a_query_is_refused_before_anything_is_built(
     platform_sandbox: Any,
 ) -> None:
