@@ -203,8 +203,11 @@ class TestAddress:
         with pytest.raises(PlatformServerError):
             address(PlayedBranches(faults={"getDeploymentEnvironments": [down]}), OTHER)
 
-    def test_address_is_built_if_the_environment_has_none(self) -> None:
-        tenant = PlayedBranches(environments=[listed("feature", None)])
+    @pytest.mark.parametrize("credentials", [{}, {"api_credentials": None}])
+    def test_address_is_built_if_the_environment_has_none(
+        self, credentials: dict[str, None]
+    ) -> None:
+        tenant = PlayedBranches(environments=[{**listed("feature", None), **credentials}])
         assert address(tenant, "feature") == f"{HOST}/dev-mode/feature/cubejs-api"
 
     @pytest.mark.parametrize("url", ["http://acme.example.com/x", "https://u:p@acme.example.com/x"])

@@ -171,9 +171,13 @@ def test_two_new_runs_leave_the_outcome_unknown() -> None:
     assert service.posts == 1
 
 
-@pytest.mark.parametrize("known", [None, []])
-def test_runs_without_ids_leave_a_lost_start_unknown(known: list[str] | None) -> None:
-    service = PlayedService(["lost"], rows=[{"status": "succeeded"}])
+@pytest.mark.parametrize(
+    ("known", "row"), [(None, {"id": "of a colleague"}), ([], {"status": "succeeded"})]
+)
+def test_runs_without_ids_leave_a_lost_start_unknown(
+    known: list[str] | None, row: dict[str, str]
+) -> None:
+    service = PlayedService(["lost"], rows=[row])
     with pytest.raises(PlatformOutcomeUnknownError, match="no ids"):
         service.play(start_once(API, delivery(), RunsBefore(known), "follow"))
 

@@ -25,7 +25,11 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     from_payload,
 )
-from airflow_provider_platform.client.failed_calls import error_for_status
+from airflow_provider_platform.client.failed_calls import (
+    CHAT_STREAM,
+    chat_error,
+    error_for_status,
+)
 from airflow_provider_platform.client.redaction import MAX_SERVICE_TEXT, quote_service
 
 CHAT = "https://ai.example.com/api/v1/public/acme/agents/7/chat"
@@ -180,6 +184,19 @@ def test_any_payload_becomes_an_error(payload: Any) -> None:
 def test_each_status_has_its_error_class(status: int, name: str) -> None:
     assert error_for_status(status).__name__ == name
     assert issubclass(error_for_status(status), PlatformApiError)
+
+
+@pytest.mark.parametrize(
+    ("status", "step"),
+    [
+        (404, "visible to its own user only"),
+        (403, "The thread belongs to another user"),
+        (401, "Check the chat credential"),
+    ],
+)
+def test_error_about_a_thread_names_the_step_of_its_status(status: int, step: str) -> None:
+    said = b'{"message": "no such thread"}'
+    assert step in str(chat_error(CHAT_STREAM, status, {}, said, now=0.0))
 
 
 def test_client_error_status_is_not_a_server_error() -> None:

@@ -108,6 +108,11 @@ def test_only_a_question_that_passed_before_is_asked_again(
     assert one.measured == (answers[0] is not LOST), "a wrong answer stays measured"
 
 
+def test_question_whose_confirmation_a_limit_ended_is_no_regression() -> None:
+    [one] = judge(suite(1), {Key("q0"): [FAIL] * 2}, PASSED, on_branch=False, confirm=2)
+    assert (one.stability, one.measured) == (None, True)
+
+
 def test_branch_is_compared_with_production_and_not_with_the_baseline() -> None:
     def answer(key: Asked) -> Asking:
         wrong_on = {"q0": "branch", "q1": "both", "q2": "production", "q3": "none"}[key.name]

@@ -90,6 +90,7 @@ UNFITTING = [
     ("Double", "1e400"),
     ("Double", "-1" + "0" * 400),
     ("Double", "0x10"),
+    ("Decimal", "1_000"),
     ("Decimal", "1" * 39),
     ("Decimal", "1." + "1" * 38),
     ("Decimal", "1e99999999999"),

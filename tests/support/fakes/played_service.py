@@ -191,7 +191,7 @@ class PlayedService:
         return None
 
     def _open(self, body: Record, timeout: float) -> None:
-        self._stream = None
+        assert self._stream is None, "the stream before was not closed"
         self.bodies.append(body)
         fault = self.faults.pop(0) if self.faults else Fault("none")
         refusal = fault.before()
@@ -321,6 +321,7 @@ class Answer:
 
     def _spoiled(self, until: float) -> bytes | None:
         if self._fault.kind == "reset":
+            self._service._stream = None
             raise PlatformTransportError("the connection broke")
         if self._fault.kind == "close":
             return b""
