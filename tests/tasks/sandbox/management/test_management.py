@@ -49,6 +49,15 @@ def test_sync_passes_its_stages_and_creates_its_branch(platform: Platform) -> No
     assert result["totalRows"] == 8
 
 
+def test_failing_sync_reports_its_error(platform: Platform) -> None:
+    platform.control.set(dbt_outcome="FAILED")
+    job = start(platform, branchName="nightly")
+    ended(platform)
+    status = platform.call("GET", f"{SYNC}/{job}").json()
+    assert (status["status"], "dbt-compile" in status["error"]) == ("FAILED", True)
+    assert "nightly" not in platform.control.branches()
+
+
 def test_outcome_of_a_sync_can_be_unknown(platform: Platform) -> None:
     platform.control.set(dbt_outcome="UNKNOWN")
     job = start(platform)
