@@ -58,29 +58,14 @@ def test_merge_waits_until_production_is_built(
     assert merged(sandbox) == [BRANCH]
 
 
-@MODES
-def test_worker_killed_before_the_merge_call_merges_once(
-    merge: StartTask, sandbox: PatientControl, deferrable: bool
-) -> None:
-    sandbox.set_breakpoint("before_call", **MERGE)
-    task = merge(deferrable=deferrable)
-    sandbox.wait_for_breakpoint("before_call")
-    task.kill()
-    sandbox.wait_gone()
-    sandbox.release()
-    task.wait("success", try_number=2)
-    assert merged(sandbox) == [BRANCH]
-
-
-@MODES
 def test_worker_killed_before_the_merge_response_merges_once(
-    merge: StartTask, sandbox: PatientControl, deferrable: bool
+    merge: StartTask, sandbox: PatientControl
 ) -> None:
     """As in a gate, the branch is open, so that the service names its files: these show that
     production has the merge."""
     sandbox.open_branch(BRANCH)
     sandbox.set_breakpoint("before_answer", **MERGE)
-    task = merge(deferrable=deferrable)
+    task = merge()
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
@@ -89,13 +74,11 @@ def test_worker_killed_before_the_merge_response_merges_once(
     assert merged(sandbox) == [BRANCH]
 
 
-@MODES
-@pytest.mark.parametrize("delete", [False, True], ids=["closed", "deleted"])
 def test_worker_killed_before_the_merge_response_does_not_guess_what_nothing_shows(
-    merge: StartTask, sandbox: PatientControl, deferrable: bool, delete: bool
+    merge: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("before_answer", **MERGE)
-    task = merge(deferrable=deferrable, delete_branch=delete)
+    task = merge(delete_branch=True)
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
@@ -116,11 +99,8 @@ def test_worker_killed_while_waiting_for_production_merges_nothing_again(
     assert merges_sent(sandbox) == 1
 
 
-@MODES
-def test_gate_merges_and_leaves_no_branch(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
-) -> None:
-    run = start_task("gated", "gate.merge", branch_name=BRANCH, deferrable=deferrable)
+def test_gate_merges_and_leaves_no_branch(start_task: StartTask, sandbox: PatientControl) -> None:
+    run = start_task("gated", "gate.merge", branch_name=BRANCH)
     run.wait_run("success")
     assert merged(sandbox) == [BRANCH]
     assert sandbox.branches() == ["dev", "main"]

@@ -26,50 +26,6 @@ def slow(sandbox: PatientControl) -> None:
     sandbox.set(delivery_seconds=LONG)
 
 
-@MODES
-def test_run_is_followed_to_its_end(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
-) -> None:
-    sandbox.set(delivery_seconds=0.5)
-    task = start_task("deliver", "run", deferrable=deferrable)
-    task.wait("success", try_number=1)
-    result = task.result
-    assert result["started"] is True
-    assert result["status"] == "succeeded"
-    assert task.xcom("run_id") == result["run_id"]
-    assert starts(sandbox) == 1
-
-
-@MODES
-def test_second_task_follows_the_run_of_the_first(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
-) -> None:
-    slow(sandbox)
-    first = start_task("deliver", "run", deferrable=deferrable)
-    first.wait_record(phase="running")
-    second = start_task("deliver", "run", deferrable=deferrable)
-    second.wait_record(phase="running")
-    sandbox.advance(LONG)
-    first.wait("success", try_number=1)
-    second.wait("success", try_number=1)
-    assert (first.result["started"], second.result["started"]) == (True, False)
-    assert first.result["run_id"] == second.result["run_id"]
-    assert starts(sandbox) == 1
-
-
-def test_if_running_skip_skips_the_second_task(
-    start_task: StartTask, sandbox: PatientControl
-) -> None:
-    slow(sandbox)
-    first = start_task("deliver", "run", deferrable=True)
-    first.wait_record(phase="running")
-    second = start_task("deliver", "run", deferrable=True, if_running="skip")
-    second.wait("skipped", try_number=1)
-    sandbox.advance(LONG)
-    first.wait("success", try_number=1)
-    assert starts(sandbox) == 1
-
-
 def test_killed_worker_starts_no_second_run(start_task: StartTask, sandbox: PatientControl) -> None:
     slow(sandbox)
     task = start_task("deliver", "run")
@@ -81,12 +37,11 @@ def test_killed_worker_starts_no_second_run(start_task: StartTask, sandbox: Pati
     assert starts(sandbox) == 1
 
 
-@MODES
 def test_worker_killed_before_the_answer_starts_no_second_run(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+    start_task: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("before_answer", **START)
-    task = start_task("deliver", "run", deferrable=deferrable)
+    task = start_task("deliver", "run")
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.wait_gone()
@@ -96,12 +51,11 @@ def test_worker_killed_before_the_answer_starts_no_second_run(
     assert starts(sandbox) == 1
 
 
-@MODES
 def test_worker_killed_before_the_start_starts_one_run(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+    start_task: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("before_call", **START)
-    task = start_task("deliver", "run", deferrable=deferrable)
+    task = start_task("deliver", "run")
     sandbox.wait_for_breakpoint("before_call")
     task.kill()
     sandbox.wait_gone()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -77,26 +77,3 @@ def test_questions_of_an_ended_task_are_stopped(
         )
     )
     assert len(sandbox.state().runs) == 4
-
-
-@MODES
-def test_nights_are_green_flaky_and_red(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
-) -> None:
-    sandbox.set(pace=0.02)
-
-    def night(state: str) -> dict[str, Any]:
-        task = start_task("evaluate", "suite", deferrable=deferrable)
-        task.wait(state)
-        result: dict[str, Any] = task.result
-        return {"status": result["status"], **result["counts"]}
-
-    assert night("success")["passed"] == 6
-    wrong = "SELECT COUNT(*) + 1 AS orders FROM orders"
-    sandbox.answer("question 2", sql=wrong, times=1)
-    flaky = night("success")
-    assert (flaky["status"], flaky["passed"], flaky["flaky"]) == ("green", 6, 1)
-    sandbox.answer("question 2", sql=wrong, times=None)
-    red = night("failed")
-    assert (red["status"], red["passed"], red["regressions"]) == ("red", 5, 1)
-    assert sandbox.state().asked == {**dict.fromkeys(ONCE, 3), "question 2": 1 + 2 + 3}

@@ -72,17 +72,15 @@ def test_question_that_was_being_sent_is_stopped_if_the_task_is_ended(
     assert "question 5" not in sandbox.state().asked
 
 
-@MODES
 def test_cleared_suite_stops_its_questions_and_asks_all_again(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+    start_task: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("mid_stream", text="question 3")
-    task = start_task("evaluate", "suite", deferrable=deferrable)
+    task = start_task("evaluate", "suite", deferrable=True)
     sandbox.wait_for_breakpoint("mid_stream")
     task.until(lambda _: phases(task) == ["running"], "only one question that runs")
-    if deferrable:
-        task.wait("deferred")
-        task.wait_trigger()
+    task.wait("deferred")
+    task.wait_trigger()
     task.clear()
     sandbox.wait_until(
         lambda state: "aborted" in [run.status for run in state.runs if run.text == "question 3"]

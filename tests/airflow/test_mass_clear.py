@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.system
 
 
-@pytest.mark.parametrize("stopped_thread", ["state", "aborted", "close"])
-@pytest.mark.parametrize("dag_id", ["ask_four", "ask_four_once"])
+@pytest.mark.parametrize(
+    ("dag_id", "stopped_thread"),
+    [("ask_four", "state"), ("ask_four_once", "aborted"), ("ask_four", "close")],
+)
 def test_four_running_chats_cleared_at_once_ask_again(
     ask: StartTask, sandbox: PatientControl, dag_id: str, stopped_thread: str
 ) -> None:

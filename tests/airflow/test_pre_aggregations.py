@@ -26,20 +26,6 @@ def starts(sandbox: PatientControl) -> int:
     return len(sandbox.state().changed("pre-aggregation-jobs"))
 
 
-@MODES
-def test_builds_are_followed_to_their_end(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
-) -> None:
-    sandbox.set(jobs_build_seconds=1.0, jobs_gap_seconds=0.5)
-    task = start_task("build", "build", deferrable=deferrable)
-    task.wait("success", try_number=1)
-    result = task.result
-    assert (result["status"], result["table_count"], result["verified"]) == ("done", 1, True)
-    assert "customers_by_country" in result["tables"][0]
-    assert task.xcom("tokens") == result["tokens"]
-    assert starts(sandbox) == 1
-
-
 def test_a_killed_worker_starts_no_build_again(
     start_task: StartTask, sandbox: PatientControl
 ) -> None:
@@ -52,21 +38,15 @@ def test_a_killed_worker_starts_no_build_again(
     assert starts(sandbox) == 1
 
 
-@MODES
-@pytest.mark.parametrize("if_start_lost", ["fail", "repeat"])
 def test_error_after_a_worker_killed_before_the_tokens_names_possible_builds(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool, if_start_lost: str
+    start_task: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("before_answer", method="POST", path="/jobs$")
-    task = start_task("build", "build", deferrable=deferrable, if_start_lost=if_start_lost)
+    task = start_task("build", "build")
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
-    if if_start_lost == "repeat":
-        task.wait("success", try_number=2)
-        assert starts(sandbox) == 2
-        return
     task.wait("failed", try_number=2)
     assert starts(sandbox) == 1
     assert task.record["phase"] == "lost"
@@ -74,12 +54,11 @@ def test_error_after_a_worker_killed_before_the_tokens_names_possible_builds(
     assert "Clear the task to start the builds again" in task.log(2)
 
 
-@MODES
 def test_a_retry_follows_builds_that_were_too_slow(
-    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+    start_task: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set(jobs_build_seconds=LONG)
-    task = start_task("build", "build", deferrable=deferrable, timeout=4)
+    task = start_task("build", "build", deferrable=True, timeout=4)
     task.until(lambda now: now["try_number"] >= 2, "its second try")
     sandbox.advance(LONG)
     task.wait("success")

@@ -80,18 +80,16 @@ def test_airflow_stores_no_secret_after_success_with_an_api_key(
     check_nothing_leaked(airflow, asking.result["chat_id"], *secrets)
 
 
-@MODES
 def test_airflow_stores_no_secret_after_success_with_a_service_token(
     ask: StartTask,
     connect: Any,
     sandbox: PatientControl,
     airflow: RunningAirflow,
-    deferrable: bool,
 ) -> None:
     sandbox.set(service_tokens=True)
     token = sandbox.service_token()
     connect(chat_api_key=None, session_settings=None, chat_service_token=token)
-    task = ask(deferrable=deferrable)
+    task = ask(deferrable=True)
     task.wait("success")
     check_nothing_leaked(airflow, task.result["chat_id"], token, *token.split(".")[1:])
 
@@ -120,26 +118,6 @@ def test_airflow_stores_no_secret_after_refusals_that_quote_it(
     check_nothing_leaked(airflow, sandbox.state().runs[0].chat_id, key, token)
 
 
-@MODES
-def test_airflow_stores_no_secret_after_failures_in_mid_run(
-    ask: StartTask,
-    sync: StartTask,
-    sandbox: PatientControl,
-    airflow: RunningAirflow,
-    deferrable: bool,
-) -> None:
-    info = sandbox.info()
-    sandbox.fault("error", after=4, count=None)
-    sandbox.set(dbt_outcome="FAILED")
-    asking = ask(dag_id="ask_once", deferrable=deferrable)
-    syncing = sync(dag_id="sync_once", deferrable=deferrable)
-    asking.wait("failed")
-    syncing.wait("failed")
-    seen = sandbox.state().runs[0].chat_id
-    check_nothing_leaked(airflow, seen, info["chat_api_key"], info["management_token"])
-
-
-@MODES
 @pytest.mark.parametrize(
     ("overrides", "secret"),
     [
@@ -160,12 +138,11 @@ def test_airflow_stores_no_secret_after_a_refused_chat(
     ask: StartTask,
     connect: Any,
     airflow: RunningAirflow,
-    deferrable: bool,
     overrides: dict[str, Any],
     secret: str,
 ) -> None:
     connect(**overrides, max_attempts=1)
-    task = ask(dag_id="ask_once", deferrable=deferrable)
+    task = ask(dag_id="ask_once")
     task.wait("failed")
     check_nothing_leaked(airflow, task.run_id, secret)
 

@@ -58,8 +58,15 @@ def wait_under_way(task: TaskRun, deferrable: bool, *, try_number: int = 1) -> N
         task.wait_trigger(try_number)
 
 
-@MODES
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("ending", "deferrable"),
+    [
+        ("mark failed", False),
+        ("mark failed", True),
+        ("mark success", False),
+        ("fail the DAG run", True),
+    ],
+)
 def test_the_chat_run_of_an_ended_task_is_stopped(
     ask: StartTask, sandbox: PatientControl, deferrable: bool, ending: str
 ) -> None:
@@ -151,9 +158,8 @@ def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
     assert [run.status for run in state.runs] == ["finished", "aborted", "finished"]
 
 
-@MODES
 def test_end_of_a_task_does_not_stop_the_next_question_of_its_thread(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     """The run is over, its task does not know this yet, and another task asks meanwhile."""
     first = ask()
@@ -161,9 +167,9 @@ def test_end_of_a_task_does_not_stop_the_next_question_of_its_thread(
     chat_id = first.result["chat_id"]
     sandbox.fault("cut", text="product", after=8)
     sandbox.set_breakpoint("before_call", api="chat", has_input=False)
-    task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
+    task = ask("and by product?", chat_id=chat_id, deferrable=True)
     sandbox.wait_for_breakpoint("before_call")
-    wait_under_way(task, deferrable)
+    wait_under_way(task, deferrable=True)
     sandbox.wait_until(run_is("finished", 2))
     sandbox.set_breakpoint("mid_stream", text="chart")
     other = ask("as a chart", chat_id=chat_id)
@@ -195,17 +201,16 @@ def test_stop_by_a_cancelled_trigger_survives_further_cancels(
     sandbox.wait_until(run_is("aborted", 2))
 
 
-@MODES
 def test_clearing_a_task_cancels_its_dbt_sync_and_not_that_of_the_next_try(
-    sync: StartTask, sandbox: PatientControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set(dbt_pace=60)
-    task = sync(deferrable=deferrable)
-    wait_under_way(task, deferrable)
+    task = sync(deferrable=True)
+    wait_under_way(task, deferrable=True)
     sandbox.set(dbt_pace=0.5)
     task.clear()
     sandbox.wait_until(sync_is("CANCELLED"))
-    wait_for_success_of_next_try(task, deferrable)
+    wait_for_success_of_next_try(task, deferrable=True)
     assert [one.status for one in sandbox.state().syncs] == ["CANCELLED", "COMPLETED"]
 
 
@@ -234,17 +239,6 @@ def test_a_chat_run_that_exceeds_the_execution_timeout_is_stopped(
     task.wait("failed")
 
 
-@MODES
-@pytest.mark.parametrize("dag_id", ["sync_once", "sync_in_time"])
-def test_dbt_sync_that_exceeds_its_timeout_is_cancelled(
-    sync: StartTask, sandbox: PatientControl, deferrable: bool, dag_id: str
-) -> None:
-    sandbox.set(dbt_pace=60)
-    task = sync(dag_id=dag_id, deferrable=deferrable, timeout=6 if dag_id == "sync_once" else 300)
-    sandbox.wait_until(sync_is("CANCELLED"))
-    task.wait("failed")
-
-
 def test_a_chat_run_whose_trigger_does_not_report_in_time_is_stopped(
     ask: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str
 ) -> None:
@@ -258,26 +252,24 @@ def test_a_chat_run_whose_trigger_does_not_report_in_time_is_stopped(
     assert task.record["phase"] == "failed"
 
 
-@MODES
 def test_retry_after_the_deadline_stops_the_run_and_asks_again(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("mid_stream")
-    task = ask(deferrable=deferrable, timeout=6)
+    task = ask(deferrable=True, timeout=6)
     sandbox.wait_until(run_is("aborted"))
     sandbox.release()
     task.wait("success", try_number=2)
     assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
 
 
-@MODES
 @pytest.mark.history_allows("asked_again", because="the record is dated back, not the run")
 def test_timeout_of_a_reattached_run_counts_from_its_start(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("after_cutoff")
     sandbox.set_breakpoint("mid_stream")
-    task = ask(deferrable=deferrable, timeout=300)
+    task = ask(timeout=300)
     sandbox.wait_for_breakpoint("after_cutoff")
     task.wait_record(phase="intent", chat_id=...)
     task.date_back(285)
@@ -290,14 +282,13 @@ def test_timeout_of_a_reattached_run_counts_from_its_start(
     assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
 
 
-@MODES
 def test_retry_asks_again_if_its_run_is_stopped_after_reattaching(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     """The stop by the lost try can land after the next one has begun."""
     sandbox.set_breakpoint("after_cutoff")
     sandbox.set_breakpoint("mid_stream")
-    task = ask(deferrable=deferrable)
+    task = ask()
     sandbox.wait_for_breakpoint("after_cutoff")
     task.wait_record(phase="intent", chat_id=...)
     task.kill()
@@ -309,15 +300,3 @@ def test_retry_asks_again_if_its_run_is_stopped_after_reattaching(
     sandbox.abort_thread(held.chat_id)
     task.wait("success", try_number=2)
     assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
-
-
-def test_a_run_that_is_stopped_from_outside_fails_the_try_that_asked(
-    ask: StartTask, sandbox: PatientControl
-) -> None:
-    sandbox.set_breakpoint("mid_stream")
-    task = ask(dag_id="ask_once")
-    (held,) = sandbox.wait_for_breakpoint("mid_stream")
-    assert held.chat_id is not None
-    sandbox.abort_thread(held.chat_id)
-    task.wait("failed")
-    assert "stopped before it had an answer" in task.logs()

@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.system
 
 MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
-AFTER_ACCEPTANCE = ["after_echo", "mid_stream", "before_final", "after_final", "before_state"]
+AFTER_ACCEPTANCE = ["after_echo", "before_state"]
 
 
 def outcomes(sandbox: PatientControl) -> list[str]:
     return [message.outcome for message in sandbox.state().messages]
 
 
-@MODES
 def test_retry_sends_the_prompt_if_killed_before_the_call(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("before_call", has_input=True)
-    task = ask(deferrable=deferrable)
+    task = ask()
     sandbox.wait_for_breakpoint("before_call")
     task.kill()
     sandbox.wait_gone()
@@ -40,13 +39,12 @@ def test_retry_sends_the_prompt_if_killed_before_the_call(
     assert "again under the same message id" in task.log(2)
 
 
-@MODES
 def test_retry_repeats_the_message_id_if_killed_before_the_response(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     """The one window: no thread is known in which it could be looked up."""
     sandbox.set_breakpoint("before_answer", has_input=True)
-    task = ask(deferrable=deferrable)
+    task = ask()
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
@@ -56,15 +54,14 @@ def test_retry_repeats_the_message_id_if_killed_before_the_response(
     assert "again under the same message id" in task.log(2)
 
 
-@MODES
 def test_retry_finds_the_prompt_in_a_given_thread_if_killed_before_the_response(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     first = ask()
     first.wait("success")
     sandbox.set_breakpoint("before_answer", has_input=True)
     chat_id = first.result["chat_id"]
-    task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
+    task = ask("and by product?", chat_id=chat_id)
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
@@ -73,12 +70,11 @@ def test_retry_finds_the_prompt_in_a_given_thread_if_killed_before_the_response(
     assert "product" in task.result["queries"][0]["title"].lower()
 
 
-@MODES
 def test_retry_reads_the_thread_if_killed_after_the_chat_id(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("after_cutoff")
-    task = ask(deferrable=deferrable)
+    task = ask()
     sandbox.wait_for_breakpoint("after_cutoff")
     task.wait_record(phase="intent", chat_id=...)
     task.kill()
@@ -103,11 +99,10 @@ def test_retry_reattaches_if_killed_after_acceptance(
     assert outcomes(sandbox) == ["started"]
 
 
-@MODES
 def test_retry_reads_the_result_again_if_killed_before_the_xcom(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
-    task = ask(dag_id="ask_and_die", deferrable=deferrable)
+    task = ask(dag_id="ask_and_die", deferrable=True)
     task.wait("success", try_number=2)
     (run,) = sandbox.state().runs
     assert task.result["message_id"] == run.message_id
@@ -130,20 +125,8 @@ def test_retry_reattaches_after_the_worker_and_its_supervisor_died(
     assert outcomes(sandbox) == ["started"]
 
 
-def test_failed_question_is_asked_again(ask: StartTask, sandbox: PatientControl) -> None:
-    sandbox.fault("error", after=4)
+def test_task_cleared_after_success_asks_again(ask: StartTask, sandbox: PatientControl) -> None:
     task = ask()
-    task.wait("success", try_number=2)
-    assert [run.status for run in sandbox.state().runs] == ["failed", "finished"]
-    first, second = sandbox.state().messages
-    assert first.message_id != second.message_id
-
-
-@MODES
-def test_task_cleared_after_success_asks_again(
-    ask: StartTask, sandbox: PatientControl, deferrable: bool
-) -> None:
-    task = ask(deferrable=deferrable)
     task.wait("success")
     task.clear()
     task.wait("success", try_number=2)

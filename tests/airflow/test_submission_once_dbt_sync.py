@@ -12,16 +12,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.system
 
-MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
 START = {"method": "POST", "path": "/dbt-sync$"}
 
 
-@MODES
 def test_retry_starts_the_sync_if_killed_before_the_call(
-    sync: StartTask, sandbox: PatientControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("before_call", **START)
-    task = sync(deferrable=deferrable)
+    task = sync()
     sandbox.wait_for_breakpoint("before_call")
     task.kill()
     sandbox.wait_gone()
@@ -31,12 +29,11 @@ def test_retry_starts_the_sync_if_killed_before_the_call(
     assert task.result["sync_job_id"] == one.sync_job_id
 
 
-@MODES
 def test_retry_finds_the_sync_in_the_history_if_killed_before_the_response(
-    sync: StartTask, sandbox: PatientControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("before_answer", **START)
-    task = sync(deferrable=deferrable)
+    task = sync()
     sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.release()
@@ -44,17 +41,6 @@ def test_retry_finds_the_sync_in_the_history_if_killed_before_the_response(
     (one,) = sandbox.state().syncs
     assert task.result["sync_job_id"] == one.sync_job_id
     assert task.result["branch_name"] == one.branch_name
-
-
-def test_sync_with_a_lost_response_is_found_in_the_history(
-    sync: StartTask, sandbox: PatientControl
-) -> None:
-    """By the try that lost it: no other one comes."""
-    sandbox.fault("lost_response", **START)
-    task = sync(dag_id="sync_once")
-    task.wait("success")
-    (one,) = sandbox.state().syncs
-    assert task.result["sync_job_id"] == one.sync_job_id
 
 
 def test_retry_reattaches_to_the_sync_if_killed_while_waiting(
@@ -71,30 +57,28 @@ def test_retry_reattaches_to_the_sync_if_killed_while_waiting(
     assert (one.status, one.sync_job_id) == ("COMPLETED", task.result["sync_job_id"])
 
 
-@MODES
 def test_retry_reads_the_result_again_if_killed_before_the_xcom(
-    sync: StartTask, sandbox: PatientControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
-    task = sync(dag_id="sync_and_die", deferrable=deferrable)
+    task = sync(dag_id="sync_and_die")
     task.wait("success", try_number=2)
     (one,) = sandbox.state().syncs
     assert task.result["sync_job_id"] == one.sync_job_id
     assert task.result["result"]["cubeCount"] > 0
 
 
-@pytest.mark.parametrize("point", ["before_call", "before_answer"])
 def test_lost_start_without_a_history_is_reported_as_an_unknown_outcome(
-    sync: StartTask, sandbox: PatientControl, point: str
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set(tenant="described")
-    sandbox.set_breakpoint(point, **START)
+    sandbox.set_breakpoint("before_answer", **START)
     task = sync()
-    sandbox.wait_for_breakpoint(point)
+    sandbox.wait_for_breakpoint("before_answer")
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
     task.wait("failed", try_number=2)
-    assert len(sandbox.state().syncs) == (point == "before_answer")
+    assert len(sandbox.state().syncs) == 1
     assert task.record["phase"] == "lost"
     assert "A sync may be running" in task.log(2)
     assert "clear the task" in task.log(2)
@@ -115,27 +99,13 @@ def test_task_cleared_after_an_unknown_outcome_starts_a_new_sync(
     assert len(sandbox.state().syncs) == 2
 
 
-@MODES
 def test_task_cleared_after_success_starts_a_new_sync(
-    sync: StartTask, sandbox: PatientControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
-    task = sync(deferrable=deferrable)
+    task = sync()
     task.wait("success")
     task.clear()
     task.wait("success", try_number=2)
     first, second = sandbox.state().syncs
     assert (first.status, second.status) == ("COMPLETED", "COMPLETED")
     assert task.result["sync_job_id"] == second.sync_job_id
-
-
-def test_retry_starts_a_new_sync_after_a_failed_one(
-    sync: StartTask, sandbox: PatientControl
-) -> None:
-    sandbox.set(dbt_outcome="FAILED")
-    task = sync()
-    task.until(lambda now: now["try_number"] == 2, "try 2")
-    sandbox.set(dbt_outcome="COMPLETED")
-    task.wait("success")
-    statuses = [one.status for one in sandbox.state().syncs]
-    assert statuses[0] == "FAILED"
-    assert statuses[-1] == "COMPLETED"

@@ -28,12 +28,6 @@ with DAG("sync", schedule=None):
 with DAG("sync_once", schedule=None):
     PlatformDbtSyncOperator(task_id="sync", **{**FROM_CONF, "retries": 0})
 
-with DAG("sync_in_time", schedule=None):
-    PlatformDbtSyncOperator(
-        task_id="sync",
-        **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=8)},
-    )
-
 
 def _kill_first_try(context: Any, _result: Any = None) -> None:
     """Between the end of the task's own code and its XComs."""
@@ -43,6 +37,3 @@ def _kill_first_try(context: Any, _result: Any = None) -> None:
 
 with DAG("sync_and_die", schedule=None):
     PlatformDbtSyncOperator(task_id="sync", **{**FROM_CONF, "post_execute": _kill_first_try})
-
-with DAG("sync_not_durable", schedule=None):
-    PlatformDbtSyncOperator(task_id="sync", durable=False, **FROM_CONF)

@@ -15,7 +15,6 @@ with DAG("build", schedule=None):
         task_id="build",
         cubes=["{{ dag_run.conf.get('cube', 'customers') }}"],
         verify_sql="SELECT COUNT(*) FROM customers",
-        if_start_lost="{{ dag_run.conf.get('if_start_lost', 'fail') }}",
         platform_conn_id="{{ dag_run.conf['platform_conn_id'] }}",
         deferrable="{{ dag_run.conf['deferrable'] }}",
         timeout="{{ dag_run.conf.get('timeout', 300) }}",
