@@ -258,7 +258,7 @@ def _sections(subject: Subject) -> tuple[list[str], list[str], list[str]]:
     rest = [text for text in paragraphs if text not in use]
     whole = [text for text in rest if text.startswith("Returns")]
     says = [text for text in rest if text not in whole]
-    parts = [one for text in says for one in _sentences(text) if "eturns" in one]
+    parts = [one for text in says for one in _sentences(text) if one.startswith("Returns")]
     return says, use, whole or parts or ["None."]
 
 

@@ -65,7 +65,7 @@ with DAG(
 
     connect = PlatformConnectReportOperator(
         task_id="connect_report",
-        report_id="{{ ti.xcom_pull(task_ids='wait_for_report')['id'] }}",
+        report_id=wait.output["id"],
         external_workbook_id="{{ params.external_workbook_id }}",
         result_location="Revenue!A1",
         end_result_cell="C20",
@@ -94,20 +94,20 @@ with DAG(
 
     rename = PlatformUpdateWorkbookOperator(
         task_id="rename_clone",
-        workbook_id="{{ ti.xcom_pull(task_ids='clone_workbook')['id'] }}",
+        workbook_id=clone.output["id"],
         name="Revenue, {{ dag_run.run_after | ds }}",
     )
 
     publish = PlatformPublishWorkbookOperator(
         task_id="publish_clone",
-        workbook_id="{{ ti.xcom_pull(task_ids='clone_workbook')['id'] }}",
+        workbook_id=clone.output["id"],
     )
 
     ask = PlatformChatOperator(task_id="ask_agent", prompt="top 5 products")
 
     attach = PlatformAttachAiWidgetThreadOperator(
         task_id="attach_thread",
-        workbook_id="{{ ti.xcom_pull(task_ids='clone_workbook')['id'] }}",
+        workbook_id=clone.output["id"],
         widget_id="{{ params.widget_id }}",
         thread_id=ask.output["chat_id"],
     )

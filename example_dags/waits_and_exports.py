@@ -123,7 +123,7 @@ with DAG(
     # An hour later, and without the agent's summary.
     update = PlatformUpdateNotificationOperator(
         task_id="send_later",
-        notification_id="{{ ti.xcom_pull(task_ids='create_daily_mail')['id'] }}",
+        notification_id=create.output["id"],
         schedule_type="DAILY",
         hour=7,
         minute=0,
@@ -132,7 +132,7 @@ with DAG(
 
     delete = PlatformDeleteNotificationOperator(
         task_id="delete_daily_mail",
-        notification_id="{{ ti.xcom_pull(task_ids='create_daily_mail')['id'] }}",
+        notification_id=create.output["id"],
     )
 
     start >> synced >> ask >> free >> again

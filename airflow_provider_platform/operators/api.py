@@ -130,7 +130,7 @@ def _operation_or_path(*, operation: str | None, path: str | None) -> None:
 
 
 class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
-    """Call an operation of the management API and return its response as JSON.
+    """Call an operation of the management API.
 
     Use it for an operation that has no operator of its own. If several calls belong together, write
     a task of your own with `PlatformHook.call`.
@@ -143,6 +143,8 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     response that contains a credential (a field with a name like `token`, `clientSecret` or
     `sessionId`) is not returned: choose with `response_filter` which part of the response may be
     stored.
+
+    Returns the response as JSON: an object, or the list of items with `paginate`.
 
     :param operation: the operation's id, as `createFolder`
     :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`; each can

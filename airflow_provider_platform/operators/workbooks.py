@@ -54,12 +54,14 @@ class WorkbookOperator(DeploymentOperator):
 
 
 class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
-    """Clone a workbook once, and return the clone as the service describes it.
+    """Clone a workbook, once.
 
     Use it to create a workbook from a template, for example for each month, customer or experiment.
 
     If the response is lost, the API does not show whether the clone exists: the task fails and says
     so.
+
+    Returns the clone as the service describes it.
 
     :param workbook_id: the id of the workbook to clone
     :param workbook: instead of `workbook_id`: the name of the workbook to clone
@@ -99,9 +101,11 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
 
 class PlatformUpdateWorkbookOperator(WorkbookOperator):
-    """Change the given parts of a workbook, and return the workbook as the service describes it.
+    """Change the given parts of a workbook.
 
     Use it to rename, move or tag a workbook, for example one that you have just cloned.
+
+    Returns the workbook as the service describes it.
 
     :param name: the new name
     :param folder_id: the folder to move the workbook to
@@ -158,7 +162,7 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
 
 
 class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
-    """Publish a workbook's dashboard, once; returns the dashboard as the service describes it.
+    """Publish a workbook's dashboard, once.
 
     If the response is lost, the task compares the published dashboard with what it sent. If
     somebody else published something else meanwhile, the outcome is unknown, and the task says so.
@@ -167,6 +171,8 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     A workbook without a saved draft fails before anything is published, unless `config` is given.
     If the dashboard requires review, only people can publish it, from its approved review: see
     `on_review_required`.
+
+    Returns the dashboard as the service describes it.
 
     :param title: the dashboard's title
     :param description: what it is about
