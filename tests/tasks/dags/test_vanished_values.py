@@ -105,6 +105,20 @@ def test_mapped_task_without_a_value_sends_nothing(
     )
 
 
+def test_mapped_none_never_means_the_default_of_an_argument(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with DAG("gone_default_of_mapped") as dag:
+        merge = PlatformMergeBranchOperator.partial(task_id="merge", branch_name="candidate")
+        merge.expand(into=[None])
+        ask = PlatformQueryOperator.partial(task_id="ask", sql="SELECT 1")
+        ask.expand(platform_conn_id=[None])
+    run = run_dag(dag)
+    refused(run.task("merge", 0), "into")
+    refused(run.task("ask", 0), "platform_conn_id")
+    assert platform_sandbox.control.state().requests == []
+
+
 def test_none_of_partial_means_the_default(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     with DAG("default_of_mapped") as dag:
         PlatformQueryOperator.partial(
