@@ -91,24 +91,32 @@ def _start_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 
 
 class OneEventTrigger(BaseTrigger):
-    """Base of the triggers that end with one event; `run` holds the ids that name what is waited
-    for. `deadline` is in Unix time.
+    """Base of the triggers that end with one event. `deadline` is in Unix time.
 
-    The event is `{"status": "success" | "error" | ..., "run": ids, ...}`. With "error" it contains
-    the error as the client describes it, and whether the run was stopped.
+    The event is `{"status": "success" | "error" | ..., ...}` with the `subject`, which names what
+    is waited for. With "error" it contains the error as the client describes it, and whether the
+    run was stopped.
     """
 
-    def __init__(self, *, platform_conn_id: str, run: Ids, deadline: float) -> None:
+    def __init__(self, *, platform_conn_id: str, deadline: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.platform_conn_id = platform_conn_id
-        self.ids = run
         self.deadline = float(deadline)
+
+    @property
+    def subject(self) -> dict[str, Any]:
+        """The field of the event that names what is waited for."""
+        raise NotImplementedError
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments of the class, as plain JSON."""
         path = f"{type(self).__module__}.{type(self).__qualname__}"
         names = signature(type(self)).parameters
-        return path, {name: self.ids if name == "run" else getattr(self, name) for name in names}
+        return path, {name: self.stored(name) for name in names}
+
+    def stored(self, name: str) -> Any:
+        """Return the argument of this name, as plain JSON."""
+        return getattr(self, name)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the run and report how it ended."""
@@ -132,7 +140,7 @@ class OneEventTrigger(BaseTrigger):
             async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
                 try:
                     with client.redacted_errors():
-                        return {"run": self.ids, **await self.follow(client)}
+                        return {**self.subject, **await self.follow(client)}
                 except (PlatformDeadlineError, PlatformProtocolError):
                     stopped = await self.stop_after_failure(client)
                     raise
@@ -143,13 +151,28 @@ class OneEventTrigger(BaseTrigger):
             failure = unexpected(error)
         return {
             "status": "error",
-            "run": self.ids,
+            **self.subject,
             "error": failure.to_payload(),
             "stopped": stopped,
         }
 
 
-class PlatformRunTrigger(OneEventTrigger):
+class RunTrigger(OneEventTrigger):
+    """Base of the triggers that wait for a run, or a query, that its ids name (`run`)."""
+
+    def __init__(self, *, run: Ids, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ids = run
+
+    @property
+    def subject(self) -> dict[str, Any]:
+        return {"run": self.ids}
+
+    def stored(self, name: str) -> Any:
+        return self.ids if name == "run" else super().stored(name)
+
+
+class PlatformRunTrigger(RunTrigger):
     """Follow a run. `kind` is where the kind is in `resources`, `arguments` are those that the kind
     needs to follow the run (`RunKind.followed_with`), `run` holds its ids.
 
@@ -302,7 +325,7 @@ class _RowsArrived(Exception):
     """The first rows of the query are here, so the trigger needs no others."""
 
 
-class PlatformQueryTrigger(OneEventTrigger):
+class PlatformQueryTrigger(RunTrigger):
     """Send the query again until it returns its first row. The worker then sends the query once
     more and reads the rows: the service keeps the result, but drops a query if nobody requests its
     result. So nothing has to be stopped.
@@ -347,13 +370,11 @@ class PlatformQueryTrigger(OneEventTrigger):
                 raise _RowsArrived
 
         with suppress(_RowsArrived):
-            await client.run(
-                lambda api: run_sql(api, query, client.config, client.clock), stop_at_rows
-            )
+            await client.run(lambda api: run_sql(api, query), stop_at_rows)
         return {"status": "success"}
 
 
-class PlatformSensorTrigger(BaseTrigger):
+class PlatformSensorTrigger(OneEventTrigger):
     """Poll until the condition holds or the deadline has passed.
 
     `condition`, `poll_interval` and `failure_budget` are the fields of `Condition`, `PollInterval`
@@ -373,30 +394,15 @@ class PlatformSensorTrigger(BaseTrigger):
         deadline: float,
         end_from_trigger: bool = False,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.platform_conn_id = platform_conn_id
+        super().__init__(platform_conn_id=platform_conn_id, deadline=deadline)
         self.condition = condition
         self.poll_interval = poll_interval
         self.failure_budget = failure_budget
-        self.deadline = deadline
         self.end_from_trigger = end_from_trigger
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class path and the arguments, as plain JSON."""
-        path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {
-            "platform_conn_id": self.platform_conn_id,
-            "condition": self.condition,
-            "poll_interval": self.poll_interval,
-            "failure_budget": self.failure_budget,
-            "deadline": self.deadline,
-            "end_from_trigger": self.end_from_trigger,
-        }
-
     @property
-    def wait(self) -> dict[str, Any]:
-        """Return what identifies this wait."""
-        return {"condition": self.condition, "deadline": self.deadline}
+    def subject(self) -> dict[str, Any]:
+        return {"wait": {"condition": self.condition, "deadline": self.deadline}}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and yield the event that says how the wait ended."""
@@ -406,25 +412,7 @@ class PlatformSensorTrigger(BaseTrigger):
         else:
             yield TriggerEvent(event)
 
-    async def _event(self) -> dict[str, Any]:
-        try:
-            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
-                with client.redacted_errors():
-                    value = await self._poll(client)
-        except PlatformError as error:
-            return self._failed(error)
-        except Exception as error:
-            self.log.exception("The trigger failed")
-            return self._failed(unexpected(error))
-        if value is None:
-            return {"status": "timeout", "wait": self.wait}
-        fits = len(json.dumps(value).encode()) <= MAX_EVENT_BYTES
-        return {"status": "success", "wait": self.wait, "value": value if fits else None}
-
-    def _failed(self, error: PlatformError) -> dict[str, Any]:
-        return {"status": "error", "wait": self.wait, "error": error.to_payload()}
-
-    async def _poll(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         from airflow_provider_platform.resources.sensor_conditions import Condition
 
         condition = Condition(**self.condition)
@@ -436,12 +424,14 @@ class PlatformSensorTrigger(BaseTrigger):
                 PollInterval(**self.poll_interval),
                 FailureBudget(**self.failure_budget),
                 deadline=self.deadline,
-                clock=client.clock,
                 grace=condition.may_be_late,
             ),
             lambda event: log_change(event, client.secrets),
         )
-        return value
+        if value is None:
+            return {"status": "timeout"}
+        fits = len(json.dumps(value).encode()) <= MAX_EVENT_BYTES
+        return {"status": "success", "value": value if fits else None}
 
 
 def unexpected(error: Exception) -> PlatformError:

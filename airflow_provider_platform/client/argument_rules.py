@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVa
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
-from airflow_provider_platform.client.branch_names import check_branch_name
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.redaction import CUT, printable, quote_service
 
@@ -243,6 +242,44 @@ def _has_no_text(value: Any) -> bool:
     return is_bare or callable(value) or isinstance(value, types)
 
 
+_NOT_IN_BRANCHES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
+_TIME_OF_RUN = re.compile(r"\d\d:\d\d")
+
+
+def check_branch_name(name: str, field: str = "branch_name") -> str:
+    """Return the name. Raises PlatformInputError, with the rule, if Git refuses the name. It is a
+    segment of the branch's data API address, where `..` would name production."""
+    problem = _problem_of_branch(name)
+    if problem is None:
+        return name
+    raise PlatformInputError(
+        f"Nothing was sent: {quote_service(name)!r} cannot be a branch name: {problem}.",
+        field=field,
+    )
+
+
+def _problem_of_branch(name: str) -> str | None:
+    refused = _NOT_IN_BRANCHES.search(name)
+    if refused is not None:
+        step = (
+            ". A run_id has such characters: use `ts_nodash` instead, for example "
+            "'feature-{{ dag_run.run_after | ts_nodash }}'"
+            if _TIME_OF_RUN.search(name)
+            else ""
+        )
+        return f"the character {refused[0]!r} is not allowed{step}"
+    if not name.isprintable():
+        return "it has a character that cannot be printed"
+    segments = name.split("/")
+    if "" in segments:
+        return "it begins or ends with a slash, has two slashes in a row, or is empty"
+    if any(segment.startswith(".") or segment.endswith((".", ".lock")) for segment in segments):
+        return "no part between slashes may begin or end with a dot, or end with .lock"
+    if ".." in name or "@{" in name or name == "@" or name.startswith("-"):
+        return "it may not contain '..' or '@{', begin with '-', or be '@'"
+    return None
+
+
 def branch(name: str, value: Any) -> str:
     """Return the name of a branch. Raises PlatformInputError."""
     return check_branch_name(text(name, value), name)
@@ -274,6 +311,43 @@ def has_relative_steps(path: str) -> bool:
         not segment or any(part in (".", "..") for part in re.split(r"[/\\]", unquote(segment)))
         for segment in path.split("/")
     )
+
+
+DEPLOYMENT = "deploymentId"
+"""The path parameter that the configuration fills in if no deployment is given."""
+
+PARAMETER = re.compile(r"\{(\w+)\}")
+"""A parameter of a path, named as the service spells it."""
+
+
+def check_path(path: str) -> str:
+    """Return a caller's path below the management address, with a leading `/`.
+
+    A trailing `/` is kept (one described operation has it), and so is `{deploymentId}`. Raises
+    PlatformInputError.
+    """
+    if not isinstance(path, str):
+        raise refuse("path", f"must be text, not of type {type(path).__name__}")
+    text = re.sub(r"^/?api/(?=v1/)", "/", path.strip())  # as the service's documents write it
+    unknown = [name for name in PARAMETER.findall(text) if name != DEPLOYMENT]
+    if "://" in text or text.startswith("//"):
+        problem = "must be a path below the management address, not a full URL"
+    elif any(character in text for character in "?#\\") or not text.isprintable() or " " in text:
+        problem = "must not contain a query, a fragment, a backslash or white space"
+    elif not text.strip("/"):
+        problem = "must not be empty"
+    elif unknown:
+        problem = (
+            f"has the placeholder {{{unknown[0]}}}. Replace it with the id. The task fills in "
+            f"only {{{DEPLOYMENT}}}, from the connection"
+        )
+    elif text.removeprefix("/").startswith("api/"):
+        problem = "must begin with /v1 or /build/api, such as /v1/reports"
+    else:
+        if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
+            return "/" + text.removeprefix("/")
+        problem = "must not contain empty or relative segments"
+    raise refuse("path", problem)
 
 
 def check_deployment_id(value: object) -> int | None:

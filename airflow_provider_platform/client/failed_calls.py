@@ -22,7 +22,6 @@ from typing import Any
 
 from tenacity import RetryCallState, retry_if_exception, stop_after_attempt
 
-from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.errors import (
     ChatError,
     ChatRpcError,
@@ -378,6 +377,28 @@ def _data_step(status: int) -> str:
             "is enabled for the deployment."
         )
     return "A retry may succeed." if status >= 500 else ""
+
+
+NO_SUCH_BRANCH = "Bad branch"
+NOT_ACTIVE = "Branch is not active"
+"""The service's words for a branch that does not answer. They are the same in build status, SQL and
+chat, and part of a longer text ("Error: BadRequestError: Branch is not active")."""
+
+
+def branch_advice(message: str | None) -> str | None:
+    """What to do about a branch that does not answer, None where the text speaks of something
+    else."""
+    if NOT_ACTIVE in (message or ""):
+        return (
+            "The branch is not open. Put PlatformOpenBranchOperator before this task, or open the "
+            "branch in the platform. Then run the task again."
+        )
+    if NO_SUCH_BRANCH in (message or ""):
+        return (
+            "No branch has this name. Check the spelling, and check whether the dbt sync that "
+            "writes the branch has completed."
+        )
+    return None
 
 
 def own_error(status: int, body: bytes) -> str | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -182,20 +182,8 @@ class EmptiableResponse(ResponseModel):
         return {} if value is None else value
 
 
-if TYPE_CHECKING:
-    _CheckedInput = BaseModel
-else:
-
-    class _CheckedCall(type(BaseModel)):
-        def __call__(cls, **arguments):
-            return cls.of(arguments)
-
-    class _CheckedInput(BaseModel, metaclass=_CheckedCall):
-        """Created from its fields like any model, but with the errors of `InputModel.of`."""
-
-
-class InputModel(_CheckedInput):
-    """A request body, created from its fields in snake_case.
+class InputModel(BaseModel):
+    """A request body. `of` and `build` create it from its fields, in snake_case.
 
     An optional field that is left out, or is None, is not sent. An unknown name or an invalid value
     raises PlatformInputError.

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, cached_property, partial
-from typing import Annotated, Any, Generic, NoReturn, TypeVar, cast, get_args
+from typing import Annotated, Any, Generic, Literal, NoReturn, TypeVar, cast, get_args
 from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
@@ -28,7 +28,10 @@ from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client import operations_table as table
 from airflow_provider_platform.client.argument_rules import (
+    DEPLOYMENT,
+    PARAMETER,
     check_deployment_id,
+    check_path,
     choice,
     is_absent,
     refuse,
@@ -40,17 +43,13 @@ from airflow_provider_platform.client.errors import (
     RequestName,
 )
 from airflow_provider_platform.client.models import InputModel, JsonObject
-from airflow_provider_platform.client.paths import (
-    BUILD_API,
-    DEPLOYMENT,
-    PARAMETER,
-    ApiSide,
-    api_of,
-    check_path,
-)
 from airflow_provider_platform.client.redaction import hide_credentials, quote_service, secrets_in
 
 T = TypeVar("T")
+
+ApiSide = Literal["management", "build"]
+"""The two APIs of the management host; the build API is about the data model."""
+BUILD_API = "/build/api"
 
 DeploymentId = int | str | None
 """A deployment; None means the deployment of the client's configuration."""
@@ -77,6 +76,13 @@ _HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 PAGING = frozenset({"first", "after", "offset", "page", "limit"})
+
+
+def api_of(path: str) -> tuple[ApiSide, str]:
+    """Return the API of a path, and the path below that API's address."""
+    if path.startswith(f"{BUILD_API}/"):
+        return "build", path.removeprefix(BUILD_API)
+    return "management", path
 
 
 def described(name: str) -> table.OperationRow:

@@ -29,7 +29,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import is_transient, pause_after
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Api, Clock
+    from airflow_provider_platform.client.api import Api
 
 
 TOLERATED_FAILURES = 5
@@ -162,7 +162,6 @@ async def poll_until(
     budget: FailureBudget,
     *,
     deadline: float,
-    clock: Clock,
     grace: bool = False,
     begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
     notify_failures: bool = True,
@@ -178,18 +177,18 @@ async def poll_until(
     `last_failure_counts`, if the last poll failed.
     """
     if begins == "within the interval":
-        await first_pause(api, interval.interval, deadline - clock())
+        await first_pause(api, interval.interval, deadline - api.clock())
     failure: PlatformError | None = None
     for polls in count(1):
         if polls > 1 or begins == "after a pause":
             pause = budget.pause(interval.pause(polls), failure)
-            await poll_pause(api, pause, deadline - clock(), failed=budget.failures > 0)
+            await poll_pause(api, pause, deadline - api.clock(), failed=budget.failures > 0)
         outcome, failure = await poll_once(
-            api, condition, budget, clock, grace=grace, notify_failures=notify_failures
+            api, condition, budget, grace=grace, notify_failures=notify_failures
         )
         if outcome is not None:
             return outcome
-        if clock() >= deadline:
+        if api.clock() >= deadline:
             if failure is not None and (last_failure_counts or not budget.answered):
                 raise deadline_after(failure)
             return None
@@ -200,7 +199,6 @@ async def poll_until_over(
     api: Api,
     read_once: Callable[[Api], Awaitable[Any]],
     limits: PollLimits,
-    clock: Clock,
     *,
     grace: bool = False,
     notify_failures: bool = False,
@@ -213,7 +211,6 @@ async def poll_until_over(
         PollInterval(limits.poll_interval),
         FailureBudget(),
         deadline=limits.deadline,
-        clock=clock,
         grace=grace,
         begins="within the interval" if limits.stagger_first_poll else "at once",
         notify_failures=notify_failures,
@@ -238,7 +235,6 @@ async def poll_once(
     api: Api,
     condition: Callable[[Api], Awaitable[Any]],
     budget: FailureBudget,
-    clock: Clock,
     *,
     grace: bool = False,
     notify_failures: bool = True,
@@ -248,7 +244,7 @@ async def poll_once(
     try:
         outcome = await condition(api)
     except PlatformError as error:
-        if not budget.tolerates(error, clock(), grace=grace):
+        if not budget.tolerates(error, api.clock(), grace=grace):
             raise
         if notify_failures:
             api.report(PollFailed(error))

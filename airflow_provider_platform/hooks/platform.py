@@ -46,7 +46,6 @@ from airflow_provider_platform.hooks.lineage import (
     reported_chat,
 )
 from airflow_provider_platform.hooks.log_mask import LOG_MASK
-from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 from airflow_provider_platform.resources.chat.result import (
     ChatResult,
@@ -55,6 +54,7 @@ from airflow_provider_platform.resources.chat.result import (
     with_changed_texts,
 )
 from airflow_provider_platform.resources.chat.thread import ChatThread, abort, read_thread
+from airflow_provider_platform.resources.names import find_agent_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api, Work
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operation import DeploymentId, Operation
+    from airflow_provider_platform.client.platform_client import Events
     from airflow_provider_platform.hooks.query_rows import QueryRows
     from airflow_provider_platform.resources.sql.parameters import Parameters
 
@@ -257,10 +258,10 @@ class PlatformHook(BaseHook):
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
         try:
-            client.run(lambda api: call.ask(api, client.clock))
+            client.run(call.ask)
         except BaseException:  # a time limit of Airflow is no Exception
             with suppress(PlatformError):  # the error that led here says more
-                client.run(lambda api: call.stop(api, client.clock))
+                client.run(call.stop)
             raise
         with client.redacted_errors():
             result = call.run.result()
@@ -358,23 +359,52 @@ class PlatformHook(BaseHook):
         which also returns the token. Raises DataQueryError, PlatformError, when the first row is
         requested or later.
         """
-        from airflow_provider_platform.hooks.query_rows import run_query
+        from airflow_provider_platform.hooks.query_rows import QueryRows
+        from airflow_provider_platform.resources.sql import statements
+        from airflow_provider_platform.resources.sql.page_by import PagedQuery, run_pages
+        from airflow_provider_platform.resources.sql.parameters import bind_parameters
+        from airflow_provider_platform.resources.sql.query import FailedSqlLog, SqlQuery, run_sql
 
-        return run_query(
-            self.open_client,
-            lambda sent: report_queries(PlatformHook(self.platform_conn_id), [sent]),
-            sql,
-            parameters,
-            deployment_id=deployment_id,
-            branch_name=branch_name,
-            timezone=timezone,
-            cache=cache,
-            timeout=timeout,
-            default_row_limit=default_row_limit,
-            max_row_limit=max_row_limit,
-            page_by=page_by,
-            page_rows=page_rows,
-        )
+        sql = bind_parameters(sql, parameters, timezone)
+        statements.check_limit("default_row_limit", default_row_limit)
+        statements.check_limit("max_row_limit", max_row_limit)
+        statements.check_limit("page_rows", page_rows)
+        if page_by is not None:
+            PagedQuery.build(sql, page_by)
+        failed = FailedSqlLog(sql)
+
+        def why_cut(row_count: int) -> str | None:
+            if page_by is not None:  # the number of rows of all pages says nothing
+                return None
+            limits = statements.known_limits(
+                self.open_client().config, default_row_limit, max_row_limit
+            )
+            return limits.why_cut(sql, row_count)
+
+        def begin() -> Events[Any]:
+            client = self.open_client()
+            failed.redact = client.secrets.redact_text
+            report_queries(PlatformHook(self.platform_conn_id), [client.secrets.redact_text(sql)])
+
+            async def run(api: Api) -> None:
+                config = client.config
+                query = SqlQuery(
+                    sql,
+                    deployment_id=config.resolve_deployment_id(deployment_id),
+                    deadline=client.clock() + in_seconds(timeout),
+                    branch_name=branch_name,
+                    timezone=timezone,
+                    cache=cache,
+                )
+                if page_by is None:
+                    return await run_sql(api, query)
+                most = statements.page_rows(config, page_rows, max_row_limit)
+                paged = PagedQuery.build(sql, page_by, rows=most)
+                return await run_pages(api, query, paged)
+
+            return client.events(run)
+
+        return QueryRows(begin, why_cut, failed)
 
     def call(
         self,
@@ -550,7 +580,7 @@ class PlatformHook(BaseHook):
 
         try:
             with self._new_client() as client:
-                ok, message = summary(client.run(lambda api: check_connection(api, client.config)))
+                ok, message = summary(client.run(check_connection))
             notes = unknown_settings(read_extras(self.get_connection(self.platform_conn_id)))
         except PlatformConfigError as error:
             # Airflow tests under a made-up connection id, which would only confuse.
@@ -611,7 +641,7 @@ class PlatformHook(BaseHook):
 
     def _agent_id(self, agent: str | None, agent_id: int | str | None) -> int | str | None:
         """`find_agent_id` for the connection."""
-        return self.run(lambda api: find_agent_id(api, self.config, agent, agent_id))
+        return self.run(lambda api: find_agent_id(api, agent, agent_id))
 
     async def _thread_reading(
         self,
@@ -628,18 +658,18 @@ class PlatformHook(BaseHook):
             api,
             chat_id,
             client.config.resolve_session_settings(session_settings),
-            client.clock,
             seconds=in_seconds(timeout),
             max_rows=max_rows,
-            agent_id=await find_agent_id(api, client.config, agent, agent_id),
+            agent_id=await find_agent_id(api, agent, agent_id),
         )
 
     def _chat_call(self, client: PlatformClient, prompt: str, options: ChatOptions) -> ChatCall:
         _check_options(options)
-        limits = ChatLimits.of(
-            client.config,
+        limits = ChatLimits(
             deadline=client.clock() + in_seconds(options.get("timeout", CHAT_TIMEOUT)),
             poll_interval=in_seconds(options.get("poll_interval", POLL_INTERVAL)),
+            idle_timeout=client.config.stream_idle_timeout,
+            max_attempts=client.config.max_attempts,
             if_thread_busy=options.get("if_thread_busy", "wait"),
         )
         return ChatCall.prepare(

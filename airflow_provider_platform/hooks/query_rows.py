@@ -5,30 +5,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, get_args
 
-from airflow_provider_platform.client.argument_rules import Seconds, in_seconds
-from airflow_provider_platform.client.choices import QUERY_TIMEOUT, CacheMode, OnTruncated
+from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.client.redaction import log_line
 from airflow_provider_platform.files import frames
 from airflow_provider_platform.files.types import ColumnTypes, describe_renaming
-from airflow_provider_platform.resources.sql import statements
-from airflow_provider_platform.resources.sql.page_by import PagedQuery, run_pages
-from airflow_provider_platform.resources.sql.parameters import bind_parameters
-from airflow_provider_platform.resources.sql.query import FailedSqlLog, SqlQuery, run_sql
 from airflow_provider_platform.resources.sql.response import SqlRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from airflow_provider_platform.client.api import Api
-    from airflow_provider_platform.client.platform_client import Events, PlatformClient
     from airflow_provider_platform.files.spool import Spool
     from airflow_provider_platform.files.types import Types
-    from airflow_provider_platform.resources.sql.parameters import Parameters
 
 
 log = logging.getLogger(__name__)
@@ -86,64 +76,6 @@ class QueryRows(SqlRows):
                 spool.add(rows)
             _check_truncated(self.why_truncated, on_truncated)
             return _table(self.columns, spool)
-
-
-def run_query(
-    open_client: Callable[[], PlatformClient],
-    report: Callable[[str], None],
-    sql: str,
-    parameters: Parameters | None = None,
-    *,
-    deployment_id: int | str | None = None,
-    branch_name: str | None = None,
-    timezone: str | None = None,
-    cache: CacheMode | None = None,
-    timeout: Seconds = QUERY_TIMEOUT,
-    default_row_limit: int | None = None,
-    max_row_limit: int | None = None,
-    page_by: Sequence[str] | None = None,
-    page_rows: int | None = None,
-) -> QueryRows:
-    """Return the rows of `PlatformHook.run_sql`; the query is sent when the first is requested, and
-    `report` is then called with it, without secrets."""
-    sql = bind_parameters(sql, parameters, timezone)
-    statements.check_limit("default_row_limit", default_row_limit)
-    statements.check_limit("max_row_limit", max_row_limit)
-    statements.check_limit("page_rows", page_rows)
-    if page_by is not None:
-        PagedQuery.build(sql, page_by)
-    failed = FailedSqlLog(sql)
-
-    def why_cut(row_count: int) -> str | None:
-        if page_by is not None:  # the number of rows of all pages says nothing
-            return None
-        limits = statements.known_limits(open_client().config, default_row_limit, max_row_limit)
-        return limits.why_cut(sql, row_count)
-
-    def begin() -> Events[Any]:
-        client = open_client()
-        failed.redact = client.secrets.redact_text
-        report(client.secrets.redact_text(sql))
-
-        async def run(api: Api) -> None:
-            config, clock = client.config, client.clock
-            query = SqlQuery(
-                sql,
-                deployment_id=config.resolve_deployment_id(deployment_id),
-                deadline=clock() + in_seconds(timeout),
-                branch_name=branch_name,
-                timezone=timezone,
-                cache=cache,
-            )
-            if page_by is None:
-                return await run_sql(api, query, config, clock)
-            most = statements.page_rows(config, page_rows, max_row_limit)
-            paged = PagedQuery.build(sql, page_by, rows=most)
-            return await run_pages(api, query, paged, config, clock)
-
-        return client.events(run)
-
-    return QueryRows(begin, why_cut, failed)
 
 
 def _check(

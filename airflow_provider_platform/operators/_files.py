@@ -486,7 +486,7 @@ class AnswerOutput:
         failed = FailedSqlLog(sql)
         failed.redact = client.secrets.redact_text
         return SqlRows(
-            lambda: client.events(lambda api: run_sql(api, query, client.config, client.clock)),
+            lambda: client.events(lambda api: run_sql(api, query)),
             lambda row_count: limits.why_cut(sql, row_count),
             failed,
         )

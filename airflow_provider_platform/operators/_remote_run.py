@@ -16,6 +16,7 @@ the same for a deferred task.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
 from abc import abstractmethod
@@ -66,7 +67,7 @@ from airflow_provider_platform.resources.run_kind import (
     path_of,
 )
 from airflow_provider_platform.resources.run_log import EventLog, LogLine
-from airflow_provider_platform.resources.stop_decision import UNKNOWN, run_within, stops_run
+from airflow_provider_platform.resources.stop_decision import UNKNOWN, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,6 +78,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.operators._base import Checks
     from airflow_provider_platform.resources.run_log import Log
+
+
+T = TypeVar("T")
 
 
 # One try of a task.
@@ -258,6 +262,27 @@ NOT_ACCEPTED = (
 )
 
 
+def run_within(seconds: float, function: Callable[[], T]) -> T:
+    """Return the function's result from a thread, and wait for it at most so many seconds.
+
+    Raises the error of the function, and TimeoutError. After a TimeoutError the thread continues
+    alone; it does not keep the process from ending.
+    """
+    from concurrent.futures import Future
+
+    outcome: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - who waits raises it
+            outcome.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="on_kill", daemon=True).start()
+    return outcome.result(max(0.0, seconds))
+
+
 def _stop_and_log(attempt: Attempt, stop: Callable[[], bool]) -> None:
     if not attempt.kind.can_stop:
         attempt.log.info(NOT_STOPPED)
@@ -292,9 +317,6 @@ def _stop_with_own_client(attempt: Attempt, ids: Ids, seconds: float) -> bool:
             return await client.run(lambda api: attempt.kind.stop(api, ids, seconds=seconds))
 
     return asyncio.run(stop())
-
-
-T = TypeVar("T")
 
 
 # The flow: submit, follow or defer, finish.

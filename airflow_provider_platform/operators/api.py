@@ -43,9 +43,7 @@ def _method(name: str, value: Any) -> str:
 
 
 def _path(name: str, value: Any) -> str:
-    from airflow_provider_platform.client.paths import check_path
-
-    return check_path(arguments.text(name, value))
+    return arguments.check_path(arguments.text(name, value))
 
 
 def _body(name: str, value: Any) -> Any:

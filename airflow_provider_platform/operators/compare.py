@@ -220,7 +220,7 @@ class PlatformCompareOperator(DeploymentOperator):
                 branch_name=branch_name,
                 cache=self.cache,
             )
-            return await read_result(api, query, client.config, client.clock)
+            return await read_result(api, query)
 
         try:
             production = client.run(lambda api: read(api, None))

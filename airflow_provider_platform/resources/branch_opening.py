@@ -96,7 +96,7 @@ class BranchRunKind(RunKind[Build]):
         if not ids["opened"]["waits"]:
             return Build(None)
         try:
-            seen = await poll_awake(api, _build_wanted(ids), api.config, api.clock)
+            seen = await poll_awake(api, _build_wanted(ids))
         except BuildFailedError:
             await _close_unbuilt(api, ids)
             raise

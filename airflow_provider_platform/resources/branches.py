@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow_provider_platform.client.branch_names import check_branch_name
+from airflow_provider_platform.client.argument_rules import check_branch_name
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import DATA_PATH, data_address
 from airflow_provider_platform.client.errors import (

@@ -28,7 +28,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.branch_names import NO_SUCH_BRANCH, NOT_ACTIVE
 from airflow_provider_platform.client.errors import (
     BranchClosedError,
     BranchNotActiveError,
@@ -38,6 +37,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
 )
+from airflow_provider_platform.client.failed_calls import NO_SUCH_BRANCH, NOT_ACTIVE
 from airflow_provider_platform.client.operation import Operation, raw_operation
 from airflow_provider_platform.client.polling import NOT_FOUND_GRACE
 from airflow_provider_platform.client.redaction import quote_service
@@ -48,7 +48,7 @@ from airflow_provider_platform.resources.deployments import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Api, Clock
+    from airflow_provider_platform.client.api import Api
 
 BUILT = "built"
 ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})
@@ -206,19 +206,19 @@ def not_built(wanted: BuildWanted, last: BuildSeen | None) -> PlatformDeadlineEr
     )
 
 
-async def poll_build(api: Api, wanted: BuildWanted, clock: Clock) -> Build | BuildSeen:
+async def poll_build(api: Api, wanted: BuildWanted) -> Build | BuildSeen:
     """Read the build status once. Raises the errors of `judge`, with the end of the build's log in
     a BuildFailedError, and any failure of the call."""
     answer = await api.call(wanted.operation, once=True)
-    return await judge_with_log(api, answer, wanted, clock)
+    return await judge_with_log(api, answer, wanted)
 
 
 async def judge_with_log(
-    api: Api, answer: BuildStatusResponse, wanted: BuildWanted, clock: Clock
+    api: Api, answer: BuildStatusResponse, wanted: BuildWanted
 ) -> Build | BuildSeen:
     """`judge`, with the end of the build's log in a BuildFailedError."""
     try:
-        return judge(answer, wanted, clock())
+        return judge(answer, wanted, api.clock())
     except BuildFailedError as error:
         lines = await _log_lines(api, wanted.deployment_id, answer.mode)
         for line in lines:

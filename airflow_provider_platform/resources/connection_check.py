@@ -15,7 +15,6 @@ Nothing is started and nothing is changed.
 from __future__ import annotations
 
 import re
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,7 +34,6 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.operation import operation
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.chat.request import ChatRequest
 from airflow_provider_platform.resources.chat.thread import abort, first_record
 from airflow_provider_platform.resources.deployments import (
@@ -43,11 +41,12 @@ from airflow_provider_platform.resources.deployments import (
     get_deployment,
     list_deployments,
 )
+from airflow_provider_platform.resources.names import find_agent_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from airflow_provider_platform.client.api import Api, Clock
+    from airflow_provider_platform.client.api import Api
 
 Side = Literal["management", "chat"]
 _Verdict = tuple[bool, str]
@@ -73,17 +72,16 @@ class SideReport:
     message: str
 
 
-async def check_connection(
-    api: Api, config: PlatformConfig, *, clock: Clock = time.time
-) -> list[SideReport]:
+async def check_connection(api: Api) -> list[SideReport]:
     """Ask each side that is configured; errors become reports."""
+    config = api.config
     reports = []
     if config.management_url is not None:
         verdict = await _verdict(_check_management(api, config))
         reports.append(SideReport("management", config.management_url, *verdict))
     if config.chat_url is not None:
-        ok, message = await _verdict(_check_chat(api, config, clock))
-        message = " ".join([message, *chat_notes(config, clock())])
+        ok, message = await _verdict(_check_chat(api, config))
+        message = " ".join([message, *chat_notes(config, api.clock())])
         reports.append(SideReport("chat", config.chat_url, ok, message))
     return reports
 
@@ -166,16 +164,16 @@ def _name(deployment: Deployment) -> str:
     return f"{deployment.id} ({quote_service(deployment.name or 'without a name')})"
 
 
-async def _check_chat(api: Api, config: PlatformConfig, clock: Clock) -> _Verdict:
+async def _check_chat(api: Api, config: PlatformConfig) -> _Verdict:
     thread = str(uuid4())
     credential = "API key" if config.chat_api_key else "service token"
-    agent_id = await find_agent_id(api, config)
+    agent_id = await find_agent_id(api)
     try:
         if config.chat_api_key and config.session_settings is None:
             await _abort_nothing(api, thread, agent_id)
             said = None
         else:
-            said = await _read_nothing(api, config, thread, clock, agent_id)
+            said = await _read_nothing(api, config, thread, agent_id)
     except PlatformNotFoundError as error:
         said = error.service_message or ""
     if said is None or _speaks_of_thread(said, thread):
@@ -200,7 +198,7 @@ async def _abort_nothing(api: Api, thread: str, agent_id: int | str | None) -> N
 
 
 async def _read_nothing(
-    api: Api, config: PlatformConfig, thread: str, clock: Clock, agent_id: int | str | None
+    api: Api, config: PlatformConfig, thread: str, agent_id: int | str | None
 ) -> str | None:
     """Ask for the state of a thread that does not exist; the text of an error line, or None where
     the service gives a state. Raises PlatformError."""
@@ -208,7 +206,7 @@ async def _read_nothing(
     wait = min(LONGEST_WAIT, config.request_timeout)
     try:
         record, ended = await first_record(
-            api, request.to_json(), _ends_the_look, clock, seconds=wait, agent_id=agent_id
+            api, request.to_json(), _ends_the_look, seconds=wait, agent_id=agent_id
         )
     except PlatformBadRequestError as error:
         raise PlatformBadRequestError(

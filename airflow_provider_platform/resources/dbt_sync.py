@@ -41,7 +41,6 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.client.failed_calls import is_transient, may_have_been_processed
-from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.models import (
     EmptiableResponse,
     ResponseModel,
@@ -62,6 +61,7 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
+    find_lost_start,
 )
 from airflow_provider_platform.resources.run_log import Stage, say, warn
 

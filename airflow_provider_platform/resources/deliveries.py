@@ -48,7 +48,6 @@ from airflow_provider_platform.client.errors import (
     ReportDeliveryFailedError,
 )
 from airflow_provider_platform.client.failed_calls import may_have_been_processed
-from airflow_provider_platform.client.lost_start import find_lost_start
 from airflow_provider_platform.client.models import EmptiableResponse, ResponseModel, Timestamp
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
@@ -65,6 +64,7 @@ from airflow_provider_platform.resources.run_kind import (
     RunAccepted,
     RunEnvironment,
     RunKind,
+    find_lost_start,
 )
 from airflow_provider_platform.resources.run_log import Stage, say
 

@@ -37,7 +37,6 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.branch_names import NOT_ACTIVE
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
@@ -54,6 +53,7 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.failed_calls import (
+    NOT_ACTIVE,
     cannot_have_been_processed,
     may_have_been_processed,
 )
@@ -345,7 +345,7 @@ async def poll_merged_build(api: Api, merge: Merge, holding: set[str | None]) ->
             said = answer.words("error_text") or ""
             return BuildSeen(merge.target, answer.status, said, built)
     try:
-        return await judge_with_log(api, answer, wanted, api.clock)
+        return await judge_with_log(api, answer, wanted)
     except BuildFailedError as error:
         raise MergedBuildFailedError(
             f"The branch is merged into {merge.target}, but production still uses the previous "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_platform.client.argument_rules import refuse
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
@@ -36,6 +37,15 @@ class _NamedWorkbook(ResponseModel):
     published_dashboard: _Published | None = None
 
 
+class Agent(ResponseModel):
+    """An agent: its id, the name that the platform shows, and the name in the data model."""
+
+    id: int
+    name: str | None = None
+    agent_config_name: str | None = None
+
+
+list_agents = typed("getAgents", Page[Agent])
 _list_workbooks = typed("getWorkbooks", Page[_NamedWorkbook])
 
 
@@ -71,3 +81,29 @@ async def find_id(api: Api, thing: str, name: str, deployment_id: int) -> int:
     published = [one.published_dashboard for one in workbooks if one.published_dashboard]
     titles = {one.id: (one.title,) for one in published if one.id is not None}
     return choose_named(thing, name, titles)
+
+
+async def find_agent_id(
+    api: Api,
+    agent: str | None = None,
+    agent_id: int | str | None = None,
+) -> int | str | None:
+    """Return the id of the agent that a call or its connection names; None for the agent of the
+    chat address. A name of digits is an id. Raises PlatformInputError, PlatformConfigError."""
+    if agent is not None and agent_id is not None:
+        raise refuse("agent", "is given twice: give only one of agent and agent_id")
+    name = api.config.agent_name(agent, agent_id)
+    if name is None or name.isdecimal():
+        return agent_id if name is None else name
+    listing = list_agents(deployment_id=api.config.resolve_deployment_id(None))
+    return choose_agent(name, (await collect(api.call, listing)).items)
+
+
+def choose_agent(name: str, agents: Sequence[Agent]) -> int:
+    """Return the id of the only agent with this name, in any case. Raises PlatformInputError."""
+    names = {one.id: (one.name, one.agent_config_name) for one in agents}
+    advice = (
+        " The automatic agent is not in the list: to ask it, leave agent out, and use the "
+        "deployment's chat address with a service token."
+    )
+    return choose_named("agent", name, names, advice=advice)

@@ -130,9 +130,9 @@ class JobsAccess:
 async def open_access(api: Api, deployment_id: int, *, deadline: float) -> JobsAccess:
     """Find the data API of the deployment's production and get a token. Raises PlatformError."""
     address = api.config.data_api_url or await find_deployment_address(
-        api, deployment_id, api.config, deadline=deadline, where=f"deployment {deployment_id}"
+        api, deployment_id, deadline=deadline, where=f"deployment {deployment_id}"
     )
-    token = await mint_token(api, deployment_id, deadline=deadline, clock=api.clock)
+    token = await mint_token(api, deployment_id, deadline=deadline)
     return JobsAccess(deployment_id, address_below(address, JOBS_PATH), token)
 
 
@@ -290,7 +290,6 @@ async def poll_jobs(api: Api, access: JobsAccess, tokens: Sequence[str]) -> list
                 api,
                 access.deployment_id,
                 deadline=api.clock() + api.config.request_timeout,
-                clock=api.clock,
             )
             answer = await _poll(api, access, body)
         reports += _read_reports(access, answer, some)
@@ -510,7 +509,7 @@ async def wait_for_builds(
         return progress.outcome(api.clock(), access.where)
 
     outcome: BuildOutcome | None = await poll_until_over(
-        api, read_once, limits, api.clock, notify_failures=True
+        api, read_once, limits, notify_failures=True
     )
     if outcome is None:
         left = progress.open_tables()
@@ -539,7 +538,7 @@ async def wait_for_rows(
         return await rows_are_there(api, sql, access, until=until) or None
 
     limits = PollLimits(until, poll_interval)
-    rows_exist = await poll_until_over(api, read_once, limits, api.clock, notify_failures=True)
+    rows_exist = await poll_until_over(api, read_once, limits, notify_failures=True)
     if rows_exist is None:
         raise ResultEmptyError(
             "The builds are done, but the result of verify_sql is empty or has only null, 0, false "
@@ -568,7 +567,7 @@ async def rows_are_there(api: Api, sql: str, access: JobsAccess, *, until: float
                 _says_something(value) for row in event.rows for value in row
             )
 
-    await run_sql(api.hearing(look), query, api.config, api.clock)
+    await run_sql(api.hearing(look), query)
     return has_value
 
 
@@ -726,7 +725,6 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             api,
             lambda api: _open_access(api, env, ids["deployment_id"]),
             env.poll_limits,
-            api.clock,
         )
         limits = replace(env.poll_limits, stagger_first_poll=False)
         outcome = await wait_for_builds(api, access, self._progress(ids), limits)

@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from airflow_provider_platform.client.choices import POLL_INTERVAL
-from airflow_provider_platform.client.errors import PlatformDeadlineError, PlatformError
+from airflow_provider_platform.client.errors import (
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.client.redaction import quote_service
 
 if TYPE_CHECKING:
@@ -187,7 +193,7 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         api = copy(api)
         api.report = report_change
         outcome: OutcomeT | None = await poll_until_over(
-            api, self.watch(env, ids), env.poll_limits, api.clock, grace=self.may_be_late
+            api, self.watch(env, ids), env.poll_limits, grace=self.may_be_late
         )
         if outcome is None:
             raise self.overdue(ids, last)
@@ -267,6 +273,38 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         """Return what a new submission of the same input must know of the run before it, whatever
         the outcome of that run was. `submit` gets it as `earlier`. None: nothing."""
         return None
+
+
+async def find_lost_start(
+    cause: PlatformError, find: Awaitable[OutcomeT | None], *, noun: str, listing: str
+) -> OutcomeT:
+    """Return the run that `find` finds. `cause` is the error of the start, `noun` is what was
+    started, and `listing` is where `find` looks, both as errors name them.
+
+    Raises PlatformTransportError if nothing was started, or if the listing could not be read, and
+    PlatformOutcomeUnknownError if the listing does not show it.
+    """
+    try:
+        found = await find
+    except PlatformOutcomeUnknownError as error:
+        if isinstance(cause, PlatformProtocolError):  # the service answered: say what
+            raise PlatformOutcomeUnknownError(
+                f"{cause.reason} {error.reason}", where=error.where
+            ) from cause
+        raise
+    except PlatformError as error:
+        # Not the error itself, which describes the request for the listing and not the start.
+        raise PlatformTransportError(
+            f"{cause.reason} The request may have started a {noun}, but the {listing} could not be "
+            f"read: {error.reason.removesuffix('.')}. A retry reads the {listing} again.",
+            where=cause.where,
+        ) from error
+    if found is None:
+        raise PlatformTransportError(
+            f"{cause.reason} The {listing} shows no new {noun}. A retry starts a {noun}.",
+            where=cause.where,
+        ) from cause
+    return found
 
 
 def path_of(kind: RunKind[Any]) -> str:

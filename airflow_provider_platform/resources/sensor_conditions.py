@@ -17,16 +17,11 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.models import ResponseModel, Timestamp
-from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.operation import Operation, typed
 from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.client.polling import NotYet
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources import dbt_sync as dbt_run
-from airflow_provider_platform.resources.account import (
-    UserOAuthToken,
-    list_user_oauth_tokens,
-)
-from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.builds import (
     Build,
     BuildWanted,
@@ -36,7 +31,7 @@ from airflow_provider_platform.resources.deployments import (
     get_deployment_settings,
 )
 from airflow_provider_platform.resources.missing_operations import raise_if_missing
-from airflow_provider_platform.resources.names import choose_named, find_id
+from airflow_provider_platform.resources.names import choose_named, find_agent_id, find_id
 from airflow_provider_platform.resources.notifications import (
     Notification,
     get_notification,
@@ -75,6 +70,19 @@ class Condition:
     def may_be_late(self) -> bool:
         """Whether the service may not know the subject for a moment after its start."""
         return self.kind == "dbt_sync"
+
+
+class UserOAuthToken(ResponseModel):
+    """A user's token for an integration. `status` is free text."""
+
+    user_id: int
+    integration_id: int
+    status: str
+    access_token_expires_at: Timestamp | None = None
+    refresh_token_expires_at: Timestamp | None = None
+
+
+list_user_oauth_tokens = typed("listUserOAuthTokens", Page[UserOAuthToken])
 
 
 def is_fresh(report: Report, updated_after: datetime | None) -> bool:
@@ -143,9 +151,7 @@ async def _build(
     deployment = api.config.resolve_deployment_id(deployment_id)
     if branch_name is None:
         branch_name = await _production_branch(api, deployment)
-    outcome = await poll_awake(
-        api, BuildWanted(deployment, branch_name, hash), api.config, api.clock
-    )
+    outcome = await poll_awake(api, BuildWanted(deployment, branch_name, hash))
     if isinstance(outcome, Build):
         return {"branch_name": branch_name, **outcome.to_json()}
     api.report(NotYet(str(outcome)))
@@ -181,10 +187,8 @@ async def _chat_thread(
     """Whether the thread is not streaming."""
     settings = api.config.resolve_session_settings(session_settings)
     timeout = api.config.stream_idle_timeout
-    asked = await find_agent_id(api, api.config, agent, agent_id)
-    if await thread_is_streaming(
-        api, chat_id, settings, api.clock, timeout=timeout, agent_id=asked
-    ):
+    asked = await find_agent_id(api, agent, agent_id)
+    if await thread_is_streaming(api, chat_id, settings, timeout=timeout, agent_id=asked):
         api.report(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
         return None
     return {"chat_id": chat_id, "is_streaming": False}

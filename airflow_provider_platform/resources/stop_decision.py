@@ -9,15 +9,6 @@ log why.
 
 from __future__ import annotations
 
-import contextvars
-import threading
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-T = TypeVar("T")
-
 ENDED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 """States of a task that will not run again by itself."""
 
@@ -46,24 +37,3 @@ def trigger_stops_run(state: str | None) -> bool:
     the task has ended, or was cleared and waits to begin. In every other state another trigger or
     a later try may follow the run."""
     return state in ENDED_STATES or state is None
-
-
-def run_within(seconds: float, function: Callable[[], T]) -> T:
-    """Return the function's result from a thread, and wait for it at most so many seconds.
-
-    Raises the error of the function, and TimeoutError. After a TimeoutError the thread continues
-    alone; it does not keep the process from ending.
-    """
-    from concurrent.futures import Future
-
-    outcome: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - who waits raises it
-            outcome.set_exception(error)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="on_kill", daemon=True).start()
-    return outcome.result(max(0.0, seconds))

@@ -212,7 +212,6 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                     api,
                     condition.poll,
                     budget,
-                    client.clock,
                     grace=condition.may_be_late,
                 ),
                 lambda event: self._log_change(event, client.secrets),
@@ -252,7 +251,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         self.defer(
             trigger=trigger,
             method_name="execute_complete",
-            kwargs={"wait": trigger.wait},
+            kwargs=trigger.subject,
             timeout=timedelta(seconds=max(0.0, deadline - now) + BACKSTOP_SECONDS),
         )
 

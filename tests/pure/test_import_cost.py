@@ -45,7 +45,6 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
     loaded = json.loads(done.stdout.splitlines()[-1])
     ours = [name for name in loaded if name.startswith("airflow_provider_platform.")]
     light = (
-        "client.branch_names",
         "client.choices",
         "client.errors",
         "client.redaction",

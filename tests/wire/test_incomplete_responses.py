@@ -75,7 +75,7 @@ def program(client: PlatformClient) -> Any:
         deadline=client.clock() + 60.0,
         token=SecretStr("canary-data"),
     )
-    return lambda api: run_sql(api, query, client.config, client.clock)
+    return lambda api: run_sql(api, query)
 
 
 @pytest.fixture

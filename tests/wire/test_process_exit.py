@@ -30,7 +30,7 @@ def query(client):
         query = SqlQuery(
             "SELECT id FROM orders", deployment_id=1, deadline=client.clock() + 60
         )
-        return client.events(lambda api: run_sql(api, query, config, client.clock))
+        return client.events(lambda api: run_sql(api, query))
     return SqlRows(begin, lambda _: None)
 """
 

@@ -95,7 +95,7 @@ from airflow_provider_platform.resources.chat.turns import (
 from airflow_provider_platform.resources.run_kind import not_interrupted
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Api, Clock
+    from airflow_provider_platform.client.api import Api
 
 T = TypeVar("T")
 
@@ -133,26 +133,6 @@ class ChatLimits:
     max_attempts: int = 5
     if_thread_busy: IfThreadBusy = "wait"
     interrupted: Callable[[], bool] = not_interrupted
-
-    @classmethod
-    def of(
-        cls,
-        config: PlatformConfig,
-        deadline: float,
-        *,
-        poll_interval: float,
-        if_thread_busy: IfThreadBusy,
-        interrupted: Callable[[], bool] = not_interrupted,
-    ) -> ChatLimits:
-        """Return limits with those of a configuration."""
-        return cls(
-            deadline,
-            poll_interval=poll_interval,
-            idle_timeout=config.stream_idle_timeout,
-            max_attempts=config.max_attempts,
-            if_thread_busy=if_thread_busy,
-            interrupted=interrupted,
-        )
 
     def within(self, deadline: float, idle_timeout: float) -> ChatLimits:
         """Return limits that end no later."""
@@ -265,21 +245,17 @@ class ChatCall:
 
     # Ask.
 
-    async def ask(
-        self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
-    ) -> bool:
+    async def ask(self, api: Api, *, until_end: bool = True, repeats: bool = False) -> bool:
         """Send the question and stay until the run is over, as `submit` does. The input of a run
         that stays suspended is repeated, once. Returns whether the run is over."""
         try:
-            return await self.submit(api, clock, until_end=until_end, repeats=repeats)
+            return await self.submit(api, until_end=until_end, repeats=repeats)
         except ChatSuspendedError:
             if not until_end:
                 raise
-            return await self.follow_or_resume(api, clock)
+            return await self.follow_or_resume(api)
 
-    async def submit(
-        self, api: Api, clock: Clock, *, until_end: bool = True, repeats: bool = False
-    ) -> bool:
+    async def submit(self, api: Api, *, until_end: bool = True, repeats: bool = False) -> bool:
         """Send the prompt. Returns True once the run is over. With `until_end` False it returns
         False once the service has accepted the message and the run does not end at once, so that
         `follow` can continue.
@@ -296,11 +272,11 @@ class ChatCall:
         refusals = 0
         reloaded = False
         while True:
-            self._check_limits(clock)
+            self._check_limits(api)
             failure: PlatformError | None = None
             try:
                 verdict = await self._connect(
-                    api, self._prompt_body(), clock, limits, submits=True, until_end=until_end
+                    api, self._prompt_body(), limits, submits=True, until_end=until_end
                 )
             except PlatformError as error:
                 failure = error
@@ -308,9 +284,9 @@ class ChatCall:
                 if verdict is None:
                     refusals += 1
                     pause = pause_after(error, refusals)
-                    if refusals >= limits.max_attempts or clock() + pause >= limits.deadline:
+                    if refusals >= limits.max_attempts or api.clock() + pause >= limits.deadline:
                         raise
-                    await self._pause(api, pause, clock)
+                    await self._pause(api, pause)
                     continue
             if verdict is None:
                 return False
@@ -325,20 +301,20 @@ class ChatCall:
                     raise errors.thread_busy(run)
                 repeats = False  # the service did not process it, so this time does not count
                 await api.notify(Waiting(limits.poll_interval))
-                await poll_pause(api, limits.poll_interval, limits.deadline - clock())
+                await poll_pause(api, limits.poll_interval, limits.deadline - api.clock())
                 continue
             if verdict in FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
-                return await self._finish(api, verdict, clock)
+                return await self._finish(api, verdict)
             if run.chat_id is None:
                 raise errors.thread_unknown(run, failure)
             if failure is not None:
-                await self._pause_after_failure(api, failure, clock)
-            if run.accepted or await self._find_lost_message(api, clock):
-                return await self.follow(api, clock) if until_end else False
+                await self._pause_after_failure(api, failure)
+            if run.accepted or await self._find_lost_message(api):
+                return await self.follow(api) if until_end else False
             if repeats:
                 raise errors.message_absent(run, failure) from failure
             repeats = True
-            await self._pause_after_failure(api, failure, clock)
+            await self._pause_after_failure(api, failure)
 
     def _prompt_body(self) -> dict[str, Any]:
         """The body that asks. It names the thread as soon as the service has named it."""
@@ -359,11 +335,11 @@ class ChatCall:
             raise errors.thread_unknown(self.run, error) from error
         return Verdict.BROKEN
 
-    async def _find_lost_message(self, api: Api, clock: Clock) -> bool:
+    async def _find_lost_message(self, api: Api) -> bool:
         """`find_message` after the answer to the prompt was lost. A failure that no retry could
         repair would be wrong here: the message may be running."""
         try:
-            return await self.find_message(api, clock)
+            return await self.find_message(api)
         except PlatformError as error:
             can_be_retried = error.retryable and not isinstance(error, ChatEndUnknownError)
             if can_be_retried or isinstance(error, PlatformOutcomeUnknownError):
@@ -372,7 +348,7 @@ class ChatCall:
 
     # Follow.
 
-    async def follow(self, api: Api, clock: Clock) -> bool:
+    async def follow(self, api: Api) -> bool:
         """Stay with an accepted run until it is over; returns True.
 
         Raises ChatSuspendedError if the run stays suspended when a new connection asks for it, and
@@ -391,26 +367,24 @@ class ChatCall:
             waits = (Verdict.BUSY, Verdict.STREAMING, Verdict.BROKEN)
             return None if verdict in waits else verdict
 
-        verdict = await self._poll(api, clock, judge)
-        return await self._finish(api, verdict, clock)
+        verdict = await self._poll(api, judge)
+        return await self._finish(api, verdict)
 
-    async def follow_or_resume(self, api: Api, clock: Clock) -> bool:
+    async def follow_or_resume(self, api: Api) -> bool:
         """Follow an accepted run. If it stays suspended, repeat its input, once.
 
         The request must carry the prompt: the service asks for the same thread, input and message
         id.
         """
         try:
-            return await self.follow(api, clock)
+            return await self.follow(api)
         except ChatSuspendedError:
             request = self.request.model_copy(update={"chat_id": self.run.chat_id})
-            return await replace(self, request=request).submit(api, clock)
+            return await replace(self, request=request).submit(api)
 
     # Poll.
 
-    async def poll_final_state(
-        self, api: Api, clock: Clock, *, seconds: float = POLL_SECONDS
-    ) -> bool:
+    async def poll_final_state(self, api: Api, *, seconds: float = POLL_SECONDS) -> bool:
         """Return whether an accepted run is over. Each request takes at most `seconds`. False if
         the service says that the run continues, or shows no end of it. Raises the error that the
         run ended with, and the last failure if the service could not be reached."""
@@ -424,16 +398,16 @@ class ChatCall:
             return None if waits else verdict
 
         try:
-            verdict = await self._poll(api, clock, judge, seconds=seconds)
+            verdict = await self._poll(api, judge, seconds=seconds)
         except PlatformError as error:
             if answered and (is_transient(error) or isinstance(error, ChatEndUnknownError)):
                 return False
             raise
         if verdict is Verdict.OVER or verdict in FINAL_VERDICTS:
-            return await self._finish(api, verdict, clock)
+            return await self._finish(api, verdict)
         return False
 
-    async def find_message(self, api: Api, clock: Clock) -> bool:
+    async def find_message(self, api: Api) -> bool:
         """Return whether the thread holds our message; this resolves a lost answer to the prompt.
         If a thread of our own is gone, it does not, and the run forgets the thread.
 
@@ -452,7 +426,7 @@ class ChatCall:
             return False if verdict in (Verdict.ABSENT, Verdict.SUSPENDED) else None
 
         try:
-            return await self._poll(api, clock, judge, until_end=False)
+            return await self._poll(api, judge, until_end=False)
         except PlatformNotFoundError:
             if run.in_existing_thread:
                 raise
@@ -466,7 +440,6 @@ class ChatCall:
     async def _poll(
         self,
         api: Api,
-        clock: Clock,
         judge: Callable[[Verdict], T | None],
         *,
         until_end: bool = True,
@@ -479,8 +452,8 @@ class ChatCall:
 
         async def read() -> T | Again:
             nonlocal idle, stalled
-            once = limits if seconds is None else limits.within(clock() + seconds, seconds)
-            verdict = await self._follow_up(api, clock, once, until_end=until_end)
+            once = limits if seconds is None else limits.within(api.clock() + seconds, seconds)
+            verdict = await self._follow_up(api, once, until_end=until_end)
             if (outcome := judge(verdict)) is not None:
                 return outcome
             if verdict is not Verdict.BROKEN:
@@ -501,7 +474,6 @@ class ChatCall:
 
         return await poll_thread(
             api,
-            clock,
             read,
             deadline=limits.deadline,
             interval=limits.poll_interval,
@@ -513,7 +485,7 @@ class ChatCall:
 
     # Stop.
 
-    async def stop(self, api: Api, clock: Clock, *, seconds: float = STOP_SECONDS) -> bool:
+    async def stop(self, api: Api, *, seconds: float = STOP_SECONDS) -> bool:
         """Stop this run and no other, within `seconds`: read the thread, then abort it.
 
         Returns False, with nothing stopped, if the thread is unknown or its latest message is not
@@ -523,21 +495,21 @@ class ChatCall:
         run = self.run
         if run.chat_id is None:
             return False
-        until = clock() + seconds
+        until = api.clock() + seconds
         try:
-            latest = await self._is_latest(api, clock, until - seconds * ABORT_SHARE)
+            latest = await self._is_latest(api, until - seconds * ABORT_SHARE)
         except PlatformError:
             if run.in_existing_thread:
                 raise
             latest = True
         if not latest:
             return False
-        left = max(MIN_ABORT_SECONDS, until - clock())
+        left = max(MIN_ABORT_SECONDS, until - api.clock())
         settings = self.request.session_settings
         await abort(api, run.chat_id, settings, timeout=left, agent_id=self.agent_id)
         return True
 
-    async def _is_latest(self, api: Api, clock: Clock, until: float) -> bool:
+    async def _is_latest(self, api: Api, until: float) -> bool:
         """Whether the thread's latest user message is ours. A read that breaks before it says so is
         repeated, up to that time."""
         run = self.run
@@ -545,7 +517,7 @@ class ChatCall:
         async def read() -> bool:
             reader = replace(run, accepted=False)
             try:
-                return await self._read_latest(api, reader, clock, until)
+                return await self._read_latest(api, reader, until)
             except PlatformApiError as error:
                 if is_busy(error):
                     return False
@@ -554,7 +526,6 @@ class ChatCall:
         try:
             return await poll_thread(
                 api,
-                clock,
                 read,
                 deadline=until,
                 interval=PAUSE_BETWEEN_READS,
@@ -565,7 +536,7 @@ class ChatCall:
                 raise errors.not_stopped(run) from error
             raise
 
-    async def _read_latest(self, api: Api, reader: ChatRun, clock: Clock, until: float) -> bool:
+    async def _read_latest(self, api: Api, reader: ChatRun, until: float) -> bool:
         """What one reading says. Raises PlatformTransportError if it broke too early to say it."""
         reader.connect(submits=False)
         connection = reader.connection
@@ -573,14 +544,14 @@ class ChatCall:
 
         def feed(data: bytes) -> float | None:
             nonlocal end
-            reader.feed(data, clock())
+            reader.feed(data, api.clock())
             if connection.history_received:
-                end = min(end, clock() + LATE_MESSAGE_GRACE)
+                end = min(end, api.clock() + LATE_MESSAGE_GRACE)
             return None if connection.ended or reader.passed_by else end
 
-        seconds = max(LATE_MESSAGE_GRACE, until - clock())
+        seconds = max(LATE_MESSAGE_GRACE, until - api.clock())
         body = self.request.follow(str(reader.chat_id))
-        clean = await read_answer(api, clock, body, feed, seconds=seconds, agent_id=self.agent_id)
+        clean = await read_answer(api, body, feed, seconds=seconds, agent_id=self.agent_id)
         verdict = reader.disconnect(clean=False)
         if verdict is Verdict.REFUSED:
             raise rpc_error(connection.error, reader)
@@ -598,7 +569,6 @@ class ChatCall:
         self,
         api: Api,
         body: dict[str, Any],
-        clock: Clock,
         limits: ChatLimits,
         *,
         submits: bool,
@@ -612,13 +582,13 @@ class ChatCall:
         )
         run.connect(submits=submits)
         connection = run.connection
-        last_active = clock()
+        last_active = api.clock()
         ended: float | None = None
         accepted: float | None = None
         clean = False
         try:
             while True:
-                now = clock()
+                now = api.clock()
                 until = last_active + limits.idle_timeout if ended is None else ended + USAGE_WAIT
                 leaves_at = None if accepted is None or ended else accepted + EARLY_END
                 if leaves_at is not None:
@@ -633,7 +603,7 @@ class ChatCall:
                 if data == b"":
                     clean = True
                     break
-                now = clock()
+                now = api.clock()
                 for event in run.feed(data, now):
                     if isinstance(event, ThreadNamed | Accepted):
                         await api.notify(event)
@@ -655,18 +625,14 @@ class ChatCall:
         await api.close_stream(complete=clean or connection.complete)
         return run.disconnect(clean=clean)
 
-    async def _follow_up(
-        self, api: Api, clock: Clock, limits: ChatLimits, *, until_end: bool
-    ) -> Verdict:
+    async def _follow_up(self, api: Api, limits: ChatLimits, *, until_end: bool) -> Verdict:
         """One request without `input`. Returns its verdict, STREAMING if the stream was left.
         Raises the error of a refused credential, and RuntimeError for a run without a thread."""
         if self.run.chat_id is None:
             raise RuntimeError("a run without a thread cannot be followed")
         body = self.request.follow(self.run.chat_id)
         try:
-            verdict = await self._connect(
-                api, body, clock, limits, submits=False, until_end=until_end
-            )
+            verdict = await self._connect(api, body, limits, submits=False, until_end=until_end)
         except PlatformError as error:
             if is_busy(error):
                 return Verdict.BUSY
@@ -677,7 +643,7 @@ class ChatCall:
 
     # The end.
 
-    async def _finish(self, api: Api, verdict: Verdict | None, clock: Clock) -> bool:
+    async def _finish(self, api: Api, verdict: Verdict | None) -> bool:
         """Return True for a run that is over, after reading lost records if that is possible; for
         any other verdict raise the error that the run ended with.
 
@@ -693,7 +659,7 @@ class ChatCall:
         if not (in_process or run.may_lack_records):
             return True
         try:
-            await self._read_thread(api, clock, confirms=in_process)
+            await self._read_thread(api, confirms=in_process)
         except (PlatformDeadlineError, PlatformInterruptedError):
             if in_process:
                 raise
@@ -702,7 +668,7 @@ class ChatCall:
                 raise errors.answer_unconfirmed(run, error) from error
         return True
 
-    async def _read_thread(self, api: Api, clock: Clock, *, confirms: bool) -> None:
+    async def _read_thread(self, api: Api, *, confirms: bool) -> None:
         """Read a thread whose run is over, for records that were lost or not complete.
 
         For a moment after the end the thread may still count as streaming, so that a reading waits
@@ -720,26 +686,28 @@ class ChatCall:
             gives_up = not left or not run.may_lack_records
             return verdict if gives_up and not confirms else None
 
-        await self._poll(api, clock, judge)
+        await self._poll(api, judge)
 
     # Pauses and limits.
 
-    def _check_limits(self, clock: Clock) -> None:
+    def _check_limits(self, api: Api) -> None:
         """Raise PlatformInterruptedError or PlatformDeadlineError if no more requests are due."""
         if self.limits.interrupted():
             raise errors.interrupted(self.run)
-        if clock() >= self.limits.deadline:
+        if api.clock() >= self.limits.deadline:
             raise errors.deadline_passed(self.run)
 
-    async def _pause(self, api: Api, seconds: float, clock: Clock) -> None:
-        await api.sleep(max(0.0, min(seconds, self.limits.deadline - clock())))
+    async def _pause(self, api: Api, seconds: float) -> None:
+        await api.sleep(max(0.0, min(seconds, self.limits.deadline - api.clock())))
 
-    async def _pause_after_failure(
-        self, api: Api, failure: PlatformError | None, clock: Clock
-    ) -> None:
+    async def _pause_after_failure(self, api: Api, failure: PlatformError | None) -> None:
         """Pause before the next request. Raises the failure if the service asks to wait beyond the
         deadline: waiting would gain nothing."""
         asked = failure.retry_after if isinstance(failure, PlatformApiError) else None
-        if failure is not None and asked is not None and clock() + asked >= self.limits.deadline:
+        if (
+            failure is not None
+            and asked is not None
+            and api.clock() + asked >= self.limits.deadline
+        ):
             raise failure
-        await self._pause(api, pause_after(failure, 1), clock)
+        await self._pause(api, pause_after(failure, 1))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatBusyError,
@@ -29,6 +28,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import (
+    branch_advice,
     rpc_error,
     says_user_limit,
     user_limit_error,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Self, TypeVar
 
-from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.choices import FailOnToolError
 from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.client.failed_calls import branch_advice
 from airflow_provider_platform.client.json_text import db_safe
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.chat.tool_calls import UNFINISHED, Query, Search

@@ -11,7 +11,6 @@ from airflow_provider_platform.client.choices import MAX_ROWS, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import shortened
-from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.chat import errors
 from airflow_provider_platform.resources.chat.call import STOP_SECONDS, ChatCall, ChatLimits
 from airflow_provider_platform.resources.chat.result import (
@@ -21,6 +20,7 @@ from airflow_provider_platform.resources.chat.result import (
     with_changed_texts,
 )
 from airflow_provider_platform.resources.chat.turns import Accepted, ThreadNamed, Waiting
+from airflow_provider_platform.resources.names import find_agent_id
 from airflow_provider_platform.resources.run_kind import (
     MAX_EVENT_BYTES,
     SINGLE_POLL_SECONDS,
@@ -93,7 +93,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         else:
             agent_id = self.agent_id
             if config.agent_name(self.agent, self.agent_id) is not None:
-                agent_id = await find_agent_id(api, config, self.agent)
+                agent_id = await find_agent_id(api, self.agent)
             call = self._call(config, env, {"agent_id": agent_id})
         state = _Question(call, submitted_at, repeats=bool(earlier.get("repeats")))
         if earlier:
@@ -117,9 +117,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             api.report(event)
 
         try:
-            over = await call.ask(
-                api.hearing(hear), api.clock, until_end=until_end, repeats=state.repeats
-            )
+            over = await call.ask(api.hearing(hear), until_end=until_end, repeats=state.repeats)
         except PlatformError:
             if call.run.can_be_followed and not state.accepted:
                 await api.notify(RunAccepted(_ids(call, submitted_at)))
@@ -134,7 +132,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         if call.run.chat_id is None:
             return False, ids
         await api.notify(Identified(ids))
-        is_stored = await call.find_message(api, api.clock)
+        is_stored = await call.find_message(api)
         if not is_stored and call.run.chat_id is not None:
             if ids.get("repeats"):
                 raise errors.message_absent(call.run, None)
@@ -146,17 +144,17 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         raises ChatSuspendedError."""
         if env.in_triggerer:
             call = self._known_call(api.config, env, ids)
-            await call.follow(api, api.clock)
+            await call.follow(api)
         else:
             call = self._call(api.config, env, ids)
-            await call.follow_or_resume(api, api.clock)
+            await call.follow_or_resume(api)
         return _outcome(api, call)
 
     async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
         call = self._known_call(
             api.config, replace(env, deadline=api.clock() + LATE_POLL_SECONDS), ids
         )
-        over = await call.poll_final_state(api, api.clock, seconds=SINGLE_POLL_SECONDS)
+        over = await call.poll_final_state(api, seconds=SINGLE_POLL_SECONDS)
         return _outcome(api, call) if over else None
 
     async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
@@ -164,7 +162,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         deadline = api.clock() + SINGLE_POLL_SECONDS
         env = RunEnvironment(deadline)
         call = self._known_call(api.config, env, ids, identity=ids.get("identity"))
-        return await call.stop(api, api.clock, seconds=seconds or STOP_SECONDS)
+        return await call.stop(api, seconds=seconds or STOP_SECONDS)
 
     def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the result. If it exceeds 256 KB, return only `usage` and the number of queries
@@ -182,12 +180,12 @@ class ChatRunKind(RunKind[dict[str, Any]]):
                 raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
             say(api, "The run stays suspended. Sending its message once more.")
             call = self._call(api.config, env, ids)
-            over = await call.ask(api, api.clock, until_end=False)
+            over = await call.ask(api, until_end=False)
             return (_outcome(api, call) if over else None), {**ids, "resumed": True}
         if event.get("result") is not None:
             return of_this_release(event["result"]), ids
         call = self._known_call(api.config, replace(env, deadline=api.clock() + env.timeout), ids)
-        await call.follow_or_resume(api, api.clock)
+        await call.follow_or_resume(api)
         result = _outcome(api, call)
         result["usage"] = result["usage"] or event.get("usage")
         queries = event.get("queries", 0)
@@ -223,10 +221,11 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         )
 
     def _limits(self, config: PlatformConfig, env: RunEnvironment) -> ChatLimits:
-        return ChatLimits.of(
-            config,
+        return ChatLimits(
             env.deadline,
             poll_interval=env.poll_interval,
+            idle_timeout=config.stream_idle_timeout,
+            max_attempts=config.max_attempts,
             if_thread_busy=self.if_thread_busy,
             interrupted=env.interrupted,
         )

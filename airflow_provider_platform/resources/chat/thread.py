@@ -57,7 +57,7 @@ from airflow_provider_platform.resources.chat.turns import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Api, Clock
+    from airflow_provider_platform.client.api import Api
 
 T = TypeVar("T")
 
@@ -98,7 +98,6 @@ async def thread_is_streaming(
     api: Api,
     chat_id: str,
     settings: SessionSettings | None,
-    clock: Clock,
     *,
     timeout: float,
     agent_id: int | str | None = None,
@@ -113,7 +112,7 @@ async def thread_is_streaming(
         body["sessionSettings"] = settings.to_json()
     for attempt in range(2):
         try:
-            return await _ask_state(api, chat_id, body, clock, timeout, agent_id)
+            return await _ask_state(api, chat_id, body, timeout, agent_id)
         except (ChatRpcError, PlatformAuthenticationError):
             if attempt or not await api.reload_credentials():
                 raise
@@ -128,7 +127,6 @@ async def _ask_state(
     api: Api,
     chat_id: str,
     body: dict[str, Any],
-    clock: Clock,
     timeout: float,
     agent_id: int | str | None,
 ) -> bool:
@@ -136,7 +134,6 @@ async def _ask_state(
         api,
         body,
         lambda record: read_streaming(chat_id, record) is not None,
-        clock,
         seconds=timeout,
         agent_id=agent_id,
     )
@@ -154,7 +151,6 @@ async def first_record(
     api: Api,
     body: dict[str, Any],
     wanted: Callable[[Any], bool],
-    clock: Clock,
     *,
     seconds: float,
     agent_id: int | str | None = None,
@@ -163,13 +159,13 @@ async def first_record(
     whether the response came to its clean end)."""
     reader = RecordReader(CHAT_STREAM.where)
     found: list[Any] = []
-    until = clock() + seconds
+    until = api.clock() + seconds
 
     def feed(data: bytes) -> float | None:
         found.extend(filter(wanted, reader.feed(data)))
         return None if found else until
 
-    clean = await read_answer(api, clock, body, feed, seconds=seconds, agent_id=agent_id)
+    clean = await read_answer(api, body, feed, seconds=seconds, agent_id=agent_id)
     if not found and wanted(rest := reader.rest()):
         found.append(rest)
     return (found[0], False) if found else (None, clean)
@@ -177,7 +173,6 @@ async def first_record(
 
 async def read_answer(
     api: Api,
-    clock: Clock,
     body: dict[str, Any],
     feed: Callable[[bytes], float | None],
     *,
@@ -187,11 +182,11 @@ async def read_answer(
     """Send a request without `input`, and feed the pieces of its answer. `feed` returns until when
     (Unix time) more is worth reading, None if nothing is. Return whether the answer came to its
     clean end."""
-    until: float | None = clock() + seconds
+    until: float | None = api.clock() + seconds
     await api.open_stream(body, timeout=seconds, repeatable=True, agent_id=agent_id)
     data: bytes | None = b""
     while until is not None:
-        wait = until - clock()
+        wait = until - api.clock()
         data = await api.read_stream(wait) if wait > 0 else None
         if not data:
             break
@@ -209,7 +204,6 @@ class Again:
 
 async def poll_thread(
     api: Api,
-    clock: Clock,
     read: Callable[[], Awaitable[T | Again]],
     *,
     deadline: float,
@@ -230,7 +224,7 @@ async def poll_thread(
     while True:
         if (stopped := interrupted()) is not None:
             raise stopped
-        if clock() >= deadline:
+        if api.clock() >= deadline:
             raise overdue(failure)
         try:
             outcome = await read()
@@ -241,15 +235,15 @@ async def poll_thread(
             continue
         except PlatformError as error:
             asked = error.retry_after if isinstance(error, PlatformApiError) else None
-            too_late = asked is not None and clock() + asked >= deadline
-            if not budget.tolerates(error, clock()) or too_late:
+            too_late = asked is not None and api.clock() + asked >= deadline
+            if not budget.tolerates(error, api.clock()) or too_late:
                 raise
             failure = error
             # A stream that breaks is opened again at once: mostly that is no outage.
             is_break = budget.failures == 1 and not isinstance(error, PlatformApiError)
             pause = pause_after(error, 1) if is_break else budget.pause(interval, error)
             # A stop has a few seconds for all its readings.
-            pause = min(pause, max(interval, (deadline - clock()) / 4))
+            pause = min(pause, max(interval, (deadline - api.clock()) / 4))
         else:
             budget.clear()
             reloaded = False
@@ -257,7 +251,7 @@ async def poll_thread(
             if not isinstance(outcome, Again):
                 return outcome
             pause = outcome.seconds
-        await poll_pause(api, pause, deadline - clock(), failed=budget.failures > 0)
+        await poll_pause(api, pause, deadline - api.clock(), failed=budget.failures > 0)
 
 
 def read_streaming(chat_id: str, record: Any) -> bool | None:
@@ -423,7 +417,6 @@ async def read_thread(
     api: Api,
     chat_id: str | None,
     settings: SessionSettings | None,
-    clock: Clock,
     *,
     seconds: float,
     max_rows: int,
@@ -445,12 +438,12 @@ async def read_thread(
         )
     thread_id: str = chat_id
     body = ChatRequest.build(chat_id=chat_id, session_settings=settings).to_json()
-    deadline = clock() + seconds
+    deadline = api.clock() + seconds
 
     async def read() -> ChatThread:
         reader = ThreadReader(thread_id, max_rows=max_rows)
         try:
-            await _read(api, reader, body, clock, deadline, agent_id)
+            await _read(api, reader, body, deadline, agent_id)
         except PlatformError as error:
             if is_busy(error):
                 return ChatThread(thread_id, streaming=True)
@@ -462,7 +455,6 @@ async def read_thread(
 
     return await poll_thread(
         api,
-        clock,
         read,
         deadline=deadline,
         interval=FIRST_PAUSE,
@@ -474,7 +466,6 @@ async def _read(
     api: Api,
     reader: ThreadReader,
     body: dict[str, Any],
-    clock: Clock,
     deadline: float,
     agent_id: int | str | None,
 ) -> None:
@@ -485,13 +476,13 @@ async def _read(
         nonlocal until, was_live, was_ended
         reader.feed(data)
         if reader.ended and not was_ended:
-            was_ended, until = True, min(until, clock() + USAGE_SECONDS)
+            was_ended, until = True, min(until, api.clock() + USAGE_SECONDS)
         elif reader.is_live and not was_live:
-            was_live, until = True, min(until, clock() + LIVE_SECONDS)
+            was_live, until = True, min(until, api.clock() + LIVE_SECONDS)
         return None if reader.complete else until
 
-    seconds = max(deadline - clock(), LIVE_SECONDS)
-    await read_answer(api, clock, body, feed, seconds=seconds, agent_id=agent_id)
+    seconds = max(deadline - api.clock(), LIVE_SECONDS)
+    await read_answer(api, body, feed, seconds=seconds, agent_id=agent_id)
     reader.finish()
 
 

@@ -45,8 +45,7 @@ from airflow_provider_platform.resources.sql.response import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Api, Clock
-    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.api import Api
 
 Reason = Literal["row count mismatch", "missing columns", "value mismatch", "unexpected rows"]
 
@@ -325,7 +324,7 @@ def _shown(result: Result, row: Sequence[Any], at: int) -> str:
     return shortened(said, _SHOWN)
 
 
-async def read_result(api: Api, query: SqlQuery, config: PlatformConfig, clock: Clock) -> Result:
+async def read_result(api: Api, query: SqlQuery) -> Result:
     """Return the whole result of a query. Raises ResultNotComparableError if it is too large to be
     compared, and what `run_sql` raises."""
     from airflow_provider_platform.resources.sql.statements import known_limits
@@ -353,7 +352,7 @@ async def read_result(api: Api, query: SqlQuery, config: PlatformConfig, clock: 
         elif isinstance(event, SqlOpenEnd):
             open_ended = True
 
-    await run_sql(api.hearing(hear), query, config, clock)
+    await run_sql(api.hearing(hear), query)
     if not has_rows:
         raise PlatformTransportError(
             "The data API's response ended before its rows. Run the query again.",
@@ -363,6 +362,6 @@ async def read_result(api: Api, query: SqlQuery, config: PlatformConfig, clock: 
     return Result(
         columns[0].columns,
         rows,
-        why or known_limits(config).why_cut(query.sql, len(rows)),
+        why or known_limits(api.config).why_cut(query.sql, len(rows)),
         columns[0].used_pre_aggregations,
     )

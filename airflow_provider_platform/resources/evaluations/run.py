@@ -51,7 +51,6 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.redaction import CUT, shortened
-from airflow_provider_platform.resources.agents import find_agent_id
 from airflow_provider_platform.resources.branches import refuse_production
 from airflow_provider_platform.resources.chat.run import ChatRunKind
 from airflow_provider_platform.resources.deployments import (
@@ -75,6 +74,7 @@ from airflow_provider_platform.resources.evaluations.golden_questions import (
     next_keys,
     sql_digest,
 )
+from airflow_provider_platform.resources.names import find_agent_id
 from airflow_provider_platform.resources.run_kind import (
     MAX_EVENT_BYTES,
     Identified,
@@ -168,7 +168,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         ids: Ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": now}
         ids |= {"tokens": None, "uncounted": 0}
         await api.notify(Intended(ids))
-        ids["agent_id"] = await find_agent_id(api, api.config, self.agent, self.agent_id)
+        ids["agent_id"] = await find_agent_id(api, self.agent, self.agent_id)
         ids["builds"] = await self._builds(api, env)
         state = _State(ids)
         await state.save(api)
@@ -529,7 +529,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             branch_name=self.branch_name if key.side == "branch" else None,
             token=api.config.chat_service_token,
         )
-        return await read_result(api, query, api.config, api.clock)
+        return await read_result(api, query)
 
     async def _builds(self, api: Api, env: RunEnvironment) -> dict[str, str | None]:
         """Return the commit from which each side is built; None if the tenant does not say."""

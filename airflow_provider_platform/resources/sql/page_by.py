@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sqlglot import Token, TokenType, exp
 
-from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PageKeyError,
     PagesChangedError,
@@ -47,7 +46,7 @@ from airflow_provider_platform.resources.sql.response import SqlChunk, SqlColumn
 from airflow_provider_platform.resources.sql.statements import MAXIMUM_LIMIT, parse
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Api, Clock
+    from airflow_provider_platform.client.api import Api
 
 LEAST_PAGE = 2
 """The least rows of a page: the last row of the page before, and a new row."""
@@ -546,9 +545,7 @@ def _refuse(reason: str, field: str = "page_by") -> NoReturn:
     raise PlatformInputError(f"Nothing was sent: page_by cannot be used: {reason}.", field=field)
 
 
-async def run_pages(
-    api: Api, query: SqlQuery, pages: PagedQuery, config: PlatformConfig, clock: Clock
-) -> None:
+async def run_pages(api: Api, query: SqlQuery, pages: PagedQuery) -> None:
     """Run a query page by page. Notifies as `run_sql` does for one result: of the columns once, of
     new rows only, and of SqlOpenEnd if the last page did not mark its end.
 
@@ -556,18 +553,18 @@ async def run_pages(
     rows, it is requested again from the last of these rows, at most `max_attempts` times in a row.
     Raises PageKeyError, PagesChangedError, and the errors of `run_sql`.
     """
-    patience = query.deadline - clock()
+    patience = query.deadline - api.clock()
     reader = PageReader(pages)
     broken = 0
     while True:
         page = _Page(reader)
-        asked = replace(query, sql=reader.next_page(), deadline=clock() + patience)
+        asked = replace(query, sql=reader.next_page(), deadline=api.clock() + patience)
         try:
-            await run_sql(api.hearing(partial(page.hear, api)), asked, config, clock)
+            await run_sql(api.hearing(partial(page.hear, api)), asked)
         except PlatformError as error:
             broken += 1
             goes_on = reader.has_new_rows and may_repeat(error, repeatable=True)
-            if not goes_on or broken >= config.max_attempts:
+            if not goes_on or broken >= api.config.max_attempts:
                 raise
             await api.sleep(pause_after(error, broken))
             continue

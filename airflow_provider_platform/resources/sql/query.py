@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import SecretStr
 
 from airflow_provider_platform.client.argument_rules import given, optional_choice, text
-from airflow_provider_platform.client.branch_names import branch_advice
 from airflow_provider_platform.client.choices import CacheMode
-from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import DATA_PATH, data_address
 from airflow_provider_platform.client.errors import (
     BranchNotServedError,
@@ -33,7 +31,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
+from airflow_provider_platform.client.failed_calls import branch_advice, may_repeat, pause_after
 from airflow_provider_platform.client.polling import deadline_after
 from airflow_provider_platform.client.redaction import quote_service, shortened
 from airflow_provider_platform.resources.branches import (
@@ -53,7 +51,7 @@ from airflow_provider_platform.resources.deployments import (
 from airflow_provider_platform.resources.sql.response import SqlOpenEnd, SqlResponse
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.api import Api, Clock
+    from airflow_provider_platform.client.api import Api
 
 
 TOKEN_SECONDS = 3600
@@ -69,7 +67,7 @@ def address_below(data_api_url: str, path: str) -> str:
 
 
 async def find_deployment_address(
-    api: Api, deployment_id: int, config: PlatformConfig, *, deadline: float | None, where: object
+    api: Api, deployment_id: int, *, deadline: float | None, where: object
 ) -> str:
     """The data API address of a deployment's production, by the management API. `where` ends the
     message of errors. Raises PlatformError."""
@@ -82,15 +80,15 @@ async def find_deployment_address(
             where=where,
         )
     base = data_address(
-        deployment.deployment_url, field="deploymentUrl", allow_http=config.allow_http
+        deployment.deployment_url, field="deploymentUrl", allow_http=api.config.allow_http
     )
     return f"{base}{DATA_PATH}"
 
 
-async def mint_token(api: Api, deployment_id: int, *, deadline: float, clock: Clock) -> SecretStr:
+async def mint_token(api: Api, deployment_id: int, *, deadline: float) -> SecretStr:
     """A data token of our own, for as long as a request may last; asking for another one does no
     harm."""
-    seconds = TOKEN_SECONDS + max(0, math.ceil(deadline - clock()))
+    seconds = TOKEN_SECONDS + max(0, math.ceil(deadline - api.clock()))
     body = {"expiresIn": min(seconds, LONGEST_TOKEN_SECONDS)}
     operation = create_deployment_token(deployment_id=deployment_id, body=body)
     answer = await api.call(operation, deadline=deadline)
@@ -153,7 +151,7 @@ class SqlQuery:
         )
 
 
-async def run_sql(api: Api, query: SqlQuery, config: PlatformConfig, clock: Clock) -> None:
+async def run_sql(api: Api, query: SqlQuery) -> None:
     """Run a query. Notifies of SqlColumns, once, then of SqlChunk, and of SqlOpenEnd after the last
     row where the answer had no end of its own.
 
@@ -162,12 +160,10 @@ async def run_sql(api: Api, query: SqlQuery, config: PlatformConfig, clock: Cloc
     line. Raises DataQueryError, PlatformDeadlineError and what requests raise.
     """
     try:
-        url = await find_address(api, query, config)
-        token = query.token or await mint_token(
-            api, query.deployment, deadline=query.deadline, clock=clock
-        )
+        url = await find_address(api, query)
+        token = query.token or await mint_token(api, query.deployment, deadline=query.deadline)
     except PlatformTransportError as error:
-        if clock() < query.deadline:
+        if api.clock() < query.deadline:
             raise
         raise _too_late(query) from error
     failures = 0
@@ -176,15 +172,15 @@ async def run_sql(api: Api, query: SqlQuery, config: PlatformConfig, clock: Cloc
         pause = REPEAT_PAUSE
         failure: PlatformError | None = None
         try:
-            await _read(api, url, token, response, query, config, clock)
+            await _read(api, url, token, response, query)
         except PlatformError as error:
             failures += 1
             _raise_for_branch(query, error)
             if response.columns is not None:
                 raise
-            if clock() >= query.deadline and isinstance(error, PlatformTransportError):
+            if api.clock() >= query.deadline and isinstance(error, PlatformTransportError):
                 raise _too_late(query) from error
-            if failures >= config.max_attempts:
+            if failures >= api.config.max_attempts:
                 raise
             if not may_repeat(error, repeatable=True):
                 raise
@@ -192,7 +188,7 @@ async def run_sql(api: Api, query: SqlQuery, config: PlatformConfig, clock: Cloc
         else:
             if not response.still_runs:
                 return
-        if clock() + pause >= query.deadline:
+        if api.clock() + pause >= query.deadline:
             raise _too_late(query) if failure is None else deadline_after(failure)
         await api.sleep(pause)
 
@@ -217,10 +213,11 @@ def _too_late(query: SqlQuery) -> PlatformDeadlineError:
     )
 
 
-async def find_address(api: Api, query: SqlQuery, config: PlatformConfig) -> str:
+async def find_address(api: Api, query: SqlQuery) -> str:
     """Where the query goes: the connection's data API, else the deployment's own; for a branch, the
     branch's address (`find_branch_address`), and without the management API the one beside the
     connection's data API."""
+    config = api.config
     if query.branch_name is not None:
         if config.management_url is None and config.data_api_url is not None:
             return sql_address(branch_address_beside(config.data_api_url, query.branch_name))
@@ -228,7 +225,7 @@ async def find_address(api: Api, query: SqlQuery, config: PlatformConfig) -> str
             api,
             query.deployment,
             query.branch_name,
-            allow_http=config.allow_http,
+            allow_http=api.config.allow_http,
             data_api_url=config.data_api_url,
             deadline=query.deadline,
         )
@@ -236,7 +233,7 @@ async def find_address(api: Api, query: SqlQuery, config: PlatformConfig) -> str
     if config.data_api_url is not None:
         return sql_address(config.data_api_url)
     address = await find_deployment_address(
-        api, query.deployment, config, deadline=query.deadline, where=query.where
+        api, query.deployment, deadline=query.deadline, where=query.where
     )
     return sql_address(address)
 
@@ -252,19 +249,17 @@ async def _read(
     token: SecretStr,
     response: SqlResponse,
     query: SqlQuery,
-    config: PlatformConfig,
-    clock: Clock,
 ) -> None:
     """One request, read to its end."""
-    idle_timeout = config.stream_idle_timeout
-    left = query.deadline - clock()
+    idle_timeout = api.config.stream_idle_timeout
+    left = query.deadline - api.clock()
     if left <= 0:
         raise _too_late(query)
     open_ended: bool = await api.open_data_stream(
         url, token, query.body, timeout=min(idle_timeout, left)
     )
     while not response.still_runs:
-        wait = idle_timeout if response.begun else min(idle_timeout, query.deadline - clock())
+        wait = idle_timeout if response.begun else min(idle_timeout, query.deadline - api.clock())
         data: bytes | None = await api.read_stream(wait) if wait > 0 else None
         if data is None:
             raise PlatformTransportError(
@@ -310,34 +305,32 @@ class Waking:
         return f"Branch {quote_service(self.branch_name)} sleeps. Sending it a request to wake it."
 
 
-async def poll_awake(
-    api: Api, wanted: BuildWanted, config: PlatformConfig, clock: Clock
-) -> Build | BuildSeen:
+async def poll_awake(api: Api, wanted: BuildWanted) -> Build | BuildSeen:
     """`poll_build`, which wakes a sleeping branch. Notifies of Waking. Raises what `poll_build`
     raises; a BranchNotServedError after the request, because the next poll may find the branch
     awake."""
     try:
-        return await poll_build(api, wanted, clock)
+        return await poll_build(api, wanted)
     except BranchNotServedError as error:
         if error.details.get("mode") == "production":
             raise
         api.report(Waking(wanted.branch_name))
-        await _wake(api, wanted, config, clock)
+        await _wake(api, wanted)
         raise
 
 
-async def _wake(api: Api, wanted: BuildWanted, config: PlatformConfig, clock: Clock) -> None:
-    deadline = clock() + WAKE_SECONDS
+async def _wake(api: Api, wanted: BuildWanted) -> None:
+    deadline = api.clock() + WAKE_SECONDS
     try:
         address = await find_branch_address(
             api,
             wanted.deployment_id,
             wanted.branch_name,
-            allow_http=config.allow_http,
-            data_api_url=config.data_api_url,
+            allow_http=api.config.allow_http,
+            data_api_url=api.config.data_api_url,
             deadline=deadline,
         )
-        token = await mint_token(api, wanted.deployment_id, deadline=deadline, clock=clock)
+        token = await mint_token(api, wanted.deployment_id, deadline=deadline)
         url = address_below(address, "cubesql")
         await api.open_data_stream(url, token, {"query": "SELECT 1"}, timeout=WAKE_SECONDS)
         await api.close_stream()

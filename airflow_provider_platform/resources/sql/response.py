@@ -297,81 +297,6 @@ OnFailure = Callable[[PlatformError], None]
 """Called once with the error that ends a result."""
 
 
-class _Received:
-    """The rows that have arrived and are not yet with the caller, and how the result ended."""
-
-    def __init__(self, why_cut: WhyCut, on_failure: OnFailure | None) -> None:
-        self._why_cut = why_cut
-        self._on_failure = on_failure
-        self.row_count = 0
-        self.columns: list[dict[str, str]] | None = None
-        self.used_pre_aggregations: tuple[str, ...] = ()
-        self.rows: deque[list[Any]] = deque()
-        self.ended = False
-        self.open_ended = False
-        self._failure: PlatformError | None = None
-
-    def take(self, event: SqlColumns | SqlChunk | SqlOpenEnd) -> None:
-        if isinstance(event, SqlColumns):
-            self.columns = event.columns
-            self.used_pre_aggregations = event.used_pre_aggregations
-        elif isinstance(event, SqlOpenEnd):
-            self.open_ended = True
-        else:
-            self.rows.extend(event.rows)
-            self.row_count += len(event.rows)
-
-    @property
-    def handed_out(self) -> int:
-        """How many rows the caller has received."""
-        return self.row_count - len(self.rows)
-
-    @property
-    def truncated(self) -> bool | None:
-        """Whether rows may be missing; None before the end."""
-        return self.why_truncated is not None if self.ended else None
-
-    @property
-    def why_truncated(self) -> str | None:
-        """Why rows may be missing, and what to do; None if no rows are missing, and before the
-        end."""
-        if not self.ended:
-            return None
-        if self.open_ended:
-            return why_open_ended(self.row_count)
-        return self._why_cut(self.row_count)
-
-    def take_rows(self) -> list[list[Any]]:
-        """Return the rows that have arrived since the last call."""
-        rows, self.rows = list(self.rows), deque()
-        return rows
-
-    def fail(self, error: PlatformError) -> None:
-        """End the result with an error, which each later read raises again: missing rows must never
-        look like the end."""
-        self._failure = error
-        if self._on_failure is not None:
-            self._on_failure(error)
-
-    def close(self) -> None:
-        """Drop the rows that are left. Reading after that raises PlatformClosedError."""
-        if self.rows or not self.ended:
-            self.rows.clear()
-            self._failure = self._failure or PlatformClosedError(
-                "The result of this query was closed before its last row was read."
-            )
-
-    def check(self) -> None:
-        """Raise the error with which the result ended, if any."""
-        if self._failure is not None:
-            raise self._failure
-
-    def known_columns(self) -> list[dict[str, str]]:
-        if self.columns is None:
-            raise PlatformClosedError("The query's response ended without columns.")
-        return self.columns
-
-
 class SqlRows:
     """The rows of a query. Each row is a list of values in the order of `columns`. Use it in a
     `with`, or call `close` if you do not read all rows.
@@ -385,49 +310,71 @@ class SqlRows:
         self, begin: Callable[[], Events[Any]], why_cut: WhyCut, on_failure: OnFailure | None = None
     ) -> None:
         self._begin = begin
+        self._why_cut = why_cut
+        self._on_failure = on_failure
         self._events: Events[Any] | None = None
-        self._received = _Received(why_cut, on_failure)
+        self._columns: list[dict[str, str]] | None = None
+        self._used_pre_aggregations: tuple[str, ...] = ()
+        self._rows: deque[list[Any]] = deque()
+        """The rows that have arrived and that the caller has not read."""
+        self._row_count = 0
+        self._ended = False
+        self._open_ended = False
+        self._failure: PlatformError | None = None
+        """What each later read raises: missing rows must never look like the end."""
 
     @property
     def columns(self) -> list[dict[str, str]]:
         """The columns: `{"name", "type"}` each."""
-        while self._received.columns is None and self._receive():
+        while self._columns is None and self._receive():
             continue
-        return self._received.known_columns()
+        if self._columns is None:
+            raise PlatformClosedError("The query's response ended without columns.")
+        return self._columns
 
     @property
     def used_pre_aggregations(self) -> tuple[str, ...]:
         """The names of the pre-aggregations that the service says it read; none if it does not say
         so."""
         self.columns  # noqa: B018 - waits for them
-        return self._received.used_pre_aggregations
+        return self._used_pre_aggregations
 
     @property
     def truncated(self) -> bool | None:
         """Whether there may be more rows: the number of rows suggests that the service cut the
         result, or the response did not mark its end. None until the last row has arrived."""
-        return self._received.truncated
+        return self.why_truncated is not None if self._ended else None
 
     @property
     def why_truncated(self) -> str | None:
         """Why there may be more rows, and what to do, as sentences. None if nothing suggests that,
         and until the last row has arrived."""
-        return self._received.why_truncated
+        if not self._ended:
+            return None
+        if self._open_ended:
+            return why_open_ended(self._row_count)
+        return self._why_cut(self._row_count)
 
     @property
     def rows_read(self) -> int:
         """How many rows the caller has received."""
-        return self._received.handed_out
+        return self._row_count - len(self._rows)
 
     def pieces(self) -> Iterator[list[list[Any]]]:
         """The rows in pieces as they come, which is quicker for many than one at a time."""
-        while self._received.rows or self._receive():
-            if rows := self._received.take_rows():
+        while self._rows or self._receive():
+            if self._rows:
+                rows, self._rows = list(self._rows), deque()
                 yield rows
 
     def close(self) -> None:
-        """Stop reading and close the connection."""
-        self._received.close()
+        """Stop reading and close the connection. Reading rows that were left raises
+        PlatformClosedError."""
+        if self._rows or not self._ended:
+            self._rows.clear()
+            self._failure = self._failure or PlatformClosedError(
+                "The result of this query was closed before its last row was read."
+            )
         if self._events is not None:
             self._events.close()
 
@@ -435,10 +382,10 @@ class SqlRows:
         return self
 
     def __next__(self) -> list[Any]:
-        while not self._received.rows:
+        while not self._rows:
             if not self._receive():
                 raise StopIteration
-        return self._received.rows.popleft()
+        return self._rows.popleft()
 
     def __enter__(self) -> Self:
         return self
@@ -448,17 +395,28 @@ class SqlRows:
 
     def _receive(self) -> bool:
         """Wait for more rows. Return False at the end."""
-        received = self._received
-        received.check()
-        if received.ended:
+        if self._failure is not None:
+            raise self._failure
+        if self._ended:
             return False
         if self._events is None:
             self._events = self._begin()
         try:
-            received.take(next(self._events))
+            event = next(self._events)
         except StopIteration:
-            received.ended = True
+            self._ended = True
+            return False
         except PlatformError as error:
-            received.fail(error)
+            self._failure = error
+            if self._on_failure is not None:
+                self._on_failure(error)
             raise
-        return not received.ended
+        if isinstance(event, SqlColumns):
+            self._columns = event.columns
+            self._used_pre_aggregations = event.used_pre_aggregations
+        elif isinstance(event, SqlOpenEnd):
+            self._open_ended = True
+        else:
+            self._rows.extend(event.rows)
+            self._row_count += len(event.rows)
+        return True

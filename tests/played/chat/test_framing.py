@@ -21,7 +21,7 @@ from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_erro
 from airflow_provider_platform.resources.chat.lines import MAX_ERROR_LINES, is_busy
 from airflow_provider_platform.resources.chat.thread import first_record, thread_is_streaming
 from airflow_provider_platform.resources.chat.turns import Verdict
-from tests.support.fakes.effects import API
+from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import PlayedService, drive
 from tests.support.fakes.streams import (
     CHAT_ID,
@@ -149,7 +149,7 @@ def test_poll_raises_an_error_or_page_sent_instead_of_the_thread(
 ) -> None:
     service = PlayedService(scripted=[[body.encode()]])
     with pytest.raises(error):
-        drive(thread_is_streaming(API, CHAT_ID, None, service.clock, timeout=9.0), service)
+        drive(thread_is_streaming(api_with(service.clock), CHAT_ID, None, timeout=9.0), service)
 
 
 def test_only_the_first_bytes_can_be_a_web_page() -> None:
@@ -157,7 +157,7 @@ def test_only_the_first_bytes_can_be_a_web_page() -> None:
         feed(new_run(), cutoff(), b"<html>\n")
     service = PlayedService(scripted=[[cutoff(), b"<html>\n"]])
     with pytest.raises(PlatformProtocolError, match="Line 2"):
-        drive(first_record(API, {}, lambda _: False, service.clock, seconds=9.0), service)
+        drive(first_record(api_with(service.clock), {}, lambda _: False, seconds=9.0), service)
 
 
 @pytest.mark.parametrize("indent", [None, 0, 2])
@@ -173,4 +173,4 @@ def test_an_error_object_after_a_byte_order_mark_is_read(
     assert feed(new_run(), *cut_up(encode(*begun) + body, [1, 2])) is Verdict.REFUSED
     service = PlayedService(scripted=[[body]])
     with pytest.raises(ChatRpcError):
-        drive(thread_is_streaming(API, CHAT_ID, None, service.clock, timeout=9.0), service)
+        drive(thread_is_streaming(api_with(service.clock), CHAT_ID, None, timeout=9.0), service)

@@ -33,7 +33,7 @@ from tests.support.fakes.chat_calls import (
     accepted_call,
     new_call,
 )
-from tests.support.fakes.effects import API
+from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.support.fakes.streams import (
     CHAT_ID,
@@ -119,7 +119,7 @@ def test_outcome_is_unknown_if_a_question_sent_twice_is_not_in_its_thread(
         earlier=(EARLIER,), faults=[Fault("refuse", status=500), Fault("none")] * 9
     )
     call = new_call(service, thread=True, max_attempts=5)
-    program = call.chat.submit(API, service.clock, repeats=repeats)
+    program = call.chat.submit(api_with(service.clock), repeats=repeats)
     with pytest.raises(PlatformOutcomeUnknownError, match=r"sent twice.*Try later"):
         drive(program, service)
     assert len(service.prompts) == (1 if repeats else 2)
@@ -268,7 +268,7 @@ def test_another_prompt_is_not_sent_under_the_id_of_a_suspended_run() -> None:
     service = PlayedService(suspends_at=6, resume="input")
     call = accepted_call(service)
     other = ChatRequest.ask("Delete everything?", message_id=MESSAGE_ID)
-    program = replace(call.chat, request=other).follow_or_resume(API, service.clock)
+    program = replace(call.chat, request=other).follow_or_resume(api_with(service.clock))
     with pytest.raises(ChatSuspendedError, match="now renders to another text"):
         drive(program, service)
     assert service.prompts == []

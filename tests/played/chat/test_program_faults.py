@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.polling import TOLERATED_FAILURES
 from tests.support.fakes.chat_calls import EARLIER, Call, new_call
-from tests.support.fakes.effects import API
+from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.support.fakes.streams import EXPECTED, LATE, Turn, cutoff, encode
 from tests.support.hypothesis_profiles import examples
@@ -147,7 +147,7 @@ def test_a_suspended_run_continues(service: PlayedService, thread: bool) -> None
         assert call.ask() is True
     except ChatSuspendedError:
         assert service.resume == "input"
-        program = call.chat.follow_or_resume(API, service.clock)
+        program = call.chat.follow_or_resume(api_with(service.clock))
         assert drive(program, service) is True
     except (PlatformTransportError, PlatformServerError):
         assert unseen(service, call)

@@ -29,7 +29,7 @@ from tests.support.fakes.chat_calls import (
     accepted_call,
     new_call,
 )
-from tests.support.fakes.effects import API
+from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import BUSY, NOON, Fault, PlayedService, drive
 from tests.support.fakes.streams import (
     CHAT_ID,
@@ -118,7 +118,7 @@ def test_outage_of_two_minutes_ends_no_wait(fault: Fault, poll: bool) -> None:
     call = accepted_call(service)
     program = call.chat.poll_final_state if poll else call.chat.follow
     with pytest.raises((PlatformServerError, PlatformTransportError)):
-        drive(program(API, service.clock), service)
+        drive(program(api_with(service.clock)), service)
     assert len(service.bodies) == TOLERATED_FAILURES + 1
     assert service.now >= NOON + 120
     survived = PlayedService(faults=[fault] * TOLERATED_FAILURES)
@@ -220,7 +220,7 @@ def test_a_run_that_stays_suspended_gets_its_input_once_more() -> None:
     with pytest.raises(ChatSuspendedError):
         call.ask()
     assert len(service.prompts) == 1
-    program = call.chat.follow_or_resume(API, service.clock)
+    program = call.chat.follow_or_resume(api_with(service.clock))
     assert drive(program, service) is True
     assert call.result() == EXPECTED
     assert service.prompts[1:] == [{**service.prompts[0], "chatId": CHAT_ID}]
@@ -232,7 +232,7 @@ def test_run_that_never_resumes_raises_suspended_error() -> None:
     call = accepted_call(service)
     call.request = new_call(service).request
     with pytest.raises(ChatSuspendedError, match="24 hours"):
-        drive(call.chat.follow_or_resume(API, service.clock), service)
+        drive(call.chat.follow_or_resume(api_with(service.clock)), service)
     assert len(service.prompts) == 1
     assert service.now < NOON + 60
 
@@ -247,17 +247,17 @@ def test_wait_for_a_suspended_thread_that_reports_streaming_ends() -> None:
 def test_poll_says_whether_the_run_is_over() -> None:
     running, done = PlayedService(follow_up="state"), PlayedService()
     call = accepted_call(running)
-    program = call.chat.poll_final_state(API, running.clock)
+    program = call.chat.poll_final_state(api_with(running.clock))
     assert drive(program, running) is False
     call = accepted_call(done)
     done.now += 100
-    assert drive(call.chat.poll_final_state(API, done.clock), done) is True
+    assert drive(call.chat.poll_final_state(api_with(done.clock)), done) is True
     assert call.result()["answer"] == EXPECTED["answer"]
 
 
 def look(service: PlayedService, call: Call, **limits: Any) -> bool:
     chat = replace(call.chat, limits=replace(call.limits, **limits))
-    return drive(chat.poll_final_state(API, service.clock), service)
+    return drive(chat.poll_final_state(api_with(service.clock)), service)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,8 @@ def test_poll_of_a_silent_stream_takes_no_longer_than_its_seconds(kind: Any) -> 
     service = PlayedService(replay="none", faults=[Fault(kind, after=AFTER_MARK)])
     call = accepted_call(service)
     began = service.now
-    assert drive(call.chat.poll_final_state(API, service.clock, seconds=15.0), service) is False
+    program = call.chat.poll_final_state(api_with(service.clock), seconds=15.0)
+    assert drive(program, service) is False
     assert service.now - began <= 15.0
 
 
@@ -331,7 +332,7 @@ def test_find_message_says_whether_the_thread_holds_it(held: bool) -> None:
     if held:
         service.starts.append(NOON)
     call = new_call(service, thread=True)
-    program = call.chat.find_message(API, service.clock)
+    program = call.chat.find_message(api_with(service.clock))
     assert drive(program, service) is held
     assert service.prompts == []
 
@@ -340,7 +341,7 @@ def test_find_message_says_whether_the_thread_holds_it(held: bool) -> None:
 def test_find_message_waits_while_the_thread_streams(streams: list[Record]) -> None:
     service = PlayedService(scripted=[streams] * 7)
     call = new_call(service, thread=True)
-    program = call.chat.find_message(API, service.clock)
+    program = call.chat.find_message(api_with(service.clock))
     assert drive(program, service) is False
     assert service.sleeps == [5.0] * 7
 
@@ -349,5 +350,5 @@ def test_find_message_in_an_idle_thread_that_shows_nothing_raises_end_unknown() 
     service = PlayedService(scripted=[[cutoff()]] * 9)
     call = new_call(service, thread=True)
     with pytest.raises(ChatEndUnknownError):
-        drive(call.chat.find_message(API, service.clock), service)
+        drive(call.chat.find_message(api_with(service.clock)), service)
     assert len(service.bodies) == IDLE_POLLS

@@ -21,7 +21,7 @@ from airflow_provider_platform.resources.chat.call import (
 from airflow_provider_platform.resources.chat.request import ChatRequest
 from airflow_provider_platform.resources.chat.thread import abort
 from tests.support.fakes.chat_calls import EARLIER, accepted_call
-from tests.support.fakes.effects import API, OpenStream, ReloadCredentials, SendChat
+from tests.support.fakes.effects import API, OpenStream, ReloadCredentials, SendChat, api_with
 from tests.support.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.support.fakes.streams import (
     CHAT_ID,
@@ -47,7 +47,7 @@ RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unaut
 def stop(service: PlayedService, run: ChatRun, settings: SessionSettings | None = None) -> bool:
     request = ChatRequest.build(message_id=MESSAGE_ID, session_settings=settings)
     call = ChatCall(run, request, ChatLimits(deadline=NOON))
-    return drive(call.stop(API, service.clock, seconds=SECONDS), service)
+    return drive(call.stop(api_with(service.clock), seconds=SECONDS), service)
 
 
 def given_thread() -> ChatRun:
@@ -74,7 +74,7 @@ def test_new_thread_is_read_before_the_abort() -> None:
     assert service.bodies == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
     assert service.aborts == [{"chatId": CHAT_ID}]
     with pytest.raises(ChatAbortedError):
-        drive(call.chat.poll_final_state(API, service.clock), service)
+        drive(call.chat.poll_final_state(api_with(service.clock)), service)
 
 
 def own_thread() -> ChatRun:

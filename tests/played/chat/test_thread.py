@@ -22,7 +22,7 @@ from airflow_provider_platform.resources.chat.thread import (
     read_thread,
 )
 from tests.support.fakes.chat_calls import EARLIER
-from tests.support.fakes.effects import API
+from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import BUSY, NOON, Fault, PlayedService, drive
 from tests.support.fakes.streams import (
     ANSWER,
@@ -55,7 +55,7 @@ SECONDS = 30.0
 
 def read(service: PlayedService, **options: Any) -> ChatThread:
     given = {"seconds": SECONDS, "max_rows": 100, **options}
-    return drive(read_thread(API, CHAT_ID, None, service.clock, **given), service)
+    return drive(read_thread(api_with(service.clock), CHAT_ID, None, **given), service)
 
 
 def thread_of(*records: Any, **options: Any) -> ChatThread:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.branch_names import check_branch_name
+from airflow_provider_platform.client.argument_rules import check_branch_name
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
@@ -32,7 +32,7 @@ from airflow_provider_platform.resources.branches import (
 )
 from airflow_provider_platform.resources.deployments import get_build_status
 from airflow_provider_platform.resources.sql.query import SqlQuery, find_address
-from tests.support.fakes.effects import API
+from tests.support.fakes.effects import API, api_with
 from tests.support.fakes.played_branches import MISSING, PlayedBranches
 
 BRANCH = "dbt-sync/main-1"
@@ -240,6 +240,6 @@ class TestAddress:
         )
         query = SqlQuery("SELECT 1", deployment_id=None, deadline=1.0, branch_name=OTHER)
         tenant = PlayedBranches()
-        found = tenant.run(find_address(API, query, config))
+        found = tenant.run(find_address(api_with(tenant.clock, config), query))
         assert found == f"https://data.example.com/dev-mode/{OTHER}/cubejs-api/v1/cubesql"
         assert tenant.calls == []

@@ -60,7 +60,7 @@ class Waiting(BranchRunKind):
     wanted: BuildWanted
 
     async def poll(self, api: Any, ids: dict[str, Any]) -> Build | None:
-        return report_unbuilt(api, await poll_build(api, self.wanted, api.clock))
+        return report_unbuilt(api, await poll_build(api, self.wanted))
 
     def overdue(self, ids: dict[str, Any], last: Any) -> PlatformDeadlineError:
         return not_built(self.wanted, last)
@@ -267,7 +267,6 @@ class TestCondition:
             PollInterval(INTERVAL),
             FailureBudget(),
             deadline=NOON + 900.0,
-            clock=tenant.clock,
             begins="at once",
             grace=condition.may_be_late,
         )

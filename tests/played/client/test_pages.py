@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.pages import Page, PageWalk, collect, listing
-from airflow_provider_platform.resources.account import list_user_oauth_tokens
 from airflow_provider_platform.resources.deployments import list_deployments
+from airflow_provider_platform.resources.sensor_conditions import list_user_oauth_tokens
 from tests.support.fakes.effects import API, Call
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from airflow_provider_platform.client.polling import (
     PollInterval,
     poll_until,
 )
-from tests.support.fakes.effects import API, Sleep, play
+from tests.support.fakes.effects import Sleep, api_with, play
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -59,12 +59,11 @@ class ScriptedPolls:
         self, interval: PollInterval, *, seconds: float = 3600.0, grace: bool = False
     ) -> Any:
         program = poll_until(
-            API,
+            api_with(lambda: self.now),
             self.condition,
             interval,
             FailureBudget(),
             deadline=NOON + seconds,
-            clock=lambda: self.now,
             grace=grace,
         )
         return play(program, self.sleep, self.events)

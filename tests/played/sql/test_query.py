@@ -28,7 +28,7 @@ from airflow_provider_platform.resources.sql.query import (
     run_sql,
     sql_address,
 )
-from tests.support.fakes.effects import API, Call
+from tests.support.fakes.effects import Call, api_with
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operation import Operation
@@ -83,7 +83,7 @@ def config(**fields: Any) -> PlatformConfig:
 
 
 def found_address(deployment_url: str | None, query: SqlQuery = QUERY, **fields: Any) -> str:
-    program = find_address(API, query, config(**fields))
+    program = find_address(api_with(lambda: 0.0, config(**fields)), query)
     effect = program.send(None)
     assert isinstance(effect, Call)
     operation: Operation[Any] = effect.operation
@@ -113,7 +113,7 @@ def test_data_api_address_in_a_response_is_checked_like_a_setting() -> None:
 def test_the_token_outlives_the_wait_for_the_first_row(seconds: float, life: int) -> None:
     query = SqlQuery("SELECT 1", deployment_id=7, deadline=1000.0 + seconds)
     known = config(data_api_url="https://data.example.com")
-    mint = run_sql(API, query, known, lambda: 1000.0).send(None)
+    mint = run_sql(api_with(lambda: 1000.0, known), query).send(None)
     assert isinstance(mint, Call)
     assert mint.operation.body == {"expiresIn": life}
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from pydantic.alias_generators import to_snake
 
+from airflow_provider_platform.client.argument_rules import check_path
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.operation import (
     fill_path,
@@ -20,7 +21,6 @@ from airflow_provider_platform.client.operation import (
     raw_operation,
 )
 from airflow_provider_platform.client.operations_table import operations, resolved
-from airflow_provider_platform.client.paths import check_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import ChatRpcError, ChatStreamError
-from airflow_provider_platform.resources.account import UserOAuthToken
 from airflow_provider_platform.resources.chat.thread import read_streaming
 from airflow_provider_platform.resources.notifications import Notification
 from airflow_provider_platform.resources.reports import Report
 from airflow_provider_platform.resources.sensor_conditions import (
+    UserOAuthToken,
     expires_by,
     has_status,
     is_fresh,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 from airflow_provider_platform.resources.chat.request import ChatRequest
-from tests.support.fakes.effects import API
+from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import NOON, PlayedService, drive
 from tests.support.fakes.streams import (
     CHAT_ID,
@@ -46,10 +46,12 @@ class Call:
         return ChatCall(self.run, self.request, self.limits)
 
     def ask(self, *, until_end: bool = True) -> bool:
-        return drive(self.chat.submit(API, self.service.clock, until_end=until_end), self.service)
+        return drive(
+            self.chat.submit(api_with(self.service.clock), until_end=until_end), self.service
+        )
 
     def follow(self) -> bool:
-        return drive(self.chat.follow(API, self.service.clock), self.service)
+        return drive(self.chat.follow(api_with(self.service.clock)), self.service)
 
     def result(self) -> dict[str, Any]:
         return self.run.result().to_json()

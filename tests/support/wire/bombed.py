@@ -62,7 +62,7 @@ async def rows(client: AsyncPlatformClient) -> int:
         if isinstance(event, SqlChunk):
             sizes.append(len(event.rows))
 
-    await client.run(lambda api: run_sql(api, query, client.config, client.clock), count)
+    await client.run(lambda api: run_sql(api, query), count)
     return sum(sizes)
 
 

@@ -24,7 +24,14 @@ from airflow_provider_platform.resources.connection_check import (
     check_connection,
     summary,
 )
-from tests.support.fakes.effects import API, Call, CloseStream, OpenStream, ReadStream, SendChat
+from tests.support.fakes.effects import (
+    Call,
+    CloseStream,
+    OpenStream,
+    ReadStream,
+    SendChat,
+    api_with,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox
@@ -47,7 +54,7 @@ class Service:
         self.now = NOW
 
     def check(self, **fields: Any) -> list[SideReport]:
-        program = check_connection(API, PlatformConfig.build(**fields), clock=lambda: self.now)
+        program = check_connection(api_with(lambda: self.now, PlatformConfig.build(**fields)))
         try:
             effect = program.send(None)
             while True:
@@ -323,7 +330,7 @@ class TestOverHttp:
         }
         config = PlatformConfig.build(**fields)
         with PlatformClient(config) as client:
-            ok, message = summary(client.run(lambda api: check_connection(api, config)))
+            ok, message = summary(client.run(check_connection))
         for secret in config.secrets:
             assert secret not in message
         state = platform.control.state()
@@ -425,7 +432,7 @@ def test_address_as_the_admin_area_shows_it_reaches_the_agent(
         chat_service_token=platform_sandbox.control.service_token(externalId="nightly"),
     )
     with PlatformClient(config) as client:
-        ok, message = summary(client.run(lambda api: check_connection(api, config)))
+        ok, message = summary(client.run(check_connection))
     assert ok, message
 
 

@@ -331,7 +331,7 @@ def read(sql: str) -> Result:
     """The result of a query to the sandbox."""
     with PlatformHook() as hook, hook.client() as client:
         query = SqlQuery(sql, deployment_id=1, deadline=client.clock() + 60)
-        return client.run(lambda api: read_result(api, query, client.config, client.clock))
+        return client.run(lambda api: read_result(api, query))
 
 
 def test_whole_result_is_read(platform_sandbox: Sandbox) -> None:

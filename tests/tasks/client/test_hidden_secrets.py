@@ -26,12 +26,12 @@ from airflow_provider_platform.client.json_text import parse_line
 from airflow_provider_platform.client.operation import Operation, operation, raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.redaction import KnownSecrets, credentials_in, forms
-from airflow_provider_platform.resources.account import list_user_oauth_tokens
 from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 from airflow_provider_platform.resources.deployments import (
     create_deployment_token,
     get_deployment,
 )
+from airflow_provider_platform.resources.sensor_conditions import list_user_oauth_tokens
 from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_secret_is_hidden_in_the_error_of_a_chat_run(
     with PlatformClient(config) as client:
         call = ChatCall.prepare(config, "revenue by country", ChatLimits(client.clock() + 30))
         with pytest.raises(ChatRpcError) as caught:
-            client.run(lambda api: call.ask(api, client.clock))
+            client.run(call.ask)
     check_hidden(config, caught.value)
 
 
@@ -148,7 +148,7 @@ def test_data_token_is_hidden_if_the_data_api_quotes_it(
     with PlatformClient(config) as client:
         query = SqlQuery("SELECT 1", deployment_id=1, deadline=client.clock() + 30)
         with pytest.raises(PlatformPermissionError) as caught:
-            client.run(lambda api: run_sql(api, query, config, client.clock))
+            client.run(lambda api: run_sql(api, query))
         minted = [secret for secret in client.secrets if secret not in config.secrets]
         assert len(minted) == 1
         check_no_trace(caught.value, *minted)
