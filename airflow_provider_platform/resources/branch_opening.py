@@ -136,7 +136,7 @@ async def describe_opened(api: Api, ids: Ids, build: Build) -> dict[str, Any]:
     """Return what is known of the opened branch: `branch_name`, `opened_branch`, `url`, `hash`,
     `status`. Raises PlatformError."""
     branch_name, commit = ids["branch_name"], ids["opened"]["hash"]
-    url = await find_opened_address(api, ids["deployment_id"], branch_name, api.config)
+    url = await find_opened_address(api, ids["deployment_id"], branch_name)
     if build.hash and commit and build.hash != commit:
         warn(
             api,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow_provider_platform.client.argument_rules import check_branch_name
-from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import DATA_PATH, data_address
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
@@ -36,7 +35,7 @@ from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.deployments import (
     DeploymentEnvironment,
-    get_deployment,
+    data_api_base,
     get_deployment_settings,
     list_environments,
 )
@@ -212,32 +211,26 @@ async def find_branch_address(
     deployment_id: int,
     branch_name: str,
     *,
-    allow_http: bool,
-    data_api_url: str | None = None,
     deadline: float | None = None,
 ) -> str:
     """Return the data API address of a branch, in the form of the connection's `data_api_url`.
 
     The address comes from the service's list of staging environments. If the branch is not in the
-    list, its address is derived from production's: `data_api_url`, or the
-    deployment's. Raises PlatformInputError for a name that no branch has, and if no address can be
-    derived, because `data_api_url` has its own path.
+    list, its address is derived from production's: `data_api_url`, or the deployment's. Raises
+    PlatformInputError for a name that no branch has, and if no address can be derived, because
+    `data_api_url` has its own path.
     """
     check_branch_name(branch_name)
     listed = await _listed_address(api, deployment_id, branch_name, deadline)
     if listed is not None:
-        address = data_address(listed, field="api_credentials.url", allow_http=allow_http)
-        return address.removesuffix("/v1")
-    if data_api_url is not None:
-        return branch_address_beside(data_api_url, branch_name)
-    deployment = await api.call(get_deployment(deployment_id=deployment_id), deadline=deadline)
-    if not deployment.deployment_url:
-        raise PlatformProtocolError(
-            "The service did not return the deployment's data API address. Set Data API address "
-            "(data_api_url) in the connection.",
-            where=name_branch(deployment_id, branch_name),
+        address = data_address(
+            listed, field="api_credentials.url", allow_http=api.config.allow_http
         )
-    base = data_address(deployment.deployment_url, field="deploymentUrl", allow_http=allow_http)
+        return address.removesuffix("/v1")
+    if (data_api_url := api.config.data_api_url) is not None:
+        return branch_address_beside(data_api_url, branch_name)
+    where = name_branch(deployment_id, branch_name)
+    base = await data_api_base(api, deployment_id, deadline=deadline, where=where)
     return _branch_address(base, branch_name)
 
 
@@ -259,19 +252,11 @@ def branch_address_beside(data_api_url: str, branch_name: str) -> str:
     return _branch_address(root, branch_name)
 
 
-async def find_opened_address(
-    api: Api, deployment_id: int, branch_name: str, config: PlatformConfig
-) -> str | None:
+async def find_opened_address(api: Api, deployment_id: int, branch_name: str) -> str | None:
     """Return the data API address of an opened branch; None if the tenant does not report it, and
     none can be derived from the connection's `data_api_url`."""
     try:
-        return await find_branch_address(
-            api,
-            deployment_id,
-            branch_name,
-            allow_http=config.allow_http,
-            data_api_url=config.data_api_url,
-        )
+        return await find_branch_address(api, deployment_id, branch_name)
     except PlatformApiError as error:
         if error.retryable:
             raise

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import ConfigDict, SecretStr
 
+from airflow_provider_platform.client.connection_fields import data_address
+from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.api import Api
 
 
 class Deployment(ResponseModel):
@@ -65,3 +72,21 @@ get_deployment = typed("getDeployment", Deployment)
 get_deployment_settings = typed("getDeploymentSettings", DeploymentSettings)
 get_build_status = typed("buildStatus", BuildStatusResponse)
 create_deployment_token = typed("deploymentToken", DeploymentTokenResponse)
+
+
+async def data_api_base(
+    api: Api, deployment_id: int, *, deadline: float | None, where: object
+) -> str:
+    """Return the base of a deployment's data API address, by the management API. `where` ends the
+    message of errors. Raises PlatformError."""
+    operation = get_deployment(deployment_id=deployment_id)
+    deployment = await api.call(operation, deadline=deadline)
+    if not deployment.deployment_url:
+        raise PlatformProtocolError(
+            "The service did not return the deployment's data API address. Set Data API address "
+            "(data_api_url) in the connection.",
+            where=where,
+        )
+    return data_address(
+        deployment.deployment_url, field="deploymentUrl", allow_http=api.config.allow_http
+    )

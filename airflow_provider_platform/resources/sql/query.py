@@ -21,14 +21,13 @@ from pydantic import SecretStr
 
 from airflow_provider_platform.client.argument_rules import given, optional_choice, text
 from airflow_provider_platform.client.choices import CacheMode
-from airflow_provider_platform.client.connection_fields import DATA_PATH, data_address
+from airflow_provider_platform.client.connection_fields import DATA_PATH
 from airflow_provider_platform.client.errors import (
     BranchNotServedError,
     DataQueryError,
     PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
-    PlatformProtocolError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import branch_advice, may_repeat, pause_after
@@ -46,7 +45,7 @@ from airflow_provider_platform.resources.builds import (
 )
 from airflow_provider_platform.resources.deployments import (
     create_deployment_token,
-    get_deployment,
+    data_api_base,
 )
 from airflow_provider_platform.resources.sql.response import SqlOpenEnd, SqlResponse
 
@@ -69,19 +68,8 @@ def address_below(data_api_url: str, path: str) -> str:
 async def find_deployment_address(
     api: Api, deployment_id: int, *, deadline: float | None, where: object
 ) -> str:
-    """The data API address of a deployment's production, by the management API. `where` ends the
-    message of errors. Raises PlatformError."""
-    operation = get_deployment(deployment_id=deployment_id)
-    deployment = await api.call(operation, deadline=deadline)
-    if not deployment.deployment_url:
-        raise PlatformProtocolError(
-            "The service did not return the deployment's data API address. Set Data API address "
-            "(data_api_url) in the connection.",
-            where=where,
-        )
-    base = data_address(
-        deployment.deployment_url, field="deploymentUrl", allow_http=api.config.allow_http
-    )
+    """The data API address of a deployment's production (`data_api_base`)."""
+    base = await data_api_base(api, deployment_id, deadline=deadline, where=where)
     return f"{base}{DATA_PATH}"
 
 
@@ -222,12 +210,7 @@ async def find_address(api: Api, query: SqlQuery) -> str:
         if config.management_url is None and config.data_api_url is not None:
             return sql_address(branch_address_beside(config.data_api_url, query.branch_name))
         address = await find_branch_address(
-            api,
-            query.deployment,
-            query.branch_name,
-            allow_http=api.config.allow_http,
-            data_api_url=config.data_api_url,
-            deadline=query.deadline,
+            api, query.deployment, query.branch_name, deadline=query.deadline
         )
         return sql_address(address)
     if config.data_api_url is not None:
@@ -323,12 +306,7 @@ async def _wake(api: Api, wanted: BuildWanted) -> None:
     deadline = api.clock() + WAKE_SECONDS
     try:
         address = await find_branch_address(
-            api,
-            wanted.deployment_id,
-            wanted.branch_name,
-            allow_http=api.config.allow_http,
-            data_api_url=api.config.data_api_url,
-            deadline=deadline,
+            api, wanted.deployment_id, wanted.branch_name, deadline=deadline
         )
         token = await mint_token(api, wanted.deployment_id, deadline=deadline)
         url = address_below(address, "cubesql")

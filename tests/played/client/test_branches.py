@@ -176,7 +176,10 @@ def listed(branch: str, url: str | None) -> dict[str, Any]:
 
 
 def address(tenant: PlayedBranches, branch: str = BRANCH, **options: Any) -> str:
-    return tenant.run(find_branch_address(API, 1, branch, **{"allow_http": False, **options}))
+    api = api_with(
+        lambda: 0.0, PlatformConfig.build(host=f"{HOST}/api", management_token="t", **options)
+    )
+    return tenant.run(find_branch_address(api, 1, branch))
 
 
 class TestAddress:
@@ -227,9 +230,9 @@ class TestAddress:
     def test_unknown_deployment_address_gives_none(self) -> None:
         config = PlatformConfig.build(host=f"{HOST}/api", management_token="t")
         tenant = PlayedBranches(deployment_url=None)
-        assert tenant.run(find_opened_address(API, 1, OTHER, config)) is None
+        assert tenant.run(find_opened_address(api_with(tenant.clock, config), 1, OTHER)) is None
         tenant = PlayedBranches(faults={"getDeployment": [FORBIDDEN]})
-        assert tenant.run(find_opened_address(API, 1, OTHER, config)) is None
+        assert tenant.run(find_opened_address(api_with(tenant.clock, config), 1, OTHER)) is None
 
     def test_query_without_the_management_api_is_sent_next_to_the_data_api(self) -> None:
         config = PlatformConfig.build(
