@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG, task
 
 from airflow_provider_platform.sandbox.demo import dag_runs
-from tests.support.remote_tasks import stopped_until_followed
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -48,31 +48,21 @@ def test_the_rendered_fields_of_the_decorator_show_the_prompt(
     assert str(fields["max_rows"]) == "3"
 
 
-@pytest.mark.exhaustive
-def test_the_prompt_is_still_there_after_a_deferral(
-    platform_sandbox: Sandbox, run_dag: RunDag
+@pytest.mark.parametrize("next_method", [None, "execute_complete"])
+def test_try_that_resumes_does_not_store_its_fields_over_those_that_show_the_prompt(
+    next_method: str | None,
 ) -> None:
-    control = platform_sandbox.control
-    with DAG("decorated_deferred", schedule=None) as dag:
+    @task.platform_chat(max_rows="{{ 3 }}")
+    def ask() -> str:
+        raise AssertionError("the function was called to render the fields")
 
-        @task.platform_chat(deferrable=True, poll_interval=0.1)
-        def one() -> str:
-            return "revenue by country"
-
-        @task.platform_chat(deferrable=True, poll_interval=0.1)
-        def several(country: str) -> str:
-            return f"orders per month for {country}"
-
-        one()
-        several.expand(country=["Spain"])
-    with (
-        stopped_until_followed(control, text="revenue by country"),
-        stopped_until_followed(control, "mid_stream", text="orders per month"),
-    ):
-        run = run_dag(dag)
-    assert run.state == "success", [task.error for task in run.tasks]
-    assert rendered(dag.dag_id, "one")["prompt"] == "revenue by country"
-    assert rendered(dag.dag_id, "several")["prompt"] == "orders per month for Spain"
+    with DAG("resumed", schedule=None):
+        operator = ask().operator
+    server_context = SimpleNamespace(next_method=next_method)
+    ti = SimpleNamespace(_ti_context_from_server=server_context)
+    operator.render_template_fields({"ti": ti})
+    assert operator.max_rows == "3"
+    assert ("prompt" in operator.template_fields) is (next_method is None)
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
