@@ -14,9 +14,11 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     ReportDeliveryFailedError,
 )
+from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.resources import deliveries as delivery_runs
+from airflow_provider_platform.resources.deliveries import run_report_delivery
 from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 RUNS = {"method": "POST", "path": "/runs$"}
 """The requests that start a run."""
+LISTS = {"method": "GET", "path": "/runs$"}
 LONG = 1000.0
 """Seconds of a run by the sandbox's clock, which only a test moves that far."""
 
@@ -114,6 +117,26 @@ def test_if_running_skip_skips_the_task_for_a_running_delivery(control: SandboxC
     start_elsewhere()
     with pytest.raises(AirflowSkipException, match="The task is skipped"):
         deliver(if_running="skip").execute(TaskTries().context())
+    assert starts(control) == 1
+
+
+@pytest.mark.parametrize("if_running", ["follow", "fail", "skip"])
+def test_run_that_begins_after_the_check_is_treated_like_a_running_one(
+    if_running: str, control: SandboxControl, task: Any
+) -> None:
+    control.set(delivery_seconds=LONG)
+    control.set_breakpoint("before_answer", **LISTS)
+    running = task(deliver(if_running=if_running, timeout=0.5), TaskTries())
+    control.wait_for_breakpoint("before_answer")
+    PlatformHook().run(run_report_delivery(id=501))
+    control.release()
+    error = running.end()
+    if if_running == "follow":
+        assert isinstance(error, PlatformDeadlineError)
+    else:
+        assert isinstance(
+            error, {"fail": AlreadyRunningError, "skip": AirflowSkipException}[if_running]
+        )
     assert starts(control) == 1
 
 
