@@ -4,7 +4,7 @@ The loop's lag is how much later than asked a task wakes that sleeps for 5 ms; b
 lag of the same loop with nothing to do, which is the machine's own. What the loop's own thread has
 worked meanwhile (processor time) is what holds it up itself: where that is far less than the lag,
 others have the processor. What of it the garbage collector took is told too: a full collection
-looks at every object of the process, Airflow's and some 140 for each sync, 190 for each chat: a
+looks at every object of the process, Airflow's and some 160 for each sync, 270 for each chat: a
 third of these are the HTTP libraries', the rest is the wait itself. All triggers start in the same
 instant, each chat brings a record a second; the polls of the waits are counted, and the connections
 that they took. HERD_WAITS and HERD_CHATS set other numbers of them.
