@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformOutcomeUnknownError,
-    PlatformProtocolError,
 )
 from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
 from airflow_provider_platform.operators._retry_or_clear import (
@@ -50,7 +49,7 @@ class SingleCallOperator(PlatformOperator):
         """Return the result of a call whose response was lost, or None if the call changed nothing.
         Raises PlatformOutcomeUnknownError if the service does not show it."""
         raise PlatformOutcomeUnknownError(
-            "The connection broke before the service confirmed the call, and the API cannot "
+            "The service did not confirm the call, and the API cannot "
             "show whether the call was carried out. Check in the platform. If the call was carried "
             "out, mark this task as successful. If it was not, clear the task to make the call "
             "again.",
@@ -137,8 +136,6 @@ class SingleCallOperator(PlatformOperator):
             try:
                 result = self.find(hook, ids)
             except PlatformOutcomeUnknownError as unknown:
-                if not isinstance(error, PlatformProtocolError):
-                    raise
                 raise PlatformOutcomeUnknownError(
                     f"{unknown.reason} What came instead: {error.reason}", where=unknown.where
                 ) from error
