@@ -161,7 +161,7 @@ def test_code_of_the_hook_page_runs(platform_sandbox: Sandbox) -> None:
 
 
 def test_code_of_the_management_api_page_runs(platform_sandbox: Sandbox) -> None:
-    assert isinstance(run("management_api.md 1")["rename_stale_reports"].function(), list)
+    assert isinstance(run("management_api.md 1")["rename_drafts"].function(), list)
     with pytest.raises(PlatformError, match="tenant-settings"):  # the sandbox has none
         run("management_api.md 2")
     with DAG("operations", schedule=None):
