@@ -71,6 +71,8 @@ def _full_names(name: str, value: Any) -> list[str] | None:
 
 def _tables(name: str, value: Any) -> list[str] | None:
     """Return names of tables, from names, URIs and assets. Raises PlatformInputError."""
+    if isinstance(value, list | tuple) and not value:
+        raise arguments.refuse(name, "names no table; to build all pre-aggregations, leave it out")
     tables = [value] if hasattr(value, "uri") else value
     if not isinstance(tables, list | tuple):
         tables = _names(name, tables) or ()

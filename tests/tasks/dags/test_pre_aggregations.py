@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, Asset
 
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
 )
@@ -99,3 +100,8 @@ def test_metadata_that_the_token_may_not_read_is_named(
 ) -> None:
     platform_sandbox.control.set(default_api_scopes=["data", "jobs"])
     assert "API scope is missing: meta" in str(build(built_on="orders").error)
+
+
+def test_empty_list_of_tables_does_not_build_everything() -> None:
+    with pytest.raises(PlatformInputError, match="built_on names no table"):
+        PlatformBuildPreAggregationsOperator(task_id="build", built_on=[])
