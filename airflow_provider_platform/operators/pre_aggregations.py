@@ -153,14 +153,14 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param data_sources: build only pre-aggregations of these data sources
     :param cubes: build only pre-aggregations that these cubes define
     :param pre_aggregations: build only these, by full name: `cube.pre_aggregation`
-    :param built_on: build only the pre-aggregations that stand on these tables: names such as
+    :param built_on: build only the pre-aggregations that read these tables: names such as
         `public.orders`, assets, or URIs of assets, as a list or a template that gives one. The
-        metadata of the data model shows which they are: a pre-aggregation stands on the tables
+        metadata of the data model shows which they are: a pre-aggregation reads the tables
         (`sql_table`) of the cubes whose members it names. Cubes that are defined by a query or are
         not public are not looked into; a warning names those that the metadata mentions. Not with
         `pre_aggregations`
-    :param on_unknown: `warn` (the default) or `fail` if nothing stands on a table of `built_on`.
-        If nothing stands on any of them, the task starts nothing, and `table_count` is 0
+    :param on_unknown: `warn` (the default) or `fail` if nothing reads a table of `built_on`.
+        If nothing reads any of them, the task starts nothing, and `table_count` is 0
     :param date_range: `[from, to]`: build only the partitions that overlap it. Each end is a date,
         a time, or a string of one; a UTC offset in it is converted to UTC. Pre-aggregations without
         partitions are always built

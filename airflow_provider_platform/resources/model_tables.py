@@ -1,4 +1,4 @@
-"""Which pre-aggregations stand on a table of the warehouse, by the metadata of the data model.
+"""Which pre-aggregations read a table of the warehouse, by the metadata of the data model.
 
 A pre-aggregation names members of cubes, and a cube is one table (`sql_table`) or a query (`sql`).
 The metadata shows the table of a public cube. What a query reads is not guessed: such a cube is
@@ -47,14 +47,14 @@ class StandsOn:
         warnings = []
         if self.unknown:
             warnings.append(
-                f"No pre-aggregation of a public cube stands on {_quoted(self.unknown)}. "
+                f"No pre-aggregation of a public cube reads {_quoted(self.unknown)}. "
                 "The metadata does not list other cubes."
             )
         if self.hidden:
             warnings.append(
                 "The metadata does not show which tables these cubes read, because they are "
                 f"defined by a query or are not public: {_quoted(self.hidden)}. Pre-aggregations "
-                "that stand only on them are not built. If a table is behind one of them, name "
+                "that read only these cubes are not built. If one of them reads your table, name "
                 "its pre-aggregations in pre_aggregations in a task of their own."
             )
         return warnings

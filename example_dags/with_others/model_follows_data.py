@@ -1,7 +1,7 @@
-"""Rebuild exactly the pre-aggregations that stand on the tables that were loaded.
+"""Rebuild exactly the pre-aggregations that read the tables that were loaded.
 
 The DAG runs when an asset gets an event: a dbt model that Cosmos ran, or a table that another task
-loaded. The task builds the pre-aggregations that stand on the tables of these assets, by the
+loaded. The task builds the pre-aggregations that read the tables of these assets, by the
 metadata of the data model. The proof is a query: the service says which pre-aggregations it read.
 
 The DAG needs such an event. If you trigger it by hand, `build` says that it has no table.
@@ -37,7 +37,7 @@ with DAG(
 
     @task.short_circuit
     def anything_built(table_count: int) -> bool:
-        """Return False, which skips the proof, if nothing stands on the tables."""
+        """Return False, which skips the proof, if nothing reads the tables."""
         return table_count > 0
 
     @task

@@ -1,4 +1,4 @@
-"""A pre-aggregation stands on the tables of the cubes whose members it names."""
+"""A pre-aggregation reads the tables of the cubes whose members it names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_cubes_whose_tables_are_not_shown_are_named() -> None:
     stands = stand_on(CUBES, ["orders", "nowhere"])
     assert stands.hidden == ["visits", "refunds"]
     unknown, hidden = stands.warnings()
-    assert unknown.startswith("No pre-aggregation of a public cube stands on nowhere.")
+    assert unknown.startswith("No pre-aggregation of a public cube reads nowhere.")
     assert "visits, refunds" in hidden
 
 

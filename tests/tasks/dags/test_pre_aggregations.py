@@ -89,7 +89,7 @@ def test_nothing_is_started_if_nothing_stands_on_the_tables(
     assert task.error is None
     assert (task.xcoms["table_count"], task.xcoms["tokens"]) == (0, [])
     task = build(built_on="invoices", on_unknown="fail")
-    assert "No pre-aggregation of a public cube stands on invoices" in str(task.error)
+    assert "No pre-aggregation of a public cube reads invoices" in str(task.error)
     task = build(built_on="{{ params.nothing }}")
     assert "built_on has no value after rendering" in str(task.error)
     assert starts(platform_sandbox) == 0
