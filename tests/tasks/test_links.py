@@ -18,7 +18,7 @@ from airflow_provider_platform.operators.reports import PlatformConnectReportOpe
 from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
 from tests.support.remote_tasks import chat, deferral_while_stopped
-from tests.support.task_context import TaskTries
+from tests.support.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,4 +202,19 @@ def test_sensor_links_to_the_report_it_found(platform_sandbox: Sandbox) -> None:
     PlatformReportSensor(task_id="sense", name="Revenue by country", deferrable=False).execute(
         context
     )
+    assert context["ti"].xcoms["platform_report_link"].endswith("?report=101#changes")
+
+
+def test_sensor_links_to_the_report_that_its_trigger_found(platform_sandbox: Sandbox) -> None:
+    tries = TaskTries()
+    sensor = PlatformReportSensor(task_id="sense", name="Written later", deferrable=True)
+    deferred = deferral(sensor.execute, tries.context())
+    platform_sandbox.control.change("reports", 101, name="Written later")
+    context = tries.context()
+
+    async def only_event() -> Any:
+        [event] = [event async for event in deferred.trigger.run()]
+        return event.payload
+
+    sensor.execute_complete(context, asyncio.run(only_event()), **(deferred.kwargs or {}))
     assert context["ti"].xcoms["platform_report_link"].endswith("?report=101#changes")

@@ -267,6 +267,13 @@ def test_run_without_a_failed_task_failed_too() -> None:
     assert kept()["title"] == "deadlocked failed"
 
 
+def test_one_notifier_of_several_tasks_renders_its_title_for_each() -> None:
+    notifier = PlatformAnswerNotifier(keep, title="of {{ run_id }}")
+    for run_id in ("one", "two"):
+        notifier({"dag": DAG("shared", schedule=None), "run_id": run_id, "reason": "x"})
+    assert [json.loads(one)["title"] for one in SENT] == ["of one", "of two"]
+
+
 def test_reason_of_a_failure_contains_no_secret() -> None:
     secret = "a-password-of-somebody"
     mask_secrets([secret])
