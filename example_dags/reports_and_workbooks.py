@@ -65,7 +65,7 @@ with DAG(
 
     connect = PlatformConnectReportOperator(
         task_id="connect_report",
-        report_id=wait.output["id"],
+        report_id="{{ ti.xcom_pull(task_ids='wait_for_report')['id'] }}",
         external_workbook_id="{{ params.external_workbook_id }}",
         result_location="Revenue!A1",
         end_result_cell="C20",
