@@ -29,14 +29,13 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInputError,
     PlatformInterruptedError,
-    PlatformNotFoundError,
     RequestName,
 )
 from airflow_provider_platform.client.failed_calls import (
     CHAT_ABORT,
     CHAT_STREAM,
     DATA_QUERY,
-    may_have_been_processed,
+    has_deleted_before,
     tenacity_policy,
 )
 from airflow_provider_platform.client.http import (
@@ -232,17 +231,15 @@ class Api:
             deadline=deadline,
             clock=self.clock,
         )
-        may_be_done = False
+        earlier: list[PlatformError] = []
         async for attempt in AsyncRetrying(**policy):
             with attempt:
                 try:
                     return await self._attempt(operation, deadline)
-                except PlatformNotFoundError:
-                    if operation.method == "DELETE" and may_be_done:
-                        return operation.done_before()
-                    raise
                 except PlatformError as error:
-                    may_be_done = may_be_done or may_have_been_processed(error)
+                    if has_deleted_before(operation.method, error, earlier):
+                        return operation.done_before()
+                    earlier.append(error)
                     raise
         raise AssertionError("tenacity re-raises the last error")
 

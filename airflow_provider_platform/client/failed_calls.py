@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -137,6 +137,13 @@ def may_have_been_processed(error: BaseException) -> bool:
     if isinstance(error, PlatformProtocolError):
         return True
     return is_transient(error) and not cannot_have_been_processed(error)
+
+
+def has_deleted_before(method: str, error: PlatformError, earlier: Iterable[PlatformError]) -> bool:
+    """Return whether a DELETE that found nothing has succeeded: an earlier attempt may have deleted
+    the object, although its answer was lost."""
+    found_nothing = method == "DELETE" and isinstance(error, PlatformNotFoundError)
+    return found_nothing and any(map(may_have_been_processed, earlier))
 
 
 def may_repeat(error: BaseException, *, repeatable: bool) -> bool:

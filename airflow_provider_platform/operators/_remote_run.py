@@ -6,7 +6,7 @@
     finish             write `done`, return the result
 
 `RemoteRunOperator` waits for a run. A subclass provides a `RunKind` (`resources/`), which says how
-its run is submitted, found, followed, stopped and read. `_retry_or_clear` decides what a later try
+its run is submitted, found, followed, stopped and read. `_run_record` decides what a later try
 does with the record, and what an error changes in it.
 
 `RunKill` decides what happens to the run of a task that is ended from outside: the run is stopped,
@@ -48,7 +48,7 @@ from airflow_provider_platform.operators._base import (
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._retry_or_clear import (
+from airflow_provider_platform.operators._run_record import (
     RecordKeeper,
     Step,
     disposition_of,

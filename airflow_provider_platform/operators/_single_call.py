@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
-from airflow_provider_platform.operators._retry_or_clear import (
+from airflow_provider_platform.operators._run_record import (
     RecordKeeper,
     Step,
     SubmissionRecord,

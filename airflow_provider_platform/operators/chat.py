@@ -23,7 +23,7 @@ from airflow_provider_platform.operators._arguments import message_id, session_s
 from airflow_provider_platform.operators._base import airflow_traces
 from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
-from airflow_provider_platform.operators._retry_or_clear import TryCounters
+from airflow_provider_platform.operators._run_record import TryCounters
 from airflow_provider_platform.operators._trace import add_span
 
 if TYPE_CHECKING:

@@ -29,8 +29,11 @@ _FULL_NAME = re.compile(r"[^.\s]+\.[^.\s]+")
 
 
 def _names(name: str, value: Any) -> list[str] | None:
-    """Return a list of names, from a list, one name or a JSON string. None and an empty list select
-    everything. Raises PlatformInputError."""
+    """Return a list of names, from a list, one name or a JSON string; None selects everything. An
+    empty list is refused, because the code that made it did not mean everything. Raises
+    PlatformInputError."""
+    if isinstance(value, list | tuple) and not value:
+        raise arguments.refuse(name, "is empty; to select everything, leave it out")
     present = arguments.optional(value)
     if isinstance(present, str) and not present.lstrip().startswith("["):
         present = [present]
@@ -71,11 +74,9 @@ def _full_names(name: str, value: Any) -> list[str] | None:
 
 def _tables(name: str, value: Any) -> list[str] | None:
     """Return names of tables, from names, URIs and assets. Raises PlatformInputError."""
-    if isinstance(value, list | tuple) and not value:
-        raise arguments.refuse(name, "names no table; to build all pre-aggregations, leave it out")
     tables = [value] if hasattr(value, "uri") else value
     if not isinstance(tables, list | tuple):
-        tables = _names(name, tables) or ()
+        return _names(name, tables)
     return _names(name, [getattr(table, "uri", table) for table in tables])
 
 

@@ -15,7 +15,7 @@ from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.client.errors import ChatError, PlatformError
 from airflow_provider_platform.operators import _base, _remote_run
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
-from airflow_provider_platform.operators._retry_or_clear import RecordKeeper, Step
+from airflow_provider_platform.operators._run_record import RecordKeeper, Step
 from airflow_provider_platform.resources import merges
 from airflow_provider_platform.resources.chat.run import ChatRunKind
 from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind

@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTriggerError,
     from_payload,
 )
-from airflow_provider_platform.operators._retry_or_clear import FailureDisposition, disposition_of
+from airflow_provider_platform.operators._run_record import FailureDisposition, disposition_of
 
 LEFT = FailureDisposition(None, stop=False)
 STOPPED = FailureDisposition(None, stop=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.operators._retry_or_clear import (
+from airflow_provider_platform.operators._run_record import (
     STORE_KEY,
     RecordKeeper,
     Step,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.machine.simulation import Actor
 from tests.support.task_context import TaskDeferred, TaskInstance
 

@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
 )
 from airflow_provider_platform.operators import evaluation
-from airflow_provider_platform.operators._retry_or_clear import RecordKeeper
+from airflow_provider_platform.operators._run_record import RecordKeeper
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.compare import PlatformCompareOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator

@@ -102,6 +102,7 @@ def test_metadata_that_the_token_may_not_read_is_named(
     assert "API scope is missing: meta" in str(build(built_on="orders").error)
 
 
-def test_empty_list_of_tables_does_not_build_everything() -> None:
-    with pytest.raises(PlatformInputError, match="built_on names no table"):
-        PlatformBuildPreAggregationsOperator(task_id="build", built_on=[])
+@pytest.mark.parametrize("name", ["built_on", "cubes", "pre_aggregations", "data_sources"])
+def test_empty_list_does_not_build_everything(name: str) -> None:
+    with pytest.raises(PlatformInputError, match=f"{name} is empty"):
+        PlatformBuildPreAggregationsOperator(task_id="build", **{name: []})

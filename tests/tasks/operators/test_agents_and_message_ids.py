@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.resources.names import Agent, choose_agent
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from tests.support.remote_tasks import PROMPT, chat, deferral_while_stopped

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from tests.support.task_context import TaskTries
 

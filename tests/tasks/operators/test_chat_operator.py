@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformServerError,
 )
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.remote_tasks import chat, deferral_while_stopped
 from tests.support.task_context import StateStore, TaskDeferred, TaskTries, deferral
 

@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.resources import dbt_sync as dbt_run
 from airflow_provider_platform.resources.dbt_sync import (

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
     ReportDeliveryFailedError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.resources import deliveries as delivery_runs
 from airflow_provider_platform.resources.deliveries import run_report_delivery

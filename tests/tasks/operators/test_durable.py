@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.remote_tasks import chat, deferral_while_stopped, sync
 from tests.support.task_context import TaskTries
 

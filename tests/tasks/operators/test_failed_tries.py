@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
 from tests.support.remote_tasks import sync
 from tests.support.task_context import TaskTries

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.remote_tasks import LOOK, PROMPT, chat
 from tests.support.task_context import StateStore, TaskTries
 from tests.support.wire.http_server import Exchange, answer, serving

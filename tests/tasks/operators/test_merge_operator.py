@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
 from tests.support.task_context import TaskTries
 from tests.tasks.operators.test_branch_operators import both_modes, stored, through

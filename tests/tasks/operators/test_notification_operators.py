@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.notifications import (
     PlatformCreateNotificationOperator,
     PlatformDeleteNotificationOperator,

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
     PreAggregationBuildFailedError,
     ResultEmptyError,
 )
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
 )

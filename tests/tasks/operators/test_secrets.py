@@ -12,7 +12,7 @@ from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.redaction import KnownSecrets
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.triggers import unexpected

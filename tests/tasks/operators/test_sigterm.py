@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
 )
 from airflow_provider_platform.operators import _remote_run
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.remote_tasks import chat, wait_for
 from tests.support.task_context import StateStore, TaskTries, deferral
 

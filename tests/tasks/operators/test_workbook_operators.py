@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY
+from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.workbooks import (
     PlatformAttachAiWidgetThreadOperator,
     PlatformDuplicateWorkbookOperator,

@@ -22,7 +22,7 @@ import pytest
 from airflow_provider_platform.client import errors
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.links import PlatformLink
-from airflow_provider_platform.operators._retry_or_clear import STORE_KEY, read_record
+from airflow_provider_platform.operators._run_record import STORE_KEY, read_record
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import (
     PlatformMergeBranchOperator,
