@@ -89,7 +89,7 @@ async def submit(client: Any) -> PlatformRunTrigger:
 
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, PROMPT, patience)
-    await client.run(lambda api: call.submit(api, client.clock, until_end=False))
+    await client.run(lambda api: call.submit(api, until_end=False))
     return PlatformRunTrigger(
         kind="chat.run.ChatRunKind",
         platform_conn_id="platform_default",

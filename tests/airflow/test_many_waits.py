@@ -35,7 +35,7 @@ async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -
     """Ask as the operator does before it defers; the arguments of the trigger that follows."""
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, prompt, patience)
-    await client.run(lambda api: call.submit(api, client.clock, until_end=False))
+    await client.run(lambda api: call.submit(api, until_end=False))
     _, arguments = PlatformRunTrigger(
         kind="chat.run.ChatRunKind",
         platform_conn_id=connection_id,
