@@ -66,9 +66,9 @@ if TYPE_CHECKING:
         RunKind,
     )
 
-KILL_SECONDS = 25.0
+TRIGGER_KILL_SECONDS = 25.0
 """Seconds that `on_kill` may take in all; Airflow intends to allow 30."""
-TASK_STATE_SECONDS = 15.0
+TRIGGER_STATE_SECONDS = 15.0
 """Seconds of these that Airflow may take to report the task's state; its first call takes
 seconds."""
 
@@ -267,7 +267,7 @@ class PlatformRunTrigger(RunTrigger):
         """Stop the run if the task was marked or cleared. Before Airflow 3.4 a trigger is also
         killed when it moves to another triggerer: then its task is deferred and needs the run."""
         try:
-            async with asyncio.timeout(KILL_SECONDS):
+            async with asyncio.timeout(TRIGGER_KILL_SECONDS):
                 state = await self._state_of_task() if MOVED_TRIGGER_IS_KILLED else None
                 if trigger_stops_run(state):
                     await self._stop_with_own_client()
@@ -288,7 +288,7 @@ class PlatformRunTrigger(RunTrigger):
 
     async def _state_of_task(self) -> str | None:
         try:
-            async with asyncio.timeout(TASK_STATE_SECONDS):
+            async with asyncio.timeout(TRIGGER_STATE_SECONDS):
                 return await get_task_states_on_loop(self.task_instance)
         except Exception:
             self.log.warning(

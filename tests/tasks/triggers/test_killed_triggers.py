@@ -237,7 +237,7 @@ def test_stop_decision_that_never_returns_leaves_the_run_alone(
     control = platform_sandbox.control
     trigger = asking(control)
     monkeypatch.setattr(triggers, "get_task_states_on_loop", never)
-    monkeypatch.setattr(triggers, "TASK_STATE_SECONDS", 0.1)
+    monkeypatch.setattr(triggers, "TRIGGER_STATE_SECONDS", 0.1)
     asyncio.run(trigger.on_kill())
     assert control.state().aborts == []
     assert "state of the task could not be read" in capfd.readouterr().out
@@ -251,7 +251,7 @@ def test_stop_that_takes_longer_than_airflow_allows_is_abandoned(
     control = platform_sandbox.control
     trigger = asking(control)
     control.set_breakpoint("before_call", path="/abort$")
-    monkeypatch.setattr(triggers, "KILL_SECONDS", 0.5)
+    monkeypatch.setattr(triggers, "TRIGGER_KILL_SECONDS", 0.5)
     kill(trigger, monkeypatch, "failed")
     assert "no time was left" in capfd.readouterr().out
     control.release()
