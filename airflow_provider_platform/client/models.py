@@ -290,8 +290,8 @@ _RULES = {
     "list_type": "must be a list",
     "literal_error": "must be {expected}",
     "missing": "must be given",
-    "model_attributes_type": "must be an object",
-    "model_type": "must be an object",
+    "model_attributes_type": "must be an object (a dict) with the fields of the operator's page",
+    "model_type": "must be an object (a dict) with the fields of the operator's page",
     "string_too_short": "must have at least {min_length} characters",
     "string_type": "must be text",
 }

@@ -232,7 +232,7 @@ def refused(operator: type, **given_arguments: Any) -> str:
         (
             PlatformNotificationRecipientsOperator,
             {"notification_id": 1, "add": [None]},
-            "add: recipients.0: must be an object",
+            "add: recipients.0: must be an object (a dict) with the fields of the operator's page",
         ),
     ],
 )
