@@ -455,6 +455,10 @@ class PlatformCreateNotificationOperator(
         there = {"id": ids["id"], "deployment_id": self.deployment_id}
         return stored(hook.call("getNotification", **there))
 
+    @property
+    def _a_key(self) -> str:
+        return "another key" if self.key else "a key"
+
     def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:
         """Return or change the existing schedules, as `if_exists` says. Raises
         PlatformConflictError."""
@@ -464,12 +468,12 @@ class PlatformCreateNotificationOperator(
             raise PlatformConflictError(
                 f"Nothing was created (if_exists='fail'): this dashboard already has notification "
                 f"{names} with the same format, filters, time grains and member switchers. Delete "
-                "that notification, use if_exists='skip' or 'update', or give this one a key."
+                f"that notification, use if_exists='skip' or 'update', or give this one {self._a_key}."
             )
         if self.if_exists == "update" and len(there) > 1:
             raise PlatformConflictError(
                 f"Nothing was changed: several notifications match ({names}). Delete all but one "
-                "of them, or give this one a key."
+                f"of them, or give this one {self._a_key}."
             )
         if len(there) > 1:
             self.log.warning(
@@ -513,7 +517,7 @@ class PlatformCreateNotificationOperator(
                 f"{settings}, so the task cannot compare these settings. Look at the notification "
                 "in the platform. If you want to use it, update it by its id "
                 "(PlatformUpdateNotificationOperator). If nobody needs it, delete it and run this "
-                "task again. If it is another schedule, give this one a key."
+                f"task again. If it is another schedule, give this one {self._a_key}."
             )
 
     def _warn_of_differences(self, created: Notification) -> None:

@@ -204,6 +204,8 @@ class TestCreate:
         variables.clear()
         assert create(key="morning").execute(TaskTries().context())["id"] == first["id"]
         assert variables == {name: str(first["id"])}
+        with pytest.raises(AirflowFailException, match="or give this one another key"):
+            create(key="morning", if_exists="fail").execute(TaskTries().context())
         PlatformHook().call("deleteNotification", id=first["id"])
         assert create(key="morning").execute(TaskTries().context())["id"] != first["id"]
 
@@ -244,7 +246,7 @@ class TestCreate:
         self, platform_sandbox: Sandbox
     ) -> None:
         create().execute(TaskTries().context())
-        with pytest.raises(AirflowFailException, match="Nothing was created"):
+        with pytest.raises(AirflowFailException, match="Nothing was created.*give this one a key"):
             create(if_exists="fail").execute(TaskTries().context())
 
     def test_notification_is_found_after_a_lost_response(self, platform_sandbox: Sandbox) -> None:
