@@ -468,7 +468,8 @@ class PlatformCreateNotificationOperator(
             raise PlatformConflictError(
                 f"Nothing was created (if_exists='fail'): this dashboard already has notification "
                 f"{names} with the same format, filters, time grains and member switchers. Delete "
-                f"that notification, use if_exists='skip' or 'update', or give this one {self._a_key}."
+                "that notification, use if_exists='skip' or 'update', or give this one "
+                f"{self._a_key}."
             )
         if self.if_exists == "update" and len(there) > 1:
             raise PlatformConflictError(

@@ -246,7 +246,7 @@ class TestCreate:
         self, platform_sandbox: Sandbox
     ) -> None:
         create().execute(TaskTries().context())
-        with pytest.raises(AirflowFailException, match="Nothing was created.*give this one a key"):
+        with pytest.raises(AirflowFailException, match=r"Nothing was created.*give this one a key"):
             create(if_exists="fail").execute(TaskTries().context())
 
     def test_notification_is_found_after_a_lost_response(self, platform_sandbox: Sandbox) -> None:
