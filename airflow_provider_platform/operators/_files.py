@@ -436,7 +436,7 @@ class AnswerOutput:
         warn: Callable[[str], None],
     ) -> dict[str, Any]:
         """Write the files, and return the result with their paths."""
-        from airflow_provider_platform.files.answer_folder import AnswerFiles, write_answer
+        from airflow_provider_platform.files.answer_files import AnswerFiles, write_answer
         from airflow_provider_platform.files.types import ColumnTypes
 
         folder = self._folder(context)

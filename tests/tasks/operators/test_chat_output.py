@@ -17,7 +17,7 @@ from airflow.sdk import Asset
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.charts import ChartLimits, renderer
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.files.answer_folder import AnswerFiles, write_answer
+from airflow_provider_platform.files.answer_files import AnswerFiles, write_answer
 from airflow_provider_platform.files.options import Output
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
