@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform._airflow import AirflowSensorTimeout
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
 from airflow_provider_platform.links import LINK_KEY, ThreadLink
@@ -218,3 +219,17 @@ def test_sensor_links_to_the_report_that_its_trigger_found(platform_sandbox: San
 
     sensor.execute_complete(context, asyncio.run(only_event()), **(deferred.kwargs or {}))
     assert context["ti"].xcoms["platform_report_link"].endswith("?report=101#changes")
+
+
+def test_sensor_that_waited_in_vain_links_to_the_report(platform_sandbox: Sandbox) -> None:
+    """Airflow resumes a new sensor, and stores an empty text for a link that it does not know."""
+    tries = TaskTries()
+    first, resumed = (
+        PlatformReportSensor(task_id="sense", report_id=999, timeout=0.0, deferrable=True)
+        for _ in range(2)
+    )
+    deferred = deferral(first.execute, tries.context())
+    context, wait = tries.context(), deferred.kwargs or {}
+    with pytest.raises(AirflowSensorTimeout):
+        resumed.execute_complete(context, {"status": "timeout", **wait}, **wait)
+    assert context["ti"].xcoms["platform_report_link"].endswith("?report=999#changes")

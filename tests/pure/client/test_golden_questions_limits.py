@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import uuid
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import ChatQuotaError, PlatformInputError
 from airflow_provider_platform.operators.evaluation import _bounded, _junit, _of_service
 from airflow_provider_platform.resources.evaluations.golden_questions import (
     Asking,
@@ -27,10 +29,12 @@ from airflow_provider_platform.resources.evaluations.run import (
     MAX_DIFFERENCE,
     MAX_SQL,
     MAX_STATE_BYTES,
+    EvaluationRunKind,
     _packed,
     _State,
     _unpacked,
 )
+from airflow_provider_platform.resources.run_kind import RunAccepted, RunEnvironment
 
 STORE_BYTES = 65_535
 """`[state_store] max_value_storage_bytes` of Airflow."""
@@ -154,6 +158,22 @@ def test_tokens_count_whatever_the_outcome_and_those_not_reported_are_named() ->
         state.count(usage)
     outcome = state.outcome()
     assert (outcome["tokens"], outcome["uncounted"]) == (1200, 2)
+
+
+def test_tokens_of_an_error_that_ends_the_task_are_counted_and_recorded() -> None:
+    recorded: list[int] = []
+
+    async def notify(event: RunAccepted) -> None:
+        recorded.append(event.ids["tokens"])
+
+    api: Any = SimpleNamespace(notify=notify)
+    state = _State({"tokens": 200, "submitted_at": 0.0, "agent_id": None})
+    error = ChatQuotaError("The tokens are used up.", usage={"totalTokens": 1000})
+    with pytest.raises(ChatQuotaError):
+        asyncio.run(
+            EvaluationRunKind()._failed(api, RunEnvironment(0.0), state, Key("total"), error)
+        )
+    assert recorded == [1200]
 
 
 def test_sql_of_a_large_suite_is_whole_in_the_record() -> None:

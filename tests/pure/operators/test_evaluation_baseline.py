@@ -1,4 +1,4 @@
-"""Which baseline a night reads, with and without a logical date."""
+"""Which baseline a night reads, with and without a logical date, and which night has none."""
 
 from __future__ import annotations
 
@@ -69,3 +69,21 @@ def test_reset_that_the_next_night_would_not_find_is_refused() -> None:
 def test_reset_forgets_the_earlier_nights(found: Any, dated: bool) -> None:
     baseline, task = read(found, dated=dated, reset=True)
     assert (baseline.firsts, task._keeps_baseline) == ({}, True)
+
+
+def test_log_says_that_the_answers_of_somebody_else_are_no_baseline(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, task = read(DATED, dated=True)
+    attempt: Any = SimpleNamespace(
+        config=None, kind=SimpleNamespace(baseline_owner=lambda _: "another")
+    )
+    assert task._own_baseline(attempt, found, []).firsts == {}
+    assert "Its answers are no baseline of this run." in caplog.text + capsys.readouterr().out
+
+
+def test_evaluation_of_a_branch_without_a_gate_is_refused_when_the_dag_is_parsed() -> None:
+    with pytest.raises(PlatformInputError, match="an evaluation of a branch needs a gate"):
+        PlatformEvaluationOperator(
+            task_id="suite", questions=SUITE, branch_name="dev", no_regression=False
+        )

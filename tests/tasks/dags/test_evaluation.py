@@ -299,13 +299,14 @@ def test_askings_without_an_answer_count_and_end_the_asking(
 ) -> None:
     """The agent answers without a final record, over two tries."""
     control = platform_sandbox.control
-    control.set(answer_tokens=30_000, pace=0.05)
-    control.answer("total revenue", error="overloaded", times=None)
+    control.set(answer_tokens=30_000, pace=0.2)
+    control.fault("no_final", api="chat", text="total revenue", has_input=True, count=None)
     run = night(parallel=1, retries=1, retry_delay=0, max_tokens=20_000)
     total = run.xcom("suite", "total_usage")["totalTokens"]
     result = run.xcom("suite")
     assert total == result["tokens"]
     assert total >= 30_000
+    assert asked(platform_sandbox) == {"total revenue": 1}
 
 
 @pytest.mark.exhaustive
@@ -418,6 +419,21 @@ def test_list_of_results_without_page_info_is_not_measured(
     run = night(questions=None)
     assert run.xcom("suite")["status"] == "not_measured"
     assert "has no pageInfo, so it may be cut" in str(run.task("suite").error)
+
+
+def test_results_of_the_service_that_name_no_question_are_counted_in_a_warning(
+    night: Any,
+    platform_sandbox: Sandbox,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    items = [{"verdict": "pass"}, {"verdict": "pass", "questionTextSnapshot": "total revenue"}]
+    platform_sandbox.control.fault(
+        "odd_field", path="/results$", field="items", value=items, count=None
+    )
+    night(questions=None, deferrable=False)
+    logged = caplog.text + capsys.readouterr().out
+    assert "The service named no question of 1 results." in logged
 
 
 def test_tenant_without_evaluations_is_named(night: Any, platform_sandbox: Sandbox) -> None:
