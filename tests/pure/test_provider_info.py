@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,36 @@ def test_the_hook_declares_the_form_itself() -> None:
     behaviour = PlatformHook.get_ui_field_behaviour()
     assert behaviour["relabeling"] == CONNECTION_TYPE["ui-field-behaviour"]["relabeling"]
     assert behaviour["hidden_fields"] == CONNECTION_TYPE["ui-field-behaviour"]["hidden-fields"]
+
+
+@pytest.mark.exhaustive
+def test_server_serves_every_setting_in_order() -> None:
+    """What the API server hands to the browser: Airflow 3.0 and 3.1 ask the hook, later releases
+    the metadata. In a process of its own: the service puts stand-ins for WTForms into
+    `sys.modules` for good."""
+    code = (
+        "from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService\n"
+        "found = [m for m in HookMetaService.hook_meta_data() if m.connection_type == 'platform']\n"
+        "print('FORM' + found[0].model_dump_json())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    [form] = [line for line in run.stdout.splitlines() if line.startswith("FORM")]
+    served = json.loads(form.removeprefix("FORM"))
+    if airflow.__version__.startswith("3.0.") and find_spec("wtforms") is None:
+        pytest.skip("without WTForms this Airflow shows the standard fields only")
+    standard = served["standard_fields"]
+    assert standard["host"]["title"] == "Management API address"
+    assert standard["password"]["title"] == "Management token"
+    assert standard["url_schema"]["hidden"] is standard["login"]["hidden"] is True
+    assert list(served["extra_fields"]) == [field.name for field in EXTRA_FIELDS]
+    for field in EXTRA_FIELDS:
+        schema = served["extra_fields"][field.name]["schema"]
+        assert schema["title"] == field.label
+        assert served["extra_fields"][field.name]["description"] == field.description
+        assert (schema.get("format") == "password") == (field.kind == "secret")
+        assert schema.get("enum") == (list(field.choices) or None)
+        assert "null" in schema["type"]
 
 
 CONNECTION_PAGE = (PACKAGE.parent / "docs" / "connection.md").read_text()

@@ -87,6 +87,15 @@ def test_unknown_paths_are_the_web_application(platform: Platform) -> None:
     assert "text/html" in response.headers["content-type"]
 
 
+def test_described_tenant_deletes_an_embed_tenant_only_under_the_path_with_a_slash(
+    platform: Platform,
+) -> None:
+    platform.control.set(tenant="described")
+    tenant = "embed-tenants/acme-retail"
+    assert "text/html" in platform.call("DELETE", tenant).headers["content-type"]
+    assert platform.call("DELETE", f"{tenant}/").status_code == 204
+
+
 def test_control_changes_a_sample(platform: Platform) -> None:
     platform.control.change("user-oauth-tokens", 3, status="expired")
     assert platform.call("GET", "user-oauth-tokens").json()[0]["status"] == "expired"
