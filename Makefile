@@ -12,9 +12,9 @@ export PYTHONDONTWRITEBYTECODE :=
 RUN := mkdir -p "$(CURDIR)/.cache/tmp" && TMPDIR="$(CURDIR)/.cache/tmp"
 pytest = $(RUN) "$(CURDIR)/$(1)/bin/python" -m pytest
 PYTEST = $(call pytest,$(ENVIRONMENT))
-# One more than there are cores, because tests also wait. Tests on a running Airflow wait most of their time.
+# Two for each core, because tests wait for half of their time.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-WORKERS ?= $(shell expr $(CORES) + 1)
+WORKERS ?= $(shell expr $(CORES) \* 2)
 EXAMPLES ?= 300
 ARGS ?=
 # What needs more than Python, and what does not depend on the release of Airflow.
@@ -41,7 +41,7 @@ ui: $(ENVIRONMENT) ## start Airflow's UI and the sandbox, with the runs of the d
 
 .PHONY: test
 test: $(ENVIRONMENT) ## run the quick tests of every layer (ARGS="-k chat": select from all tests)
-	@echo "The tests take two to three minutes on two idle cores, and several minutes on a busy machine."
+	@echo "The tests take about two minutes on two idle cores, and several minutes on a busy machine."
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS) $(if $(ARGS),$(ARGS),$(QUICK))
 
 .PHONY: test-all
@@ -56,7 +56,7 @@ test-rest: $(ENVIRONMENT)
 
 .PHONY: test-airflow
 test-airflow: $(ENVIRONMENT)
-	@$(PYTEST) -n $(shell expr $(CORES) \* 2) --dist worksteal --ignore=tests/airflow/outages tests/airflow $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal --ignore=tests/airflow/outages tests/airflow $(ARGS)
 
 .PHONY: test-outages
 test-outages: $(ENVIRONMENT)
