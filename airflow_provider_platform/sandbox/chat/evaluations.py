@@ -91,7 +91,7 @@ def get_evaluation(call: Call) -> Any:
 def get_results(call: Call) -> Any:
     """The results, of which there are none before the end."""
     run, _, are_there = _named(call)
-    return generic_store.page(call, run.results if are_there else [], everything=True)
+    return generic_store.page(call, run.results if are_there else [])
 
 
 def _result(call: Call, branch: str, question: Item) -> Item:

@@ -388,6 +388,20 @@ def test_branch_that_answers_worse_blocks_its_merge(
     assert gated().states["branch_gate.merge"] == "success"
 
 
+@pytest.mark.exhaustive
+def test_evaluation_by_the_service_reads_all_pages(night: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(evaluation_pace=0.1, page_size=1)
+    platform_sandbox.control.clear_answers()
+    first = night(questions=None).xcom("suite")
+    assert (first["status"], first["counts"]["total"]) == ("no_baseline", 4)
+    asked_text = first["questions"][0]["question"]
+    platform_sandbox.control.answer(asked_text, sql=WRONG, times=None)
+    run = night(questions=None)
+    assert run.state == "failed"
+    assert run.xcom("suite")["counts"]["regressions"] == 1
+    assert len(platform_sandbox.control.state().changed("evaluations")) == 2
+
+
 def test_results_of_the_service_that_are_late_are_read_again(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
