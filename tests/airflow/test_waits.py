@@ -92,3 +92,29 @@ def test_sensor_ends_in_the_triggerer_without_a_second_worker(
     assert json.loads(task.result)["id"] == 101  # the triggerer stores an XCom as JSON text
     log = task.log(1)
     assert log.count("Worker startup parse complete") == 1, log
+
+
+@pytest.mark.parametrize("deferrable", [False, True], ids=["running", "deferred"])
+def test_retry_policy_ends_a_task_by_the_class_of_its_error(
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    sandbox.fault("no_final")
+    task = ask(dag_id="ask_by_policy", deferrable=deferrable)
+    task.wait("failed", try_number=1)
+    assert len(sandbox.state().runs) == 1
+
+
+@pytest.mark.history_allows("sync_started_again", because="the first sync left no record")
+def test_retry_of_a_sync_that_is_not_durable_starts_another_one(
+    sync: StartTask, sandbox: PatientControl
+) -> None:
+    sandbox.set_breakpoint("before_call", **STATUS)
+    task = sync(dag_id="sync_not_durable")
+    sandbox.wait_for_breakpoint("before_call")
+    assert task.record == {}
+    task.kill()
+    sandbox.release()
+    task.wait("success", try_number=2)
+    first, second = sandbox.state().syncs
+    assert task.result["sync_job_id"] == second.sync_job_id != first.sync_job_id
+    assert task.record == {}

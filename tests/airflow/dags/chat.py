@@ -7,7 +7,7 @@ import signal
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, ExceptionRetryPolicy, RetryAction, RetryRule, task
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
@@ -34,6 +34,20 @@ with DAG("ask_variable", schedule=None):
 
 with DAG("ask_once", schedule=None):
     PlatformChatOperator(task_id="ask", **{**FROM_CONF, "retries": 0})
+
+with DAG("ask_by_policy", schedule=None):
+    PlatformChatOperator(
+        task_id="ask",
+        retry_policy=ExceptionRetryPolicy(
+            rules=[
+                RetryRule(
+                    exception="airflow_provider_platform.client.errors.ChatNoAnswerError",
+                    action=RetryAction.FAIL,
+                )
+            ]
+        ),
+        **FROM_CONF,
+    )
 
 with DAG("ask_in_time", schedule=None):
     PlatformChatOperator(

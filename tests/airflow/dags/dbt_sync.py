@@ -37,3 +37,6 @@ def _kill_first_try(context: Any, _result: Any = None) -> None:
 
 with DAG("sync_and_die", schedule=None):
     PlatformDbtSyncOperator(task_id="sync", **{**FROM_CONF, "post_execute": _kill_first_try})
+
+with DAG("sync_not_durable", schedule=None):
+    PlatformDbtSyncOperator(task_id="sync", durable=False, **FROM_CONF)

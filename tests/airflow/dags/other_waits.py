@@ -35,7 +35,7 @@ with DAG("wait_for_report", schedule=None):
 with DAG("export", schedule=None):
     PlatformExportDashboardOperator(
         task_id="export",
-        dashboard_id=501,
+        dashboard="Sales overview",
         output_path="{{ dag_run.conf['output_path'] }}",
         platform_conn_id=CONNECTION,
         deferrable=True,
