@@ -133,8 +133,6 @@ def has_limit(sql: str) -> bool:
         query = sqlglot.parse_one(sql, dialect="postgres")
     except errors.SqlglotError:
         return False
-    while isinstance(query, exp.Subquery) and not query.args.get("limit"):
-        query = query.this
     limit = query.args.get("limit")
     return limit is not None and not isinstance(limit.args.get("expression"), exp.Var)
 

@@ -150,10 +150,6 @@ class SandboxState:
         """Return how often the agent carried out each question."""
         return Counter(run.text for run in self.runs)
 
-    @property
-    def active_runs(self) -> list[RunEntry]:
-        return [run for run in self.runs if run.status in ("streaming", "suspended")]
-
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> SandboxState:
         return _STATE.validate_python(document)

@@ -28,11 +28,6 @@ class Clock:
         """Unix time in seconds."""
         return time.time() + self._ahead
 
-    def later(self, seconds: float) -> float:
-        """Return the time in so many seconds. For 0, that time has already come, even if the clock
-        is set back."""
-        return self.now() + seconds if seconds else 0.0
-
     def advance(self, seconds: float) -> None:
         self._ahead += seconds
 

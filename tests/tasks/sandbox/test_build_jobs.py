@@ -104,6 +104,14 @@ def test_tokens_are_forgotten_a_day_after_the_start_and_after_the_first_end_that
     assert statuses(["0" * 32]) == ["not_found"]
 
 
+@pytest.mark.parametrize("outcome", ["not_found", "pre_agg_not_found", "missing_partition"])
+def test_a_build_can_have_no_good_end(
+    start: Any, statuses: Any, platform: Platform, outcome: str
+) -> None:
+    platform.control.set(jobs_outcome=outcome)
+    assert statuses(start(cubes=["customers"])) == [outcome]
+
+
 def query(platform: Platform, sql: str) -> list[dict[str, Any]]:
     """The lines of the result of one query."""
     token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]

@@ -105,6 +105,12 @@ def test_error_can_come_inside_a_response(ask: Any, platform: Platform) -> None:
     assert "error" in lines[-1]
 
 
+def test_only_queries_are_allowed(ask: Any) -> None:
+    for statement in ("DELETE FROM orders", "PRAGMA user_version = 1", "BEGIN"):
+        assert "error" in ask(statement)[0]
+    assert ask("SELECT COUNT(*) FROM orders")[1]["data"] == [["480"]]
+
+
 class TestTokens:
     """A token has its scopes, and stands alone in the header."""
 

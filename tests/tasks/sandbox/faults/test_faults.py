@@ -343,6 +343,22 @@ def test_faults_can_end_a_run_without_an_answer(platform: Platform, kind: str) -
     assert later[-1] == stream[-2]
 
 
+def test_fault_can_keep_half_of_the_answer(platform: Platform) -> None:
+    plain = answer(platform.ask("revenue by country")) or ""
+    platform.control.fault("deltas_only", kept="half")
+    stream = platform.ask("revenue by country")
+    assert answer(stream) == plain
+    kept = stream[-2]["state"]["messages"][-1]["kwargs"]["content"]
+    assert kept == plain[: len(plain) // 2]
+
+
+def test_fault_can_send_an_error_on_several_lines(platform: Platform) -> None:
+    platform.control.fault("jsonrpc", indented=True, message="thread_busy")
+    response = platform.chat(input="hello")
+    assert response.text.count("\n") > 2
+    assert response.json()["error"]["message"] == "thread_busy"
+
+
 def test_fault_can_leave_out_the_usage(platform: Platform) -> None:
     platform.control.fault("no_usage")
     stream = platform.ask("revenue by country")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import jwt
 import pytest
 
 from tests.support.raw_client import USER, Platform, answer, chat_id, records
@@ -68,6 +69,8 @@ def test_tampered_service_token_is_refused(with_service_tokens: Platform) -> Non
     flipped = ("A" if signature[0] != "A" else "B") + signature[1:]
     assert refused(ask(platform, {"X-Service-Auth-Token": f"{head}.{payload}.{flipped}"}))
     assert refused(ask(platform, {"X-Service-Auth-Token": "nonsense"}))
+    unsigned = jwt.encode({"scope": ["chat"], "externalId": "a"}, None, algorithm="none")
+    assert "HS256" in ask(platform, {"X-Service-Auth-Token": unsigned}).text
 
 
 def test_service_tokens_are_off_until_the_deployment_switches_them_on(platform: Platform) -> None:

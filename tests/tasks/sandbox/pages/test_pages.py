@@ -38,6 +38,18 @@ def test_a_thread_shows_question_answer_table_and_chart(platform: Platform) -> N
     assert "vega-lite" in text
 
 
+def test_page_of_an_unknown_thread_is_not_found(platform: Platform) -> None:
+    shown = page(platform, "/app/threads/gone")
+    assert (shown.status_code, "gone" in shown.text) == (404, True)
+
+
+def test_page_gets_its_style_from_the_sandbox(platform: Platform) -> None:
+    address = re.findall(r'href="([^"]+\.css)"', page(platform).text)[0]
+    style = page(platform, address)
+    assert style.headers["content-type"].startswith("text/css")
+    assert "{" in style.text
+
+
 def test_a_failed_query_says_why(platform: Platform) -> None:
     text = thread_of(platform, "sql: SELECT missing FROM orders").text
     assert text.count("no such column: missing") == 2  # the service, and the agent who repeats it
