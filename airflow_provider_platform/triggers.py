@@ -6,19 +6,7 @@ query, and `PlatformSensorTrigger` for the condition of a sensor.
 A trigger may run twice (a triggerer restarts, or another triggerer takes over), so it submits no
 run. Airflow stores its arguments in the metadata database: ids, limits, a deadline, session
 settings and a hash of the prompt, and for a query its SQL. They never contain a prompt or a
-credential.
-
-Who stops a run, and when. All of them only with `cancel_on_kill`, and only a run that can be
-stopped:
-
-    who                                 when
-    the task's `on_kill` on a worker    the task has ended, or no try will follow (`RunKill`)
-    the trigger's `on_kill`             the deferred task has ended or was cleared
-    the trigger                         at its deadline, or after a response that it cannot read;
-                                        not if it stood still: others may have gone on
-    the worker that resumes the task    the trigger did not report in time
-    a try that fails                    no later try will follow the run (`disposition_of`)
-    a later try                         the input changed, or the task was cleared (`decide`)
+credential. `resources.stop_decision` says when a trigger stops its run.
 """
 
 from __future__ import annotations

@@ -9,37 +9,27 @@
 its run is submitted, found, followed, stopped and read. `_run_record` decides what a later try
 does with the record, and what an error changes in it.
 
-`RunKill` decides what happens to the run of a task that is ended from outside: the run is stopped,
-or left to a retry. Airflow's state of the task decides (`resources.stop_decision`); `triggers` does
-the same for a deferred task.
+`_attempt` is one try. `_run_stop` says what becomes of the run of a task that ends before it.
 """
 
 from __future__ import annotations
 
-import contextvars
-import threading
-import time
 from abc import abstractmethod
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from airflow_provider_platform._airflow import (
-    AirflowTaskTimeout,
-    count_resumable_job,
-    get_task_states,
-    retry_policy_action,
-)
+from airflow_provider_platform._airflow import AirflowTaskTimeout
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     AlreadyRunningError,
     PlatformError,
-    PlatformInterruptedError,
     from_payload,
 )
+from airflow_provider_platform.operators._attempt import Attempt
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,
@@ -54,8 +44,8 @@ from airflow_provider_platform.operators._run_record import (
     disposition_of,
     read_record,
 )
+from airflow_provider_platform.operators._run_stop import RunKill, stop_run, stop_unfollowed
 from airflow_provider_platform.resources.run_kind import (
-    NOT_STOPPED,
     SINGLE_POLL_SECONDS,
     Identified,
     Ids,
@@ -66,260 +56,16 @@ from airflow_provider_platform.resources.run_kind import (
     kind_class,
     path_of,
 )
-from airflow_provider_platform.resources.run_log import EventLog, LogLine
-from airflow_provider_platform.resources.stop_decision import UNKNOWN, stops_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from airflow_provider_platform._airflow import BaseOperator, Context
+    from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.api import Work
-    from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.resources.run_log import Log
 
 
 T = TypeVar("T")
-
-
-# One try of a task.
-
-
-@dataclass
-class Attempt:
-    """One opening of the connection by one try of a task."""
-
-    task: BaseOperator
-    context: Context
-    client: PlatformClient
-    config: PlatformConfig
-    submission: RecordKeeper
-    kind: RunKind[Any]
-    cancel_on_kill: bool
-    log: Log
-    earlier: Ids | None = None
-    """What a submission continues, if anything."""
-    intended: Ids | None = None
-    """What was recorded of the last submission that this try sent."""
-    named: Ids | None = None
-    """Names a submission that the service has not accepted yet, if anything does."""
-    ids: Ids | None = None
-    """Names the run that the service has accepted."""
-    reattached: bool = False
-
-    @cached_property
-    def event_log(self) -> EventLog:
-        """Logs what the work of this attempt reports."""
-        return EventLog(self.log, self.client.secrets)
-
-    @property
-    def known(self) -> Ids | None:
-        """Return the ids that name the submission or the run now."""
-        return self.ids or self.named
-
-    @property
-    def is_submitting(self) -> bool:
-        """Whether something was sent of which the service has reported nothing yet."""
-        if self.ids is None:
-            return self.intended is not None and self.named in (None, self.intended)
-        return self.kind.is_submitting(self.ids)
-
-    @property
-    def now(self) -> float:
-        """Unix time."""
-        return self.client.clock()
-
-    def warn(self, line: str) -> None:
-        """Log a warning, without secrets."""
-        LogLine(line, is_warning=True).write(self.log, self.client.secrets)
-
-    def count(self, what: str) -> None:
-        """Count what this try does with the record of an earlier one, if there is a store."""
-        if self.submission.store is not None:
-            count_resumable_job(what, self.task, self.context.get("ti"))
-
-    def forget(self) -> None:
-        """Start again with a submission of this try's own."""
-        self.intended = self.named = self.ids = None
-        self.reattached = False
-
-    def is_last_try(self, error: Exception | None = None) -> bool:
-        """Return whether nobody will find this try's run later: no retry is left, the task's retry
-        policy refuses a retry after this error, or no record names the run (an Airflow without a
-        task state store, or a store that did not store the record). A try that the policy
-        reschedules goes on later and finds its run, also without a retry left."""
-        ti = self.context.get("ti")
-        no_retry_left = int(getattr(ti, "try_number", 1) or 1) > int(
-            getattr(ti, "max_tries", 0) or 0
-        )
-        if error is None or self.known is None:
-            return no_retry_left
-        if not self.submission.finds(self.known):
-            return True
-        action = retry_policy_action(self.task, error, self.context)
-        return action == "fail" or (no_retry_left and action != "reschedule")
-
-
-KILL_SECONDS = 4.0
-"""How long a killed try may work; Airflow kills the process five seconds after the signal."""
-TASK_STATE_SECONDS = 2.0
-"""What Airflow may take of these to report the task's state."""
-ACCEPTANCE_SECONDS = 1.0
-"""How long a killed suite waits until the service accepts the question that it is sending."""
-
-
-# A task that is ended.
-
-
-class RunKill:
-    """Whether one task was stopped, and what this means for its run.
-
-    Airflow calls `handle` in a signal handler, which may have interrupted anything, also a request
-    to Airflow or the writing of a log line. So it only breaks off the wait for the run. The try
-    then ends, and `end` decides what becomes of the run.
-    """
-
-    def __init__(self) -> None:
-        self.attempt: Attempt | None = None
-        """The try that has the connection open."""
-        self.happened = False
-        self._until = 0.0
-
-    def handle(self) -> None:
-        """Break off the try. One that submits goes on until the service has accepted: if it broke
-        off, it would not learn the name of the run. A suite waits a moment only: its other
-        questions run, and they are stopped before Airflow kills the process."""
-        if not self.happened:
-            self.happened, self._until = True, time.monotonic() + KILL_SECONDS
-        attempt = self.attempt
-        if attempt is None:
-            return
-        if attempt.is_submitting:
-            with suppress(TimeoutError):  # a thread logs it as soon as the log can be written
-                run_within(0, partial(attempt.log.warning, NOT_ACCEPTED))
-            if attempt.ids is not None:
-                timer = threading.Timer(ACCEPTANCE_SECONDS, attempt.client.interrupt)
-                timer.daemon = True
-                timer.start()
-        else:
-            attempt.client.interrupt()
-
-    def refuse(self) -> None:
-        """Raise PlatformInterruptedError if the task was stopped."""
-        if self.happened:
-            raise PlatformInterruptedError("The task was stopped, so it sends no further request.")
-
-    def end(self, attempt: Attempt) -> None:
-        """Stop the run of a killed try, or leave the run to the retry."""
-        if attempt.known is None and attempt.intended is None:
-            return  # nothing was sent
-        if not attempt.cancel_on_kill or not self._stops_run(attempt):
-            attempt.log.warning("The remote run continues. The task's next try re-attaches to it.")
-        elif attempt.known is None:
-            attempt.log.warning(NOT_ACCEPTED)
-        else:
-            self.stop_in_time(attempt, self._until - time.monotonic())
-
-    def stop_in_time(self, attempt: Attempt, seconds: float = KILL_SECONDS) -> None:
-        """Stop the run within so many seconds, with a client of its own; a failure is logged."""
-        if (ids := attempt.known) is None:
-            return
-        stop = partial(_stop_with_own_client, attempt, ids, seconds)
-        _stop_and_log(attempt, lambda: run_within(seconds, stop))
-
-    def stop_quietly(self, attempt: Attempt, ids: Ids) -> None:
-        """Stop a run if `cancel_on_kill` is set; a failure is logged."""
-        if attempt.cancel_on_kill:
-            _stop_and_log(
-                attempt, lambda: attempt.client.run(lambda api: attempt.kind.stop(api, ids))
-            )
-
-    def _stops_run(self, attempt: Attempt) -> bool:
-        """Return whether to stop the run, by Airflow's state of the task."""
-        if not attempt.submission.finds(attempt.known):
-            return True
-        state: str | None = UNKNOWN
-        try:
-            state = run_within(TASK_STATE_SECONDS, lambda: get_task_states(attempt.context["ti"]))
-        except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
-            attempt.log.warning(
-                "Airflow did not return the state of the task: %s. The task decides without the "
-                "state whether to stop the run.",
-                str(error) or repr(error),
-            )
-        else:
-            attempt.log.info(
-                "The task was asked to stop. Its state in Airflow is %s.",
-                state,
-            )
-        return stops_run(state, last_try=attempt.is_last_try())
-
-
-NOT_ACCEPTED = (
-    "The run cannot be stopped, because the service has not accepted it yet. The service may still "
-    "process it."
-)
-
-
-def run_within(seconds: float, function: Callable[[], T]) -> T:
-    """Return the function's result from a thread, and wait for it at most so many seconds.
-
-    Raises the error of the function, and TimeoutError. After a TimeoutError the thread continues
-    alone; it does not keep the process from ending.
-    """
-    from concurrent.futures import Future
-
-    outcome: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - who waits raises it
-            outcome.set_exception(error)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="on_kill", daemon=True).start()
-    return outcome.result(max(0.0, seconds))
-
-
-def _stop_and_log(attempt: Attempt, stop: Callable[[], bool]) -> None:
-    if not attempt.kind.can_stop:
-        attempt.log.info(NOT_STOPPED)
-        return
-    try:
-        stopped = stop()
-    except TimeoutError:
-        attempt.log.warning(
-            "The remote run could not be stopped, because no time was left for it. The run may "
-            "continue."
-        )
-    except PlatformError as error:
-        attempt.log.warning("The remote run could not be stopped: %s", error)
-    else:
-        attempt.log.info(
-            "The remote run was stopped."
-            if stopped
-            else "No remote run of this task had to be stopped."
-        )
-
-
-def _stop_with_own_client(attempt: Attempt, ids: Ids, seconds: float) -> bool:
-    """Stop the run; the client of the attempt is interrupted. Raises PlatformError."""
-    import asyncio
-
-    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
-
-    quick = attempt.client.config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
-
-    async def stop() -> bool:
-        async with AsyncPlatformClient(quick) as client:
-            return await client.run(lambda api: attempt.kind.stop(api, ids, seconds=seconds))
-
-    return asyncio.run(stop())
-
-
-# The flow: submit, follow or defer, finish.
 
 
 class RemoteRunOperator(PlatformOperator):
@@ -448,7 +194,7 @@ class RemoteRunOperator(PlatformOperator):
             if record is not None and record.phase == "running":
                 with self._opened(context, record.ids) as attempt:
                     self.log.error("The trigger did not report in time. Stopping the remote run.")
-                    self._kill.stop_quietly(attempt, record.ids)
+                    stop_run(attempt, record.ids)
                     if attempt.kind.can_stop and not attempt.kind.limits_each_try:
                         attempt.submission.note("failed", record.ids)
         with ShortTraceback():
@@ -531,35 +277,19 @@ class RemoteRunOperator(PlatformOperator):
                 try:
                     with self.logged_link():
                         yield attempt
-                except AirflowTaskTimeout:  # `execution_timeout`: Airflow ends this try itself
-                    if self.cancel_on_kill:
-                        self._kill.stop_in_time(attempt)
-                    raise
-                except Exception as error:
-                    if self._kill.happened:
-                        self._kill.end(attempt)
-                    elif not isinstance(error, PlatformError):
-                        self._stop_unfollowed(attempt, error)
+                except (AirflowTaskTimeout, Exception) as error:
+                    self._kill.end_try(attempt, error)
                     raise
                 finally:
                     self._kill.attempt = None
                     attempt.event_log.close()
-
-    def _stop_unfollowed(self, attempt: Attempt, error: Exception) -> None:
-        """Stop the run if an error that is not of this package ends the try and no retry will find
-        the run. A retry that finds the run follows it."""
-        known = attempt.known
-        if known is None or not attempt.is_last_try(error):
-            return
-        self.log.warning("No retry will wait for this run. Stopping the run.")
-        self._kill.stop_quietly(attempt, known)
 
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context) if self.durable is not False else None
         step, stop_first = attempt.submission.first_step(record)
         if record is not None and stop_first:
             self.log.info("The input changed or the task was cleared. Stopping the earlier run.")
-            self._kill.stop_quietly(attempt, record.ids)
+            stop_run(attempt, record.ids)
         if record is not None and step is Step.REPORT:
             self._report_lost(attempt, record.ids)
         if record is None or step in (Step.START, Step.REPORT):
@@ -593,7 +323,7 @@ class RemoteRunOperator(PlatformOperator):
             "that run may be active on the service. This try stops that run if its ids are known. "
             "Then it starts a run with the current input."
         )
-        self._kill.stop_quietly(attempt, ids)
+        stop_run(attempt, ids)
 
     def _recover(self, attempt: Attempt, ids: Ids) -> Any:
         self.log.warning(
@@ -648,7 +378,7 @@ class RemoteRunOperator(PlatformOperator):
         self.log.info(
             "The earlier try's run is past its deadline. Stopping it and starting a new run."
         )
-        self._kill.stop_quietly(attempt, ids)
+        stop_run(attempt, ids)
         return self._submit(attempt, None)
 
     def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
@@ -740,7 +470,7 @@ class RemoteRunOperator(PlatformOperator):
         """Leave the record in the state that the next try needs, and stop a run that no try will
         follow."""
         if self._kill.happened:
-            return  # `RunKill.end` decides, and the record says what the next try needs
+            return  # `RunKill.end_try` decides, and the record says what the next try needs
         known = attempt.known
         attempt.submission.flush_pending()  # whether a retry finds the run depends on it
         disposition = disposition_of(
@@ -750,9 +480,8 @@ class RemoteRunOperator(PlatformOperator):
             last_try=attempt.is_last_try(error),
             can_stop=attempt.kind.can_stop,
         )
-        if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
-            self.log.warning("No retry will wait for this run. Stopping the run.")
-            self._kill.stop_quietly(attempt, known)
+        if disposition.stop and not stopped:
+            stop_unfollowed(attempt)
         if disposition.phase is not None:
             attempt.submission.note(disposition.phase, known or attempt.earlier or {})
         ids = known or attempt.intended

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.errors import PlatformError
-    from airflow_provider_platform.operators._remote_run import Attempt
+    from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.resources.run_kind import Ids
 
 _INPUT = ("inputTokens", "cacheWriteTokens", "cacheReadTokens")

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.resources.run_kind import Ids
 
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.client.errors import PlatformError
+    from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.resources.evaluations.golden_questions import (
         Asking,
         Baseline,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import ObjectStoragePath
     from airflow_provider_platform.client.argument_rules import Rule
+    from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.operators._remote_run import Attempt
     from airflow_provider_platform.resources.exports import ExportOutcome
     from airflow_provider_platform.resources.run_kind import Ids
 

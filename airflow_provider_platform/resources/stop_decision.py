@@ -3,8 +3,22 @@
 A kill alone does not show what the user wants. A worker is also told to end when its machine is
 drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over.
 Before Airflow 3.4 a trigger is also killed when it moves to another triggerer. The state of the
-task distinguishes these cases. `operators._remote_run` and `triggers` ask here, stop the run and
+task distinguishes these cases. `operators._run_stop` and `triggers` ask here, stop the run and
 log why.
+
+Who stops a run, and when. All of them only with `cancel_on_kill`, and only a run that can be
+stopped:
+
+    who                                 when
+    the task's `on_kill` on a worker    the task has ended, or no try will follow (`RunKill`)
+    a try                               its `execution_timeout` is over (`RunKill`)
+    a try that fails                    no later try will follow the run (`disposition_of`)
+    a later try                         the input changed, or the task was cleared (`decide`), or
+                                        the run is past its deadline
+    the worker that resumes the task    the trigger did not report in time
+    the trigger's `on_kill`             the deferred task has ended or was cleared
+    the trigger                         at its deadline, or after a response that it cannot read;
+                                        not if it stood still: others may have gone on
 """
 
 from __future__ import annotations

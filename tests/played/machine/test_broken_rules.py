@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_platform import triggers as remote_trigger
 from airflow_provider_platform.client.errors import ChatError, PlatformError
-from airflow_provider_platform.operators import _base, _remote_run
+from airflow_provider_platform.operators import _base, _run_stop
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators._run_record import RecordKeeper, Step
 from airflow_provider_platform.resources import merges
@@ -111,12 +111,12 @@ def _ask_for_the_result(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a worker that gets SIGTERM always stops its run")
 def _stop_at_every_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_remote_run, "stops_run", lambda *_, **__: True)
+    patch.setattr(_run_stop, "stops_run", lambda *_, **__: True)
 
 
 @breaks("a worker that gets SIGTERM never stops its run")
 def _stop_at_no_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_remote_run, "stops_run", lambda *_, **__: False)
+    patch.setattr(_run_stop, "stops_run", lambda *_, **__: False)
 
 
 @breaks("a trigger that is killed always stops its run")

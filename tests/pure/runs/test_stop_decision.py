@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform._airflow import get_task_states
-from airflow_provider_platform.operators._remote_run import run_within
+from airflow_provider_platform.operators._run_stop import run_within
 from airflow_provider_platform.resources.stop_decision import UNKNOWN, stops_run, trigger_stops_run
 
 ENDED = ["success", "failed", "skipped", "upstream_failed", "removed"]
@@ -106,7 +106,7 @@ def test_run_within_gives_up_a_call_that_waits_for_a_lock() -> None:
 def test_abandoned_call_does_not_keep_the_process_alive() -> None:
     program = (
         "import threading\n"
-        "from airflow_provider_platform.operators._remote_run import run_within\n"
+        "from airflow_provider_platform.operators._run_stop import run_within\n"
         "try:\n"
         "    run_within(0.1, threading.Event().wait)\n"
         "except TimeoutError:\n"

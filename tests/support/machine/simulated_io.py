@@ -22,7 +22,7 @@ from airflow_provider_platform.client.failed_calls import may_repeat, pause_afte
 from airflow_provider_platform.client.platform_client import PlatformClient, _ListenerFailed
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators import _remote_run
+from airflow_provider_platform.operators import _run_stop
 from airflow_provider_platform.resources.chat import call as chat_program
 from tests.support.fakes.effects import (
     Call,
@@ -306,7 +306,7 @@ def simulated_io(simulation: Simulation) -> Iterator[None]:
         patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),
         patch.object(remote_trigger, "MOVED_TRIGGER_IS_KILLED", not simulation.drops_state),
         patch.object(remote_trigger.PlatformRunTrigger, "_looked_up", True),
-        patch.object(_remote_run, "run_within", lambda _, function: function()),
+        patch.object(_run_stop, "run_within", lambda _, function: function()),
         patch.object(RuntimeTaskInstance, "get_task_states", states),
     ]
     with ExitStack() as stack:

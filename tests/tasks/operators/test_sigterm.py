@@ -12,7 +12,7 @@ from airflow_provider_platform._airflow import AirflowTaskTimeout
 from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
 )
-from airflow_provider_platform.operators import _remote_run
+from airflow_provider_platform.operators import _run_stop
 from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.remote_tasks import chat, wait_for
 from tests.support.task_context import StateStore, TaskTries, deferral
@@ -184,7 +184,7 @@ def test_run_is_left_to_the_retry_if_airflow_does_not_answer(
     monkeypatch.setattr(
         RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answered.wait(60))
     )
-    monkeypatch.setattr(_remote_run, "TASK_STATE_SECONDS", 0.2)
+    monkeypatch.setattr(_run_stop, "TASK_STATE_SECONDS", 0.2)
     operator, ended = under_way(control, task, TaskTries(max_tries=0 if last else 2))
     operator.on_kill()
     assert isinstance(ended.end(), PlatformInterruptedError)
@@ -259,7 +259,7 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
     states = staticmethod(store.get_task_states)
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", states, raising=False)
     # The look after the handler has this time too, also on a busy machine.
-    monkeypatch.setattr(_remote_run, "TASK_STATE_SECONDS", 1.5)
+    monkeypatch.setattr(_run_stop, "TASK_STATE_SECONDS", 1.5)
     log = LockedLog(store.airflow)
     monkeypatch.setattr(type(operator), "log", log)
     before = signal.signal(signal.SIGUSR1, lambda *_: operator.on_kill())

@@ -1,0 +1,93 @@
+"""One try of a task: what it works with, and what it knows of its run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import count_resumable_job, retry_policy_action
+from airflow_provider_platform.resources.run_log import EventLog, LogLine
+
+if TYPE_CHECKING:
+    from airflow_provider_platform._airflow import BaseOperator, Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.operators._run_record import RecordKeeper
+    from airflow_provider_platform.resources.run_kind import Ids, RunKind
+    from airflow_provider_platform.resources.run_log import Log
+
+
+@dataclass
+class Attempt:
+    """One opening of the connection by one try of a task."""
+
+    task: BaseOperator
+    context: Context
+    client: PlatformClient
+    config: PlatformConfig
+    submission: RecordKeeper
+    kind: RunKind[Any]
+    cancel_on_kill: bool
+    log: Log
+    earlier: Ids | None = None
+    """What a submission continues, if anything."""
+    intended: Ids | None = None
+    """What was recorded of the last submission that this try sent."""
+    named: Ids | None = None
+    """Names a submission that the service has not accepted yet, if anything does."""
+    ids: Ids | None = None
+    """Names the run that the service has accepted."""
+    reattached: bool = False
+
+    @cached_property
+    def event_log(self) -> EventLog:
+        """Logs what the work of this attempt reports."""
+        return EventLog(self.log, self.client.secrets)
+
+    @property
+    def known(self) -> Ids | None:
+        """Return the ids that name the submission or the run now."""
+        return self.ids or self.named
+
+    @property
+    def is_submitting(self) -> bool:
+        """Whether something was sent of which the service has reported nothing yet."""
+        if self.ids is None:
+            return self.intended is not None and self.named in (None, self.intended)
+        return self.kind.is_submitting(self.ids)
+
+    @property
+    def now(self) -> float:
+        """Unix time."""
+        return self.client.clock()
+
+    def warn(self, line: str) -> None:
+        """Log a warning, without secrets."""
+        LogLine(line, is_warning=True).write(self.log, self.client.secrets)
+
+    def count(self, what: str) -> None:
+        """Count what this try does with the record of an earlier one, if there is a store."""
+        if self.submission.store is not None:
+            count_resumable_job(what, self.task, self.context.get("ti"))
+
+    def forget(self) -> None:
+        """Start again with a submission of this try's own."""
+        self.intended = self.named = self.ids = None
+        self.reattached = False
+
+    def is_last_try(self, error: Exception | None = None) -> bool:
+        """Return whether nobody will find this try's run later: no retry is left, the task's retry
+        policy refuses a retry after this error, or no record names the run (an Airflow without a
+        task state store, or a store that did not store the record). A try that the policy
+        reschedules goes on later and finds its run, also without a retry left."""
+        ti = self.context.get("ti")
+        no_retry_left = int(getattr(ti, "try_number", 1) or 1) > int(
+            getattr(ti, "max_tries", 0) or 0
+        )
+        if error is None or self.known is None:
+            return no_retry_left
+        if not self.submission.finds(self.known):
+            return True
+        action = retry_policy_action(self.task, error, self.context)
+        return action == "fail" or (no_retry_left and action != "reschedule")
