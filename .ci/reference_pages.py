@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from airflow_provider_platform.client import errors
 from airflow_provider_platform.get_provider_info import get_provider_info
+from airflow_provider_platform.sandbox import faults
+from airflow_provider_platform.sandbox.state import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +135,8 @@ def pages() -> dict[str, str]:
         for subject in found
     }
     groups = {f"{name}.md": _group_page(module, name) for module, name in TASK_GROUPS}
-    return made | groups | {"errors.md": _errors_page(), "index.md": _overview(found)}
+    others = {"errors.md": _errors_page(), "sandbox.md": _sandbox_page()}
+    return made | groups | others | {"index.md": _overview(found)}
 
 
 def _group_page(module: str, name: str) -> str:
@@ -174,6 +177,28 @@ def _errors_page() -> str:
     return f"# Errors\n\n{head}\n\n{table}\n\n{MADE}\n"
 
 
+def _sandbox_page() -> str:
+    """Return the page with the settings, faults and breakpoints of the sandbox."""
+    model = settings.Settings
+    rows = []
+    for name, field in model.model_fields.items():
+        kind = model.__annotations__[name]
+        setting = inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kind
+        )
+        rows.append(_row(setting, _kind(setting, vars(settings)), _joined(str(field.description))))
+    parts = ["# Settings and faults of the sandbox", "## Settings", _table(rows)]
+    for title, kinds in (
+        ("Faults that replace a response", faults.ANSWER_KINDS),
+        ("Faults that change the bytes of a response", faults.WIRE_KINDS),
+        ("Faults that change a run", faults.RUN_KINDS),
+        ("Breakpoints", faults.REQUEST_BREAKPOINTS | faults.RUN_BREAKPOINTS),
+    ):
+        lines = [f"| `{name}` | {_cell(text)} |" for name, text in kinds.items()]
+        parts += [f"## {title}", "\n".join(["| name | effect |", "| --- | --- |", *lines])]
+    return "\n\n".join([*parts, MADE]) + "\n"
+
+
 def _all_errors() -> Iterator[tuple[str, type[errors.PlatformError]]]:
     for name, found in vars(errors).items():
         if inspect.isclass(found) and issubclass(found, errors.PlatformError):
@@ -200,8 +225,9 @@ def _overview(found: list[Subject]) -> str:
         says = _split(inspect.getdoc(getattr(import_module(module), name)) or "")[0][0]
         lines.append(f"| [`{name}`]({name}.md) | {_cell(says)} |")
     lines += ["", "## Errors", "", "[All errors](errors.md), and whether a retry can help.", ""]
+    lines += ["## Sandbox", "", "[Settings and faults](sandbox.md) for your tests.", ""]
     groups = (name for _, name in TASK_GROUPS)
-    names = "\n".join([*(subject.page for subject in found), *groups, "errors"])
+    names = "\n".join([*(subject.page for subject in found), *groups, "errors", "sandbox"])
     lines += [f"```{{toctree}}\n:hidden:\n\n{names}\n```", "", MADE, ""]
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, fields
 from itertools import count as counter
 from typing import Any, Literal, TypeVar
@@ -113,42 +113,70 @@ def from_json(kind: type[M], document: dict[str, Any]) -> M:
         raise ValueError(str(error)) from None
 
 
-ANSWER_KINDS = frozenset({"drop", "status", "html", "redirect", "jsonrpc", "continue_wait"})
-"""Kinds that replace the response."""
-WIRE_KINDS = frozenset(
-    {
-        "lost_response",
-        "cut",
-        "close",
-        "silence",
-        "blank_lines",
-        "broken_json",
-        "error_line",
-        "gzip",
-        "dribble",
-        "odd_field",
-    }
-)
+ANSWER_KINDS = {
+    "drop": "The connection is closed before the request is processed.",
+    "status": (
+        "An HTTP error in place of the answer: `status` (503), `retry_after` (seconds, sent as "
+        "`retry_after_form`: `seconds` or `date`), `body` (`json`, `html` or `empty`), `message`. "
+        "`quotes`: the message ends with this part of the request (`authorization` or `body`), in "
+        "`quote_form` (`plain` or `url`)."
+    ),
+    "html": "A web page with status 200. The request is not processed.",
+    "redirect": "A redirect with `status` (3xx). The request is not processed.",
+    "jsonrpc": (
+        "A JSON-RPC error with status 200 and this `message`; `indented`: on several lines. The "
+        "request is not processed."
+    ),
+    "continue_wait": 'The data API answers "Continue wait", so the client must ask again.',
+}
+"""Kinds that replace the response, and what each does."""
+WIRE_KINDS = {
+    "lost_response": "The request is processed, then the connection is cut before the response.",
+    "cut": (
+        "The connection is cut after `after` records and `bytes` of the next record. "
+        "`inside_character`: in the middle of a character. `reset`: with a TCP reset."
+    ),
+    "close": "The connection is closed normally after `after` records.",
+    "silence": "After `after` records, nothing is sent until you release the fault.",
+    "blank_lines": (
+        "After `after` records, only blank lines are sent, one each `interval` seconds, until you "
+        "release the fault."
+    ),
+    "broken_json": "After `after` records, only half of the next record is sent.",
+    "error_line": (
+        "An error with this `message` ends the response after `after` records. If the response is "
+        "shorter, the error is its last line."
+    ),
+    "gzip": "The response is compressed.",
+    "dribble": "The response is sent one byte at a time.",
+    "odd_field": (
+        "The `field` of a JSON response (`updatedAt`, `items.0.filters`) has another `value`."
+    ),
+}
 """Kinds that change the bytes of one response. The run continues unchanged."""
-RUN_KINDS = frozenset(
-    {
-        "error",
-        "suspend",
-        "abort",
-        "no_answer",
-        "no_final",
-        "no_usage",
-        "answer_only_in_state",
-        "deltas_only",
-        "decoy_final",
-        "same_sort",
-        "repeat_deltas",
-        "unknown_records",
-        "wrong_order",
-        "line_separators",
-        "huge_line",
-    }
-)
+RUN_KINDS = {
+    "error": "The run fails after `after` records, with `message` as a `form` (`line`, `jsonrpc`).",
+    "suspend": (
+        "`__suspended__` after `after` records. `resume`: only the same message, sent again within "
+        "24 hours, resumes the run (`input`), or a request without `input` does (`follow_up`)."
+    ),
+    "abort": "`__aborted__` after `after` records.",
+    "no_answer": "The run ends after the echo of the question.",
+    "no_final": "The run ends without its final message.",
+    "answer_only_in_state": "The answer is only in `__state__`.",
+    "no_usage": "The run ends without `__usage__`.",
+    "deltas_only": (
+        "The final record is never marked as complete. `kept`: how much of the answer `__state__` "
+        "has, `whole` or `half`."
+    ),
+    "decoy_final": "After the final answer comes a record that looks like a final answer.",
+    "same_sort": "All records of a message have the same `sort`.",
+    "repeat_deltas": "Every piece of text arrives twice.",
+    "unknown_records": "Some records have unknown types, and all have unknown fields.",
+    "wrong_order": "Records come in another `order`: `usage_first`, `echo_late` or `result_first`.",
+    "line_separators": "The answer contains U+2028, U+2029 and U+0085.",
+    "huge_line": "A tool result is very long: `size` bytes (20 MB).",
+}
 """Kinds that change what a chat run produces, for all its readers."""
 
 _PARAMETERS = {
@@ -175,7 +203,7 @@ _PARAMETERS = {
 @dataclass(frozen=True, kw_only=True)
 class Fault(Match):
     """One fault: its ``kind``, the requests or runs to which it applies (see ``Match``), and the
-    parameters of its kind, which the page on the sandbox describes.
+    parameters of its kind.
 
     ``after`` counts records: for faults of a response, the lines sent on that connection; for
     faults of a run, the run's own records, of which the user echo is the first.
@@ -254,28 +282,32 @@ class ArmedFaults:
             armed.released.set()
         self._armed.clear()
 
-    def take(self, subject: Subject, kinds: frozenset[str]) -> list[Armed]:
+    def take(self, subject: Subject, kinds: Collection[str]) -> list[Armed]:
         """Return the faults of ``kinds`` that apply to ``subject``, and count each once."""
         return [a for a in self.all() if a.fault.kind in kinds and a.tally.take(subject)]
 
 
-REQUEST_BREAKPOINTS = frozenset({"before_call", "before_answer"})
-RUN_BREAKPOINTS = frozenset(
-    {"after_cutoff", "after_echo", "mid_stream", "before_final", "after_final", "before_state"}
-)
+REQUEST_BREAKPOINTS = {
+    "before_call": (
+        "The request has arrived and is not processed. If the client disconnects, the sandbox "
+        "forgets the request, unless `process_disconnected` is set."
+    ),
+    "before_answer": "The request is processed, and no byte of the response is sent.",
+}
+RUN_BREAKPOINTS = {
+    "after_cutoff": "After the record `__cutoff__`.",
+    "after_echo": "After the echo of the question.",
+    "mid_stream": "After `after` records of the run (4). The echo of the question is the first.",
+    "before_final": "Before the final record.",
+    "after_final": "After the final record.",
+    "before_state": "Before the record `__state__`.",
+}
+"""The moments of a run. All connected clients have received everything so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Breakpoint(Match):
-    """Stop a request or a run at the breakpoint ``name``.
-
-    - ``before_call``: the sandbox has received the request and has not processed it. If the client
-      disconnects, the sandbox forgets the request, unless ``process_disconnected`` is set.
-    - ``before_answer``: the sandbox has processed the request and has sent no byte of the response.
-    - ``after_cutoff``, ``after_echo``, ``mid_stream`` (after ``after`` records of the run; the user
-      echo is the first), ``before_final``, ``after_final``, ``before_state``: the run stops. All
-      connected clients have received everything that the run has produced.
-    """
+    """Stop a request or a run at the breakpoint ``name``."""
 
     name: str
     after: int = 4

@@ -13,6 +13,7 @@ import json
 import logging
 import re
 import time
+from collections.abc import Collection
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote_from_bytes
@@ -158,7 +159,7 @@ class RequestHandler:
         if point is not None:
             await self.server.breakpoints.stop(point, self._subject)
 
-    def _take(self, kinds: frozenset[str]) -> list[Armed]:
+    def _take(self, kinds: Collection[str]) -> list[Armed]:
         taken = self.server.faults.take(self._subject, kinds)
         self._entry.faults += [armed.fault.kind for armed in taken]
         return taken
