@@ -107,18 +107,6 @@ def test_code_of_a_page_imports_every_name_that_it_uses(piece: str) -> None:
     assert unbound(PIECES[piece]) == GIVEN.get(piece, set())
 
 
-def test_readme_dag_and_its_test_pass(
-    platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(airflow_home)
-    file = airflow_home / "dags" / "nightly.py"
-    file.write_text(PIECES["README.md 2"])
-    try:
-        run("README.md 3")["test_the_pipeline_asks_once"](platform_sandbox)
-    finally:
-        file.unlink()
-
-
 def test_first_dag_and_its_test_pass(
     platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,11 +119,16 @@ def test_first_dag_and_its_test_pass(
         file.unlink()
 
 
-def test_readme_question_is_answered(platform_sandbox: Sandbox, airflow_home: Path) -> None:
-    file = airflow_home / "dags" / "question.py"
-    file.write_text(PIECES["README.md 1"])
+@pytest.mark.parametrize(
+    ("piece", "name"), [("README.md 1", "question"), ("README.md 2", "nightly")]
+)
+def test_readme_dag_asks_once(
+    piece: str, name: str, platform_sandbox: Sandbox, airflow_home: Path
+) -> None:
+    file = airflow_home / "dags" / f"{name}.py"
+    file.write_text(PIECES[piece])
     try:
-        run_of_dag = DagBag(str(file)).get_dag("question").test()
+        run_of_dag = DagBag(str(file)).get_dag(name).test()
     finally:
         file.unlink()
     assert run_of_dag.state == "success"
@@ -161,7 +154,10 @@ def test_code_of_the_hook_page_runs(platform_sandbox: Sandbox) -> None:
 
 
 def test_code_of_the_management_api_page_runs(platform_sandbox: Sandbox) -> None:
-    assert isinstance(run("management_api.md 1")["rename_drafts"].function(), list)
+    moved = run("management_api.md 1")["file_reports"].function(13)
+    reports = PlatformHook().iterate("getReports")
+    assert moved == [one["name"] for one in reports if one["folderId"] == 13]
+    assert len(moved) == 4
     with pytest.raises(PlatformError, match="tenant-settings"):  # the sandbox has none
         run("management_api.md 2")
     with DAG("operations", schedule=None):
