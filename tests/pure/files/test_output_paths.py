@@ -13,6 +13,7 @@ from airflow_provider_platform.client.errors import PlatformInputError, ResultWr
 from airflow_provider_platform.files import whole_files
 from airflow_provider_platform.files.whole_files import (
     check_place,
+    files_below,
     storage_words,
     whole_file,
     write_whole,
@@ -83,6 +84,39 @@ def test_folder_that_a_storage_does_not_have_yet_is_not_an_error() -> None:
     check_place("output_path", in_storage(FileNotFoundError("/lake")))
     with pytest.raises(PlatformInputError, match="the bucket 'lake' does not exist"):
         check_place("output_path", in_storage(FileNotFoundError("lake"), "s3"))
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("lake", "this is a bucket, not a file in a bucket"),
+        ("lake/" + "ä" * 513, "the object key has more than 1024 bytes"),
+    ],
+)
+def test_key_that_no_bucket_takes_is_refused(path: str, said: str) -> None:
+    with pytest.raises(PlatformInputError, match=said):
+        check_place("output_path", SimpleNamespace(protocol="s3", path=path))
+
+
+def test_files_of_a_folder_in_a_storage_are_named_below_it() -> None:
+    """Also if others have written since the storage was last asked."""
+    listed = {"lake/a": ["lake/a/1.csv"], "lake/none": None}
+
+    class Storage:
+        def invalidate_cache(self) -> None:
+            listed["lake/a"] = ["lake/a/1.csv", "lake/a/day/2.csv", "lake/ab.csv"]
+
+        def find(self, path: str) -> list[str]:
+            found = listed[path.rstrip("/")]
+            if found is None:
+                raise FileNotFoundError(path)
+            return found
+
+    def folder(path: str) -> Any:
+        return SimpleNamespace(protocol="s3", path=path, fs=Storage())
+
+    assert files_below(folder("lake/a/")) == ["1.csv", "day/2.csv"]
+    assert files_below(folder("lake/none")) == []
 
 
 def test_full_disk_is_told_in_the_storages_words() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators._files import output_path, storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.notifications import PlatformNotificationRecipientsOperator
@@ -61,6 +62,53 @@ def test_value_with_a_plain_text_becomes_that_text(value: Any) -> None:
 def test_value_that_is_not_a_positive_integer_is_refused(value: Any) -> None:
     with pytest.raises(PlatformInputError, match="deployment_id"):
         arguments.whole_number("deployment_id", value, minimum=1)
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert arguments.whole_number("max_rows", "7.0", minimum=1) == 7
+
+
+@pytest.mark.parametrize(
+    ("value", "effective_value"),
+    [
+        (None, None),
+        ("", None),
+        (date(2026, 7, 1), "2026-07-01T00:00:00+00:00"),
+        ("2026-07-01", "2026-07-01T00:00:00+00:00"),
+        (datetime.fromisoformat("2026-07-01T06:30"), "2026-07-01T06:30:00+00:00"),
+        ("2026-07-01T06:30+02:00", "2026-07-01T06:30:00+02:00"),
+    ],
+)
+def test_a_time_without_a_zone_is_in_utc(value: Any, effective_value: str | None) -> None:
+    assert arguments.moment("since", value) == effective_value
+
+
+@pytest.mark.parametrize("value", ["yesterday", 1_800_000_000, timedelta(days=1)])
+def test_value_that_is_no_time_is_refused(value: Any) -> None:
+    with pytest.raises(PlatformInputError, match="since must be a date or a time in ISO 8601"):
+        arguments.moment("since", value)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("rows.csv\n", "contains the control character '\\n' at position 9"),
+        ("ro\x00ws.csv", "contains the control character '\\x00' at position 3"),
+        (" rows.csv", "begins or ends with a space"),
+    ],
+)
+def test_a_path_with_invisible_characters_is_refused(path: str, said: str) -> None:
+    with pytest.raises(PlatformInputError) as error:
+        output_path("output_path", path)
+    assert f"output_path {said}" in error.value.message
+    assert "{{ value | trim }}" in error.value.message
+
+
+def test_a_key_in_an_address_is_not_quoted() -> None:
+    with pytest.raises(PlatformInputError, match="before the @ is not the id of an") as error:
+        storage_path("output_path", "s3://AKIA:secret@lake/rows.csv")
+    assert "AKIA" not in error.value.message
+    assert "secret" not in error.value.message
 
 
 @pytest.mark.parametrize(

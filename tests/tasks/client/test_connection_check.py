@@ -104,6 +104,16 @@ class TestManagement:
         [report] = Service({"/v1/deployments": page}).check(**MANAGEMENT)
         assert "and more" in report.message
 
+    def test_check_says_that_there_is_no_deployment(self) -> None:
+        [report] = Service({"/v1/deployments": {"items": []}}).check(**MANAGEMENT)
+        assert (report.ok, "has access to no deployment" in report.message) == (True, True)
+
+    def test_check_names_the_address_if_nothing_is_found_there(self) -> None:
+        absent = PlatformNotFoundError("the service's words")
+        service = Service({"/v1/deployments": absent, "/v1/app-config": absent})
+        [report] = service.check(**MANAGEMENT)
+        assert (report.ok, "must end in /api" in report.message) == (False, True)
+
     def test_check_reads_the_default_deployment(self) -> None:
         service = Service({"/v1/deployments/7": {"id": 7, "name": "Sales"}})
         [report] = service.check(**MANAGEMENT, deployment_id=7)
@@ -256,6 +266,15 @@ class TestChat:
         assert effect.body.keys() == {"chatId"}
         assert report.ok
         assert "Session settings (session_settings) is empty" in report.message
+
+    def test_an_answered_abort_shows_that_the_key_is_accepted(self) -> None:
+        [report] = Service().check(**CHAT)
+        assert (report.ok, "The API key is accepted." in report.message) == (True, True)
+
+    def test_a_key_for_the_address_of_a_deployment_is_warned_about(self) -> None:
+        address = CHAT["chat_url"].replace("/agents/", "/deployments/")
+        [report] = Service().check(chat_url=address, chat_api_key=SECRET)
+        assert "which accepts a service token only" in report.message
 
     def test_check_passes_if_the_abort_is_answered_with_403(self) -> None:
         [report] = Service(stream=status(403, "not the owner")).check(**CHAT)

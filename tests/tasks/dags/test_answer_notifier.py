@@ -438,3 +438,46 @@ def test_airflow_accepts_the_notifier_in_a_deadline_alert() -> None:
 def test_invalid_notifier_is_refused_when_the_dag_is_parsed(send_with: Any) -> None:
     with pytest.raises(PlatformConfigError, match="send_with"):
         PlatformAnswerNotifier(send_with)
+
+
+class _Failed:
+    """A task of a callback, whose results cannot be read, whose address is not known."""
+
+    dag_id, run_id, task_id, map_index = "dag", "run", "ask", 3
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+
+    @property
+    def log_url(self) -> str:
+        raise RuntimeError("no base_url is configured")
+
+    def xcom_pull(self, **_: Any) -> Any:
+        if self._error is not None:
+            raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionError("the API server is away"), "The result of task ask could not be read."),
+        (None, "Task ask has no result."),
+    ],
+)
+def test_a_message_goes_out_without_a_result_and_says_why(
+    error: Exception | None,
+    said: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    PlatformAnswerNotifier(keep, charts=False).notify({"ti": _Failed(error)})
+    assert said in kept()["text"]
+    assert "Map index" in kept()["text"]
+    logged = caplog.text + capsys.readouterr().out
+    assert ("the API server is away" in logged) == (error is not None)
+
+
+def test_an_async_function_is_only_for_deadline_alerts() -> None:
+    with pytest.raises(PlatformError, match="1 of 1 notifiers could not send"):
+        PlatformAnswerNotifier(keep_on_loop, charts=False).notify({"ti": _Failed()})
+    assert SENT == []

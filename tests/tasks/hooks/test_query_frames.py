@@ -121,6 +121,13 @@ def test_a_pandas_frame_has_arrows_types() -> None:
     assert frame.index.tolist() == [0, 1, 2]
 
 
+def test_a_pandas_frame_can_have_the_nullable_types_of_pandas() -> None:
+    frame = received().to_pandas(dtype_backend="numpy_nullable")
+    kinds = {str(kind) for kind in frame.dtypes}
+    assert {"Int64", "string"} <= kinds, kinds
+    assert not any("pyarrow" in kind for kind in kinds - {"string[pyarrow]"}), kinds
+
+
 def test_a_polars_frame_has_polars_types() -> None:
     assert dict(received().to_polars().schema) == {
         "id": pl.Int64,

@@ -19,9 +19,11 @@ from airflow_provider_platform.client.errors import (
     DataQueryError,
     PlatformClosedError,
     PlatformInputError,
+    ResultTruncatedError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.sql import PlatformSqlHook
+from airflow_provider_platform.resources.deployments import get_deployment
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -227,3 +229,40 @@ def test_a_bad_keyword_is_refused_before_anything_is_sent(
     with pytest.raises(PlatformInputError, match=said):
         hook.get_first("SELECT 1")
     assert platform_sandbox.control.state().requests == []
+
+
+@pytest.mark.parametrize("df_type", ["pandas", "polars"])
+def test_frames_come_in_chunks_and_take_no_unknown_argument(
+    hook: PlatformSqlHook, platform_sandbox: Sandbox, df_type: str
+) -> None:
+    sql = "SELECT id FROM payments ORDER BY id LIMIT 5"
+    with pytest.raises(
+        PlatformInputError, match=f"get_df does not support index with df_type='{df_type}"
+    ):
+        hook.get_df(sql, df_type=df_type, index="id")
+    assert queries(platform_sandbox) == 0
+    chunks = list(hook.get_df_by_chunks(sql, df_type=df_type, chunksize=2))
+    assert [list(chunk["id"]) for chunk in chunks] == [[1, 2], [3, 4], [5]]
+
+
+def test_sql_hook_runs_operations_too(hook: PlatformSqlHook) -> None:
+    reading = get_deployment(deployment_id=1)
+    assert hook.run(reading).id == hook.run(work=reading).id == 1
+
+
+def test_truncated_rows_are_a_message_of_the_connection_or_an_error(
+    platform_sandbox: Sandbox,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    platform_sandbox.control.set(data_max_rows=30)
+    sql, limit = "SELECT id FROM orders LIMIT 40", {"max_row_limit": 30}
+    hook = PlatformSqlHook(**limit)
+    with closing(hook.get_conn()) as connection, connection.cursor() as cursor:
+        assert len(cursor.execute(sql).fetchall()) == 30
+        hook.get_db_log_messages(connection)
+    assert "30 rows" in caplog.text + capsys.readouterr().out
+    with pytest.raises(PlatformClosedError, match="cursor is closed"):
+        cursor.fetchone()
+    with pytest.raises(ResultTruncatedError, match="30 rows"):
+        PlatformSqlHook(on_truncated="fail", **limit).get_records(sql)

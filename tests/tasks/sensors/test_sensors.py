@@ -17,7 +17,12 @@ from airflow_provider_platform._airflow import (
     AirflowSkipException,
     TaskSuccessEvent,
 )
-from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    PlatformPermissionError,
+    PlatformServerError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
@@ -231,6 +236,25 @@ class TestDeferred:
         skipping = sensor(PlatformReportSensor, report_id=999, never_fail=True)
         with pytest.raises(AirflowSkipException):
             skipping.execute_complete(TaskTries().context(), event)
+
+    def test_a_silent_sensor_waits_on_after_a_failure_that_may_pass(
+        self,
+        platform_sandbox: Sandbox,
+        caplog: pytest.LogCaptureFixture,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        failures = {
+            True: PlatformTransportError("The connection was lost."),
+            False: PlatformPermissionError("The token may not read reports.", status=403),
+        }
+        for passing, error in failures.items():
+            waiting, deferral = self.deferred(report_id=999, silent_fail=True)
+            event = {"status": "error", "error": error.to_payload(), **deferral.kwargs}
+            with pytest.raises(TaskDeferred if passing else AirflowFailException):
+                waiting.execute_complete(TaskTries().context(), event, **deferral.kwargs)
+        assert (
+            "Sensor poke failed: The connection was lost." in caplog.text + capsys.readouterr().out
+        )
 
     def test_the_event_of_another_wait_is_ignored(self, platform_sandbox: Sandbox) -> None:
         waiting, deferral = self.deferred(report_id=999)

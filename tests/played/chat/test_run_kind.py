@@ -1,0 +1,87 @@
+"""The chat's run as an operator drives it: what a retry and a trigger's event make of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    ChatSuspendedError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+)
+from airflow_provider_platform.resources.chat.run import ChatRunKind
+from airflow_provider_platform.resources.run_kind import RunEnvironment
+from tests.support.fakes.chat_calls import DEADLINE
+from tests.support.fakes.effects import api_with
+from tests.support.fakes.played_service import NOON, PlayedService, drive
+from tests.support.fakes.streams import CHAT_ID, EXPECTED, MESSAGE_ID, PROMPT, cutoff
+
+CONFIG = PlatformConfig.build(
+    chat_url="https://ai.example.com/agents/1/chat",
+    chat_api_key="canary-secret",
+    session_settings={"externalId": "nightly"},
+)
+KIND = ChatRunKind(prompt=PROMPT)
+ENV = RunEnvironment(DEADLINE)
+IDS = {
+    "chat_id": CHAT_ID,
+    "message_id": MESSAGE_ID,
+    "in_existing_thread": False,
+    "accepted": True,
+    "submitted_at": NOON,
+}
+SUSPENDED = {"status": "suspended"}
+
+
+def read(service: PlayedService, ids: dict[str, Any]) -> Any:
+    service.starts.append(service.now)
+    service.now += 60
+    api = api_with(service.clock, CONFIG)
+    return drive(KIND.read_event(api, ENV, ids, SUSPENDED), service)
+
+
+def find(service: PlayedService, **ids: Any) -> Any:
+    api = api_with(service.clock, CONFIG)
+    lost = {**IDS, "accepted": False, **ids}
+    return drive(KIND.find(api, ENV, lost), service)
+
+
+def test_message_of_a_run_that_a_trigger_left_suspended_is_sent_once_more() -> None:
+    """The worker leaves the stream once the run goes on, and the trigger follows it again."""
+    service = PlayedService(suspends_at=6, resume="input")
+    result, ids = read(service, IDS)
+    assert [body["messageId"] for body in service.prompts] == [MESSAGE_ID]
+    assert (result, ids) == (None, {**IDS, "resumed": True})
+    api = api_with(service.clock, CONFIG)
+    assert drive(KIND.follow(api, ENV, ids), service)["answer"] == EXPECTED["answer"]
+
+
+def test_run_that_stays_suspended_after_its_message_was_sent_again_fails_the_task() -> None:
+    service = PlayedService(suspends_at=6, resume="never")
+    with pytest.raises(ChatSuspendedError, match="same message was sent again"):
+        read(service, {**IDS, "resumed": True})
+    assert service.prompts == []
+
+
+def test_a_retry_does_not_send_a_message_again_that_the_thread_lacks_twice() -> None:
+    absent = [cutoff(streaming=False), PlayedService()._state()]
+    assert find(PlayedService(scripted=[absent] * 9))[0] is False
+    with pytest.raises(PlatformOutcomeUnknownError):
+        find(PlayedService(scripted=[absent] * 9), repeats=True)
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_thread_that_is_gone_is_an_error_only_if_the_author_named_it(existing: bool) -> None:
+    class Gone(PlayedService):
+        def perform(self, effect: Any) -> Any:
+            raise PlatformNotFoundError("no such thread", status=404)
+
+    if existing:
+        with pytest.raises(PlatformNotFoundError):
+            find(Gone(), in_existing_thread=True)
+    else:
+        found, ids = find(Gone())
+        assert (found, ids["chat_id"]) == (False, None)
