@@ -35,6 +35,7 @@ from airflow_provider_platform.client.errors import (
     PlatformConflictError,
     PlatformError,
     PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
     PlatformPermissionError,
     PlatformProtocolError,
     PlatformRateLimitError,
@@ -139,6 +140,26 @@ def may_have_been_processed(error: BaseException) -> bool:
     return is_transient(error) and not cannot_have_been_processed(error)
 
 
+RETRY_MAY_SUCCEED = "A retry may succeed."
+
+
+def what_came_instead(cause: PlatformError) -> str:
+    """Return the reason of a write that the service did not confirm, without the general advice to
+    retry: its caller says what a retry does."""
+    return cause.reason.removesuffix(f" {RETRY_MAY_SUCCEED}")
+
+
+def outcome_unknown(
+    unknown: PlatformOutcomeUnknownError, cause: PlatformError
+) -> PlatformOutcomeUnknownError:
+    """Return the error of a write with an unknown outcome, beginning with what came instead of the
+    confirmation: an error of the service, a time-out or a broken connection. `unknown` is the error
+    of whoever looked for the outcome and cannot know what came."""
+    return PlatformOutcomeUnknownError(
+        f"{what_came_instead(cause)} {unknown.reason}", where=unknown.where or cause.where
+    )
+
+
 def has_deleted_before(method: str, error: PlatformError, earlier: Iterable[PlatformError]) -> bool:
     """Return whether a DELETE that found nothing has succeeded: an earlier attempt may have deleted
     the object, although its answer was lost."""
@@ -215,7 +236,7 @@ _NEXT_STEP = {
     401: "Check Management token (password) in the connection: it may be mistyped, revoked or "
     "expired.",
     404: "Check the ids, and check that this credential has access to the deployment.",
-    408: "The service timed out while it waited for the request. A retry may succeed.",
+    408: f"The service timed out while it waited for the request. {RETRY_MAY_SUCCEED}",
     409: "The current state of the resource does not allow this operation. Check the resource in "
     "the platform.",
     429: "The service is limiting requests. Run fewer tasks at the same time.",
@@ -250,7 +271,7 @@ def management_error(
         if operation.permission:
             step += f" The operation requires: {operation.permission}."
     if status >= 500:
-        step = "The service failed. A retry may succeed."
+        step = f"The service failed. {RETRY_MAY_SUCCEED}"
     code = _code(body)
     error_class: type[PlatformApiError] | None = None
     if status == 409 and code in TRANSIENT_CONFLICTS:
@@ -383,7 +404,7 @@ def _data_step(status: int) -> str:
             "Check Data API address (data_api_url) in the connection, and check that the data API "
             "is enabled for the deployment."
         )
-    return "A retry may succeed." if status >= 500 else ""
+    return RETRY_MAY_SUCCEED if status >= 500 else ""
 
 
 NO_SUCH_BRANCH = "Bad branch"

@@ -49,10 +49,9 @@ class SingleCallOperator(PlatformOperator):
         """Return the result of a call whose response was lost, or None if the call changed nothing.
         Raises PlatformOutcomeUnknownError if the service does not show it."""
         raise PlatformOutcomeUnknownError(
-            "The service did not confirm the call, and the API cannot "
-            "show whether the call was carried out. Check in the platform. If the call was carried "
-            "out, mark this task as successful. If it was not, clear the task to make the call "
-            "again.",
+            "The service did not confirm the call, and the API cannot show whether the call was "
+            "carried out. Check in the platform. If the call was carried out, mark this task as "
+            "successful. If it was not, clear the task to make the call again.",
             where=self.task_type,
         )
 
@@ -115,7 +114,10 @@ class SingleCallOperator(PlatformOperator):
     def _result(
         self, hook: PlatformHook, submission: RecordKeeper, lost: dict[str, Any], step: Step
     ) -> Any:
-        from airflow_provider_platform.client.failed_calls import may_have_been_processed
+        from airflow_provider_platform.client.failed_calls import (
+            may_have_been_processed,
+            outcome_unknown,
+        )
 
         if step is Step.FIND_OUT:
             self.log.warning(
@@ -136,9 +138,7 @@ class SingleCallOperator(PlatformOperator):
             try:
                 result = self.find(hook, ids)
             except PlatformOutcomeUnknownError as unknown:
-                raise PlatformOutcomeUnknownError(
-                    f"{unknown.reason} What came instead: {error.reason}", where=unknown.where
-                ) from error
+                raise outcome_unknown(unknown, error) from error
             if result is None:
                 raise
             return result

@@ -435,15 +435,14 @@ class PlatformCreateNotificationOperator(
         if len(created) > 1 and self.if_exists != "skip":
             numbers = ", ".join(str(schedule.id) for schedule in created)
             raise PlatformOutcomeUnknownError(
-                "The connection broke before the service confirmed the new notification, and "
-                f"several new notifications could belong to this task ({numbers}). Keep one of "
-                "them and delete the others, then mark this task as successful."
+                "The service did not confirm the new notification, and several new notifications "
+                f"could belong to this task ({numbers}). Keep one of them and delete the others, "
+                "then mark this task as successful."
             )
         if not created:
             return None
         self.log.info(
-            "Notification %s was created, although the connection broke before the "
-            "service confirmed it.",
+            "Notification %s was created, although the service did not confirm it.",
             created[0].id,
         )
         return created[0].to_json()

@@ -285,10 +285,10 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
             return None
         if not self._is_as_wanted(published, ids["content"]):
             raise PlatformOutcomeUnknownError(
-                "The connection broke before the service confirmed the publication. Meanwhile "
-                "something else was published, so the service does not show whether this task "
-                "published before. Look at the published dashboard. If it is right, mark this task "
-                "as successful. If it is not, clear the task to publish.",
+                "The service did not confirm the publication. Meanwhile something else was "
+                "published, so the service does not show whether this task published before. Look "
+                "at the published dashboard. If it is right, mark this task as successful. If it "
+                "is not, clear the task to publish.",
                 where=f"workbook {self.workbook_id}",
             )
         return published.to_json()

@@ -328,7 +328,7 @@ async def find_new(
 
     Raises PlatformOutcomeUnknownError if the list does not show it.
     """
-    lost = "The connection broke before the service confirmed the start of the report delivery, and"
+    lost = "The service did not confirm the start of the report delivery, and"
     step = (
         "Look at its runs in the platform. If one did the work of this task, mark this task as "
         "successful. If none did, clear the task to start a run."

@@ -56,6 +56,8 @@ from airflow_provider_platform.client.failed_calls import (
     NOT_ACTIVE,
     cannot_have_been_processed,
     may_have_been_processed,
+    outcome_unknown,
+    what_came_instead,
 )
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.redaction import quote_service
@@ -268,7 +270,9 @@ async def send_merge(
             raise
         try:
             lost, gone = await find_merge(api, merge, deadline=deadline)
-        except (BranchNotFoundError, PlatformOutcomeUnknownError):
+        except PlatformOutcomeUnknownError as unknown:
+            raise outcome_unknown(unknown, error) from error
+        except BranchNotFoundError:
             raise
         except PlatformError:
             raise _in_doubt(merge, error) from error
@@ -324,7 +328,7 @@ def judge_lost(merge: Merge, branches: dict[str, BranchResponse]) -> Lost:
         change = f"changed from {_shown(merge.source_hash)} to {_shown(branch.last_hash)}"
         step = "clear the task: it merges the branch as it is now."
     raise PlatformOutcomeUnknownError(
-        "The service's answer to the merge was lost, and the commits do not show whether the merge "
+        "The service did not confirm the merge, and the commits do not show whether the merge "
         f"was made. {merge.target} changed from {_shown(merge.target_hash)} to "
         f"{_shown(now_at)}. The branch {change}. {_look_at_history(merge)} If it is not there, "
         f"{step}",
@@ -422,7 +426,7 @@ async def _merged_nothing(
     at = _shown(merge.source_hash if branch is None else branch.last_hash)
     if sent_before and now_at != merge.target_hash:
         raise PlatformOutcomeUnknownError(
-            "The service's answer to the merge was lost. The task sent the merge once more, and "
+            "The service did not confirm the merge. The task sent the merge once more, and "
             "the service answered that it merged nothing. The service does not say whether "
             f"{merge.target} has the merge already or refuses it. The branch is at {at}, and "
             f"{merge.target} is at {_shown(now_at)}.{_not_allowed(merge)} "
@@ -493,7 +497,9 @@ def _in_doubt(merge: Merge, error: PlatformError) -> PlatformError:
         f" The service may have merged the branch into {merge.target}, or may still merge it. A "
         "retry compares the commits before it merges."
     )
-    return from_payload({**payload, "message": f"{error.reason}{doubt}", "where": merge.where})
+    return from_payload(
+        {**payload, "message": f"{what_came_instead(error)}{doubt}", "where": merge.where}
+    )
 
 
 def _not_allowed(merge: Merge) -> str:

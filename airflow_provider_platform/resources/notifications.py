@@ -210,10 +210,10 @@ async def find_created(
             return created
     if new or matches.unreadable:
         raise PlatformOutcomeUnknownError(
-            "The connection broke before the service confirmed the new notification, and the "
-            f"list does not show whether it was created ({_describe_doubt(new, matches)}). "
-            "Look at the dashboard's notifications. If the new notification is there, mark this "
-            "task as successful. If it is not there, clear the task to create it."
+            "The service did not confirm the new notification, and the list does not show "
+            f"whether it was created ({_describe_doubt(new, matches)}). Look at the dashboard's "
+            "notifications. If the new notification is there, mark this task as successful. If it "
+            "is not there, clear the task to create it."
         )
     return []
 

@@ -64,8 +64,10 @@ from airflow_provider_platform.client.failed_calls import (
     SCOPE_MISSING,
     may_have_been_processed,
     may_repeat,
+    outcome_unknown,
     pause_after,
     says_time_out,
+    what_came_instead,
 )
 from airflow_provider_platform.client.polling import PollLimits, poll_until_over
 from airflow_provider_platform.client.redaction import quote_service
@@ -185,13 +187,13 @@ async def start_builds(
 
 def _lost_start(access: JobsAccess, cause: PlatformError, *, repeat: bool) -> PlatformError:
     """The error of a start whose answer, with the tokens in it, was lost."""
-    lost = (
-        "The service did not confirm the start of the builds, so they may be running: "
-        f"{cause.reason.removeprefix(f'{_START.action}: ')}"
-    )
+    lost = "The service did not confirm the start of the builds, so they may be running."
     if repeat:
-        return PlatformTransportError(f"{lost} A retry starts them again.", where=access.where)
-    return PlatformOutcomeUnknownError(f"{lost} {START_AGAIN}", where=access.where)
+        return PlatformTransportError(
+            f"{what_came_instead(cause)} {lost} A retry starts them again.", where=access.where
+        )
+    unknown = PlatformOutcomeUnknownError(f"{lost} {START_AGAIN}", where=access.where)
+    return outcome_unknown(unknown, cause)
 
 
 START_AGAIN = (
@@ -227,7 +229,9 @@ def _read_start(access: JobsAccess, answer: Any, *, repeat_lost: bool) -> list[s
     if not isinstance(answer, list) or not all(
         isinstance(token, str) and token for token in answer
     ):
-        broken = PlatformProtocolError("the answer is not a list of identifiers of builds.")
+        broken = PlatformProtocolError(
+            f"{_START.action}: the answer is not a list of identifiers of builds."
+        )
         raise _lost_start(access, broken, repeat=repeat_lost)
     return list(dict.fromkeys(answer))
 

@@ -26,7 +26,6 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
     PlatformOutcomeUnknownError,
-    PlatformProtocolError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.redaction import quote_service
@@ -284,24 +283,24 @@ async def find_lost_start(
     Raises PlatformTransportError if nothing was started, or if the listing could not be read, and
     PlatformOutcomeUnknownError if the listing does not show it.
     """
+    # A DAG file imports this module.
+    from airflow_provider_platform.client.failed_calls import outcome_unknown, what_came_instead
+
+    came = what_came_instead(cause)
     try:
         found = await find
     except PlatformOutcomeUnknownError as error:
-        if isinstance(cause, PlatformProtocolError):  # the service answered: say what
-            raise PlatformOutcomeUnknownError(
-                f"{cause.reason} {error.reason}", where=error.where
-            ) from cause
-        raise
+        raise outcome_unknown(error, cause) from cause
     except PlatformError as error:
         # Not the error itself, which describes the request for the listing and not the start.
         raise PlatformTransportError(
-            f"{cause.reason} The request may have started a {noun}, but the {listing} could not be "
+            f"{came} The request may have started a {noun}, but the {listing} could not be "
             f"read: {error.reason.removesuffix('.')}. A retry reads the {listing} again.",
             where=cause.where,
         ) from error
     if found is None:
         raise PlatformTransportError(
-            f"{cause.reason} The {listing} shows no new {noun}. A retry starts a {noun}.",
+            f"{came} The {listing} shows no new {noun}. A retry starts a {noun}.",
             where=cause.where,
         ) from cause
     return found

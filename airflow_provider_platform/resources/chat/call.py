@@ -67,6 +67,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import (
     cannot_have_been_processed,
     is_transient,
+    outcome_unknown,
     pause_after,
     rpc_error,
 )
@@ -309,7 +310,7 @@ class ChatCall:
                 raise errors.thread_unknown(run, failure)
             if failure is not None:
                 await self._pause_after_failure(api, failure)
-            if run.accepted or await self._find_lost_message(api):
+            if run.accepted or await self._find_lost_message(api, failure):
                 return await self.follow(api) if until_end else False
             if repeats:
                 raise errors.message_absent(run, failure) from failure
@@ -335,12 +336,14 @@ class ChatCall:
             raise errors.thread_unknown(self.run, error) from error
         return Verdict.BROKEN
 
-    async def _find_lost_message(self, api: Api) -> bool:
-        """`find_message` after the answer to the prompt was lost. A failure that no retry could
-        repair would be wrong here: the message may be running."""
+    async def _find_lost_message(self, api: Api, failure: PlatformError | None) -> bool:
+        """`find_message` after the prompt ended with `failure`, or with a stream that broke. An
+        error that no retry could repair would be wrong here: the message may be running."""
         try:
             return await self.find_message(api)
         except PlatformError as error:
+            if isinstance(error, PlatformOutcomeUnknownError) and failure is not None:
+                raise outcome_unknown(error, failure) from failure
             can_be_retried = error.retryable and not isinstance(error, ChatEndUnknownError)
             if can_be_retried or isinstance(error, PlatformOutcomeUnknownError):
                 raise

@@ -32,6 +32,7 @@ from airflow_provider_platform.client.failed_calls import (
     rpc_error,
     says_user_limit,
     user_limit_error,
+    what_came_instead,
 )
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
@@ -151,8 +152,8 @@ def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
 def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
     """The thread does not show whether it contains the message."""
     return PlatformOutcomeUnknownError(
-        "The connection broke before the service confirmed the message. The thread contains a "
-        "message with the same words, but this message may be an earlier one. "
+        "The service did not confirm the message. The thread contains a message with the same "
+        "words, but this message may be an earlier one. "
         f"{CHECK_THREAD}",
         where=run,
     )
@@ -161,18 +162,13 @@ def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
 def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
     """The prompt got no stream or one that broke, and without a thread it cannot be found."""
     retry = _retry(run, "sends it again under the same message id")
-    if isinstance(cause, PlatformApiError):
-        return PlatformServerError(
-            "The service failed before it returned a chat id, so the question may still be "
-            f"running.{_last_error(cause)} {retry}",
-            where=run,
-            **cause.details,
-        )
-    return PlatformTransportError(
-        "The connection broke before the service returned a chat id, so the question may still be "
-        f"running.{_last_error(cause)} {retry}",
-        where=run,
+    reason = (
+        "The service returned no chat id, so the question may still be running."
+        f"{_last_error(cause)} {retry}"
     )
+    if isinstance(cause, PlatformApiError):
+        return PlatformServerError(reason, where=run, **cause.details)
+    return PlatformTransportError(reason, where=run)
 
 
 def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
@@ -180,8 +176,8 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
     not raised: it may say that a request was refused or not processed, which is true only of the
     search."""
     return PlatformTransportError(
-        "The connection broke before the service confirmed the message, and the thread could not "
-        f"be read.{_last_error(cause)} {_retry(run, 'looks for the message in the thread')}",
+        "The service did not confirm the message, and the thread could not be read."
+        f"{_last_error(cause)} {_retry(run, 'looks for the message in the thread')}",
         where=run,
     )
 
@@ -244,4 +240,4 @@ def _retry(run: ChatRun, what: str) -> str:
 
 
 def _last_error(cause: PlatformError | None) -> str:
-    return f" The last error: {cause.reason.removesuffix('.')}." if cause else ""
+    return f" The last error: {what_came_instead(cause).removesuffix('.')}." if cause else ""

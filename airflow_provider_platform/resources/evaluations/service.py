@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.client.failed_calls import may_have_been_processed
+from airflow_provider_platform.client.failed_calls import may_have_been_processed, outcome_unknown
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, PageWalk
@@ -115,7 +115,7 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
                     where=error.where,
                 ) from error
             if may_have_been_processed(error):
-                raise _lost() from error
+                raise outcome_unknown(_lost(), error) from error
             raise
         await api.notify(RunAccepted({**ids, "evaluation_id": started.id}))
         say(api, f"Started evaluation {started.id} of deployment {deployment_id}")
@@ -164,7 +164,7 @@ def _path(ids: Ids) -> dict[str, Any]:
 
 def _lost() -> PlatformOutcomeUnknownError:
     return PlatformOutcomeUnknownError(
-        "The connection broke before the service confirmed the start of the evaluation, so it may "
-        "be running. The service has no list of evaluations, and a second one would be billed. "
-        "Look at the evaluations in the platform, then clear the task to start one."
+        "The service did not confirm the start of the evaluation, so it may be running. The "
+        "service has no list of evaluations, and a second one would be billed. Look at the "
+        "evaluations in the platform, then clear the task to start one."
     )

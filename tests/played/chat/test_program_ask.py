@@ -148,7 +148,7 @@ def test_a_question_that_a_busy_thread_did_not_process_does_not_count_as_sent() 
     [
         (Fault("refuse", status=500), PlatformServerError, "the service answered 500: Try later"),
         (Fault("refuse", status=503), PlatformServerError, "the service answered 503: Try later"),
-        (Fault("lose"), PlatformTransportError, "The connection broke before"),
+        (Fault("lose"), PlatformTransportError, "no complete answer in time"),
     ],
     ids=["500", "503", "lost"],
 )
@@ -161,7 +161,6 @@ def test_a_question_in_a_new_thread_that_may_be_running_is_not_repeated(
         call.ask()
     assert type(caught.value) is error
     assert words in caught.value.message
-    assert ("connection broke" in caught.value.message) == (fault.kind == "lose")
     assert getattr(caught.value, "status", None) == (None if fault.kind == "lose" else fault.status)
     assert caught.value.retryable
     assert len(service.bodies) == 1

@@ -118,13 +118,21 @@ def made_errors() -> list[tuple[str, ast.Call]]:
 
 def test_no_error_of_the_package_begins_with_a_value_other_than_what_failed() -> None:
     """Log viewers show one line: ids, paths and addresses before the reason would hide it."""
-    actions = {"name.action", "self._name.action", "self.description", "self._start.description"}
+    actions = {
+        "_START.action",
+        "name.action",
+        "self._name.action",
+        "self.description",
+        "self._start.description",
+    }
     reasons = {
         "reason",
         "error.reason",
         "lost.reason",
         "cause.reason",
         "unknown.reason",
+        "came",
+        "what_came_instead(cause)",
         "begin",
         "subject",
         "lost",

@@ -94,7 +94,7 @@ class TestDuplicate:
         fault = {"method": "POST", "path": "/duplicate$", "field": "id", "value": None}
         platform_sandbox.control.fault("odd_field", **fault)
         tries = TaskTries()
-        words = r"What came instead: .*\(id: .*it has .*name"
+        words = r"\(id: .*it has .*name.* did not confirm the call"
         with pytest.raises(AirflowFailException, match=words):
             run(PlatformDuplicateWorkbookOperator, tries)
         assert len(platform_sandbox.control.state().changed("workbooks", "created")) == 1
