@@ -236,6 +236,7 @@ def read_response(
             raise _wrong_address(name, "HTML", described=operation.described)
         if open_ended:
             raise _perhaps_cut(name)
+        _refuse_what_is_no_file(name, status, headers, body)
         return cast("T", body)
     if not body.strip():
         return _read_nothing(operation, status, open_ended=open_ended)
@@ -266,6 +267,21 @@ def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> 
         raise PlatformTransportError(
             f"{name.action}: the response is empty.", where=name.where
         ) from None
+
+
+def _refuse_what_is_no_file(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes
+) -> None:
+    """Raise PlatformError if a download has no content, or a JSON document instead of the file."""
+    if not body:
+        raise PlatformTransportError(f"{name.action}: the response is empty.", where=name.where)
+    says_json = "json" in headers.get("content-type", "").lower()
+    if says_json or body[:200].lstrip().startswith(b"{"):
+        raise PlatformProtocolError(
+            f"{name.action}: the service answered {status} with JSON instead of the file: "
+            f"{service_message(body[:MAX_ERROR_BYTES])}.",
+            where=name.where,
+        )
 
 
 def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:

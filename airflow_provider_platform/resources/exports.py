@@ -78,7 +78,7 @@ class ExportOutcome:
 
 async def download(api: Api, deployment_id: int, job_id: str, file_format: str) -> bytes:
     """The file of a completed export, pdf or png. Raises DashboardExportFailedError where it is
-    gone, or where what comes is no such file: an error under 200, or nothing."""
+    gone, or where what comes is no such file."""
     try:
         data = await api.call(download_dashboard_export(deployment_id=deployment_id, job_id=job_id))
     except PlatformApiError as error:

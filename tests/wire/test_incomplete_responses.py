@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import SecretStr
+from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
@@ -15,6 +16,8 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.operation import operation
+from airflow_provider_platform.client.operations_table import operations
 from airflow_provider_platform.client.platform_client import PlatformClient
 from airflow_provider_platform.resources.exports import download_dashboard_export
 from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
@@ -185,10 +188,34 @@ def test_response_that_shows_no_end_may_be_cut(run: Run, body: bytes) -> None:
         run(config_for(server), POST)
 
 
+DOWNLOADS = [name for name, row in operations().items() if row.media]
+
+
+@pytest.mark.parametrize("name", DOWNLOADS)
+@pytest.mark.parametrize(
+    ("said", "media"),
+    [
+        (b'{"error": "no disk"}', "application/json"),
+        (b'{"error": "no disk"}', "application/pdf"),
+        (b'"no disk"', "application/problem+json"),
+    ],
+)
+def test_json_instead_of_a_file_is_an_error(run: Run, name: str, said: bytes, media: str) -> None:
+    row = operations()[name]
+    assert not any("json" in known for known in row.media)
+    ids = {to_snake(one): 7 for one in row.ids}
+    with (
+        serving(answer(body=said, headers={"Content-Type": media})) as server,
+        pytest.raises(PlatformProtocolError, match="JSON instead of the file: no disk"),
+    ):
+        run(config_for(server), operation(name, **ids))
+
+
 def test_file_that_shows_no_end_is_an_error(run: Run) -> None:
     export = download_dashboard_export(deployment_id=7, job_id="j")
     file = b"%PDF-1.7 first page"
-    with serving(open_ended(file), answer(body=file)) as server:
+    pdf = {"Content-Type": "application/pdf"}
+    with serving(open_ended(file), answer(body=file, headers=pdf)) as server:
         assert run(config_for(server), export) == file
     assert len(server.requests) == 2
     with serving(open_ended(file)) as server, pytest.raises(PlatformTransportError, match="be cut"):

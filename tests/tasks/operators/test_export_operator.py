@@ -8,9 +8,11 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
-    DashboardExportFailedError,
+    PlatformError,
     PlatformInputError,
+    PlatformProtocolError,
     PlatformRateLimitError,
+    PlatformTransportError,
 )
 from airflow_provider_platform.files.whole_files import write_whole
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -55,14 +57,26 @@ def test_unwritable_path_is_reported_before_the_export_starts(
     assert starts(platform_sandbox) == 0
 
 
-@pytest.mark.parametrize("body", ["json", "empty"])
+@pytest.mark.parametrize(
+    ("body", "count", "error", "words"),
+    [
+        ("json", 1, PlatformProtocolError, "JSON instead of the file: no disk"),
+        ("empty", 5, PlatformTransportError, "the response is empty"),  # each attempt of the try
+    ],
+)
 def test_download_that_is_not_the_file_replaces_no_file(
-    platform_sandbox: Sandbox, tmp_path: Path, body: str
+    platform_sandbox: Sandbox,
+    tmp_path: Path,
+    body: str,
+    count: int,
+    error: type[PlatformError],
+    words: str,
 ) -> None:
     (tmp_path / "a.pdf").write_bytes(b"yesterday's")
-    platform_sandbox.control.fault("status", path="download", status=200, body=body)
+    fault = {"status": 200, "body": body, "message": "no disk", "count": count}
+    platform_sandbox.control.fault("status", path="download", **fault)
     tries = TaskTries()
-    with pytest.raises(DashboardExportFailedError, match="is not a PDF file"):
+    with pytest.raises(error, match=words):
         export(tmp_path / "a.pdf").execute(tries.context())
     assert (tmp_path / "a.pdf").read_bytes() == b"yesterday's"
     export(tmp_path / "a.pdf").execute(tries.context())
