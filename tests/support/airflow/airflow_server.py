@@ -33,6 +33,9 @@ _STOP_SECONDS = 40
 COMMON_SETTINGS = {
     "AIRFLOW__API__HOST": "127.0.0.1",
     "AIRFLOW__API__WORKERS": "1",
+    # On 3.4 a supervisor that misses the end of the process it stops waits for so many seconds
+    # without a heartbeat. The scheduler must not miss this task meanwhile: 3.4.0b2's ends of it.
+    "AIRFLOW__CORE__KILLED_TASK_CLEANUP_TIME": "5",
     "AIRFLOW__CORE__MAX_ACTIVE_RUNS_PER_DAG": "100",
     "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG": "100",
     "AIRFLOW__CORE__PARALLELISM": "8",
