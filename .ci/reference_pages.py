@@ -35,16 +35,30 @@ LINE = 100
 ERRORS_HEAD = ("| error | a retry can help | meaning |", "| --- | --- | --- |")
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
-    "branches": ("Branch", "Build", "MergedBuild", "OperationMissing"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
     "compare": ("Data", "NumbersMoved", "ResultEmpty", "ResultNotComparable"),
     "dbt_sync": ("DbtSync", "AlreadyRunning", "OperationMissing"),
     "deliveries": ("AlreadyRunning", "OperationMissing", "ReportDelivery"),
     "evaluation": ("Evaluation", "OperationMissing"),
     "exports": ("DashboardExport", "ResultWrite"),
-    "query": ("Data", "ResultEmpty", "ResultTruncated", "ResultValue", "ResultWrite"),
+    "pre_aggregations": ("DataQuery", "NoPreAggregation", "PreAggregation"),
+    "query": ("Data", "Page", "ResultEmpty", "ResultTruncated", "ResultValue", "ResultWrite"),
+    "PlatformApiOperator": ("PlatformCredentialAnswer", "PlatformOutcomeUnknown"),
+    "PlatformBuildSensor": ("BranchNotActive", "BranchNotFound", "BranchNotServed", "BuildFailed"),
+    "PlatformChatThreadSensor": (),
+    "PlatformDbtSyncSensor": ("DbtSync", "OperationMissing"),
+    "PlatformDuplicateWorkbookOperator": ("PlatformOutcomeUnknown",),
+    "PlatformMergeBranchOperator": (
+        *("BranchNotFound", "BranchNotMerged", "MergedBuild"),
+        *("OperationMissing", "PlatformOutcomeUnknown"),
+    ),
+    "PlatformOpenBranchOperator": (
+        *("BranchClosed", "BranchNotFound", "BranchNotServed", "BranchNotWritten"),
+        *("BuildFailed", "OperationMissing"),
+    ),
+    "PlatformPublishWorkbookOperator": ("DashboardReview", "PlatformOutcomeUnknown"),
 }
-"""What the names of the error classes of a resource begin with, by its module."""
+"""What the names of the error classes begin with, by the name of the class or of its module."""
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
 """Parameters that come from the decorated function."""
@@ -403,11 +417,11 @@ def _errors(subject: Subject) -> list[str]:
     if subject.kind == "notifier":
         return ["If the notifier fails, the failure is logged, and the task keeps its state."]
     resource = subject.module.rpartition(".")[2]
-    prefixes = PREFIXES.get(resource, ())[: 1 if subject.kind == "sensor" else None]
+    prefixes = PREFIXES.get(subject.name, PREFIXES.get(resource, ()))
     own = [
         _error_row(name, found)
         for name, found in _all_errors()
-        if name.startswith(prefixes) and name.removesuffix("Error") not in prefixes[:1]
+        if name.startswith(prefixes) and name != "ChatError"
     ]
     text = (
         "Arguments are checked when the DAG file is parsed, and templates after rendering. If an "

@@ -221,7 +221,7 @@ class PlatformDeadlineError(PlatformError):
 
 
 class PlatformInterruptedError(PlatformError):
-    """The task was stopped, so its work does not continue."""
+    """The task was stopped before the call had a result."""
 
     retryable = True
 
@@ -323,8 +323,8 @@ class DbtSyncCancelledError(PlatformError):
 
 
 class AlreadyRunningError(PlatformError):
-    """What was to be started is running already, and the task must not follow that run. A retry can
-    find it over."""
+    """Another run is active, and the task must not follow it. A later try may find that it has
+    ended."""
 
     retryable = True
 
@@ -346,8 +346,7 @@ class BranchNotFoundError(PlatformError):
 
 
 class BranchNotWrittenError(BranchNotFoundError):
-    """The branch to open does not exist yet, or not at all: the dbt sync that writes it may still
-    be running."""
+    """The branch to open does not exist. The dbt sync that writes it may still be running."""
 
     retryable = True
 
@@ -364,8 +363,7 @@ class BranchClosedError(BranchNotActiveError):
 
 
 class BranchNotServedError(PlatformError):
-    """The branch is open, or could start by itself, but the service neither builds it nor answers
-    queries on it."""
+    """The branch is open, but the service neither builds it nor answers queries on it."""
 
     retryable = True
 

@@ -32,7 +32,7 @@ def platform_chat_task(
 ) -> TaskDecorator:
     """Turn a function that returns a prompt into a `PlatformChatOperator` task.
 
-    Use it where the prompt takes more than a template: the function builds it from other tasks'
+    Use it if a template is not enough for the prompt: the function builds it from other tasks'
     results, and returns it.
 
     Takes the operator's parameters. Returns what `PlatformChatOperator` returns, and pushes it key

@@ -38,7 +38,7 @@ def platform_sql_task(
 ) -> TaskDecorator:
     """Turn a function that returns SQL into a `PlatformQueryOperator` task.
 
-    Use it where the SQL takes more than a template: the function builds it from other tasks'
+    Use it if a template is not enough for the SQL: the function builds it from other tasks'
     results, and returns it.
 
     Takes the operator's parameters. Returns what `PlatformQueryOperator` returns, and pushes it key

@@ -17,34 +17,33 @@ if TYPE_CHECKING:
 
 
 class PlatformAnswerNotifier(BaseNotifier):
-    """Word the result of a task that asked the agent, and have others send it.
+    """Make a message from the result of a chat task, and let other notifiers send it.
 
-    Use it to bring an answer to people, in Slack, by e-mail or elsewhere, without a task of its
-    own.
+    Use it to send an answer to Slack, by e-mail or elsewhere, without another task.
 
-    For `on_success_callback`, `on_failure_callback`, `on_retry_callback` and deadline alerts.
-    Nothing is sent by this class. Each entry of `send_with` is
+    For `on_success_callback`, `on_failure_callback`, `on_retry_callback` and deadline alerts. Each
+    entry of `send_with` is
 
-    - a notifier of Airflow's: `SlackNotifier`, `SlackWebhookNotifier`, `SmtpNotifier` and
-      `AppriseNotifier` get their text, blocks, HTML, picture and subject; any other one can show
-      the message with its own templates, as in `"{{ platform_answer.text }}"`;
-    - the same as data, for deadline alerts, which store what they are given:
-      `{"class": "airflow.providers.slack.notifications.slack.SlackNotifier", "channel": "#bi"}`;
-    - a function, which is called with what templates know as `platform_answer`: `{"title", "text",
-      "markdown", "html", "page", "slack_text", "slack_blocks", "picture_paths", "result"}`.
+    - a notifier of Airflow: `SlackNotifier`, `SlackWebhookNotifier`, `SmtpNotifier` and
+      `AppriseNotifier` get their text, blocks, HTML, picture and subject. Any other notifier can
+      show the message in a template, such as `"{{ platform_answer.text }}"`;
+    - a notifier as data, for deadline alerts, which store their arguments: `{"class":
+      "airflow.providers.slack.notifications.slack.SlackNotifier", "channel": "#bi"}`;
+    - a function, which gets the value of `platform_answer`: `{"title", "text", "markdown", "html",
+      "page", "slack_text", "slack_blocks", "picture_paths", "result"}`.
 
-    All are tried; what fails is logged, and said in one error at the end. Airflow logs an error of
-    a callback and leaves the task's state alone.
+    If one of them fails, the others still send, and one error at the end names the failures.
+    Airflow logs the error and does not change the task's state.
 
-    :param send_with: what sends the message: one of the above or a list of them
-    :param task_id: the task whose result it is; default: the task that the callback is for. In a
-        mapped task group, a task of the same group gives the result of the same map index. Results
-        of any other mapped task are joined in one message
+    :param send_with: one of these entries, or a list of them
+    :param task_id: the task whose result is sent; default: the task of the callback. In a mapped
+        task group, a task of the same group gives the result of the same map index. Results of any
+        other mapped task are joined in one message
     :param title: the first line (templated); default: the task and how it ended
     :param max_rows: rows of each query that the message shows
-    :param charts: whether e-mails and files carry charts as pictures
-    :param chart_fonts: a local folder of fonts for them, as of `PlatformChatOperator`
-    :param context: Airflow's; a deadline alert gives it
+    :param charts: whether e-mails and files have charts as pictures
+    :param chart_fonts: a local folder of fonts for the charts, as for `PlatformChatOperator`
+    :param context: the context of Airflow, which a deadline alert gives
     """
 
     template_fields: Sequence[str] = ("task_id", "title", "max_rows", "charts", "chart_fonts")

@@ -133,18 +133,17 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     Use it for an operation that has no operator of its own. If several calls belong together, write
     a task of your own with `PlatformHook.call`.
 
-    With `operation`, ids, query and body are checked before anything is sent: unknown names, wrong
-    types and missing ids. What has no template is checked when the DAG is parsed.
+    With `operation`, the names and types of ids, query and body are checked before anything is
+    sent.
 
     GET, PUT and DELETE are repeated after a failure. POST and PATCH are sent once: if the response
-    is lost, the task fails and says so, because a second call could do the same thing twice. A
-    response that contains a credential (a field with a name like `token`, `clientSecret` or
-    `sessionId`) is not returned: choose with `response_filter` which part of the response may be
-    stored.
+    is lost, the outcome is unknown, and the task fails. A response that contains a credential (a
+    field with a name like `token`, `clientSecret` or `sessionId`) is not returned: choose with
+    `response_filter` which part of the response may be stored.
 
     Returns the response as JSON: an object, or the list of items with `paginate`.
 
-    :param operation: the operation's id, as `createFolder`
+    :param operation: the operation's id, such as `createFolder`
     :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`; each can
         also be an argument of its own: `folder_id=12` (a mapped task needs `ids`)
     :param path: in place of `operation`, the path below the management address, as

@@ -49,23 +49,23 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
 
     Use it between a dbt sync and the tasks that ask or query the branch of the sync.
 
-    A branch that a dbt sync wrote answers no question and no query until its staging environment is
-    switched on. This is a setting of the branch: everybody can use the open branch, and it stays
-    open until somebody closes it (`PlatformCloseBranchOperator`). Opening a branch again changes
-    nothing, so a retry opens it again and continues to wait. A branch that sleeps, because nobody
-    has queried it for ten minutes, is woken.
+    Questions and queries on a branch fail until its staging environment is switched on. Everybody
+    can use the open branch, and it stays open until somebody closes it
+    (`PlatformCloseBranchOperator`). Opening a branch again changes nothing, so a retry opens it
+    again and continues to wait. The task starts a branch that has stopped because nobody queried it
+    for ten minutes.
 
     Returns `{"branch_name", "opened_branch", "url", "hash", "status"}`, also pushed key by key.
     `branch_name` is the branch. `opened_branch` is the branch too, but None if it was open before
-    this task: give it to `PlatformCloseBranchOperator`, which then leaves a branch open that
-    somebody else has opened. `url` is the branch's data API address, None if the tenant does not
-    report it. `hash` is the commit that was built; give it to
-    `PlatformMergeBranchOperator(hash=...)`. `status` is `built`, or None if the task did not wait.
+    this task: give it to `PlatformCloseBranchOperator`, which then closes only what this task
+    opened. `url` is the branch's data API address, None if the tenant does not report it. `hash` is
+    the commit that was built; give it to `PlatformMergeBranchOperator(hash=...)`. `status` is
+    `built`, or None if the task did not wait.
 
-    A build that fails fails the task, with the service's message and the end of the build's log if
-    the tenant provides it. If the task fails, it closes the branch, unless the branch was open
-    before. A 403 names the missing permission: opening needs SchemaRead and SchemaUpdate or
-    SchemaUpdateDevBranches, waiting needs DeploymentRead.
+    If the build fails, the task fails with the service's message and, if the tenant provides it,
+    the end of the build's log. If the task fails, it closes the branch, unless the branch was open
+    before. Opening needs the permissions SchemaRead and SchemaUpdate or SchemaUpdateDevBranches,
+    waiting needs DeploymentRead.
 
     :param branch_name: the branch to open
     :param if_unsupported: on a tenant that cannot open branches : `fail`
@@ -169,37 +169,34 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     Use it after the tasks that check the branch, and before the tasks that read production.
 
-    Until that build is over, production answers from the previous data model. The task reads the
-    deployment's settings first: in deploy mode `cli` a merge does not build production, so the task
-    merges nothing and fails. If production already has the branch, the task does not merge again:
-    it waits for the build and succeeds with `merged` False.
+    Until that build is over, production uses the previous data model. In deploy mode `cli` a merge
+    does not build production, so the task merges nothing and fails. If production already has the
+    branch's commit, the task merges nothing, waits for the build and succeeds with `merged` False.
 
-    The branch is merged once. If the response to a merge was lost, the task compares the commits of
-    both branches. It sends the merge once more only if the commits do not decide and the branch has
-    not changed: this changes nothing if production already has the merge. If the service then
-    answers that it merged nothing, only equal files of both branches show that production has the
-    merge; else the outcome is unknown, and the task says so and fails without a retry. A cleared
-    task does not repeat a merge that it made.
+    The branch is merged once. If the response to a merge is lost, the task compares the commits of
+    both branches. If the commits do not decide and the branch has not changed, the task sends the
+    merge again, which changes nothing if production already has it. If the service then merges
+    nothing, the task compares the files of both branches. If they differ, the outcome is unknown,
+    and the task fails without a retry. A cleared task does not repeat a merge that it made.
 
     Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`,
-    also pushed key by key. `branch_hash` is the commit of the branch that `into`, the branch that
-    was merged into, now contains; None if the service does not say it. `merged` is False if
-    production had it before. `hash` is the commit that production was built from, and `status` is
-    `built`. Both are None if the task did not wait for a build.
+    also pushed key by key. `branch_hash` is the merged commit of the branch, None if the service
+    does not report it. `into` is the name of the target. `merged` is False if production had the
+    commit before. `hash` is the commit that production was built from, and `status` is `built`.
+    Both are None if the task did not wait for a build.
 
-    A conflict, the answer that nothing was merged and a branch that no longer exists fail the task
-    without a retry. A build that fails fails the try. On Airflow 3.3 and later, a retry waits for
-    the build again. On earlier releases it sends the merge again, which changes nothing if
-    production already has the branch. A 403 names the missing permission: merging into production
-    needs SchemaUpdate, waiting needs DeploymentRead.
+    The task fails without a retry if the service reports a conflict or merges nothing, or if the
+    branch no longer exists. If production's build fails, the try fails, and a retry waits for the
+    build again. Merging into production needs the permission SchemaUpdate, waiting needs
+    DeploymentRead.
 
     :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was
         created). A merge builds only production, so the task waits only for production's build
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param delete_branch: delete the branch with the merge
-    :param hash: the commit that was checked, as `PlatformOpenBranchOperator` returns it; the task
-        does not merge a branch that has another commit now
+    :param hash: the commit that was checked, which `PlatformOpenBranchOperator` returns; if the
+        branch has another commit now, the task merges nothing
     :param wait_for_build: wait until production is built from the merge
     :param timeout: seconds (or a timedelta) of wall time for each try until production is built; an
         earlier `execution_timeout` counts too
@@ -253,8 +250,8 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 class PlatformDeleteBranchOperator(DeploymentOperator):
     """Delete a branch.
 
-    Use it after all tasks that use the branch have succeeded. The branch of a failed DAG run is
-    then kept, so that a person can look at it.
+    Use it after all tasks that use the branch. If one of them fails, the branch is kept, so that a
+    person can read it.
 
     If the branch no longer exists, the task succeeds. If the tenant's API cannot delete branches,
     or the branch is at another commit than `hash`, the task logs a warning and succeeds. The

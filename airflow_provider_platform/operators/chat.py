@@ -49,16 +49,16 @@ ALL_SENT_ROWS = 2**31 - 1
 
 
 class PlatformChatOperator(StoppableRunOperator):
-    """Ask the agent a question; the answer and the query results go to XCom.
+    """Ask the agent a question, and return the answer and the query results.
 
-    Use it for every question whose answer a pipeline needs: as words for a mail, as rows for a task
-    of yours, as a check of a branch. If you already know the SQL, use `PlatformQueryOperator`: it
-    needs no agent.
+    Use it if a pipeline needs the agent's answer: its words for a mail, its rows for another task,
+    or a check of a branch. If you already know the SQL, use `PlatformQueryOperator`: it needs no
+    agent.
 
     Returns, and pushes key by key with `multiple_outputs` (the default): `{"answer": str,
     "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None, "prompt": str | None,
-    "user": str | None}`. `prompt` is the question that was asked (None if its template renders to
-    another text by now) and `user` the external or internal id of the user who asked. Each query is
+    "user": str | None}`. `prompt` is the question that was asked (None if its template now renders
+    to another question) and `user` the external or internal id of the user who asked. Each query is
     `{"title", "description", "sql", "columns": [{"name", "type"}], "rows", "total_rows",
     "truncated", "uuid", "chart", "error"}`. With `output_path` each query has `path`, `chart_paths`
     and `row_count` too, and `manifest` is the path of the manifest file. `truncated` says that rows
@@ -81,33 +81,34 @@ class PlatformChatOperator(StoppableRunOperator):
         `-message`, such as `{{ (dag_run.run_after.timestamp() * 1000) | int }}-message`. By default
         each run has a new one. While the question of this id runs in the thread `chat_id`, the
         service does not ask it again: a task that sends it, also after a clear, gets the running
-        question's answer. With the id, `chat_id` and prompt of a suspended run the task resumes
-        that run. In a new thread, and after the run's end, the question is asked again. Give each
-        question its own id: a task does not notice that an id was used for another prompt
+        question's answer. With the id, `chat_id` and prompt of a suspended run, the task resumes
+        that run. In a new thread, and after the end of the run, the question is asked again. Give
+        each question its own id: the task does not compare the prompts
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     :param active_branch_name: a development branch to run the queries on; the task fails if a
         template or an output of a task gives no name
-    :param is_default_branch: whether that branch is the default one (default: no)
+    :param is_default_branch: whether `active_branch_name` is the default branch (default: no)
     :param if_thread_busy: `wait` until the thread is free, or `fail`
-    :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call failed,
-        or `never`
+    :param fail_on_tool_error: fail the task if `all` queries failed, if `any` tool call failed, or
+        `never`
     :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
     :param max_xcom_bytes: the largest size of the rows of all queries together in XCom, in bytes of
         JSON (default 262,144, and 16,384 with `output_path`)
     :param max_tokens: how many tokens all runs of this task may use, including retries. If earlier
         runs have used them, a try asks nothing, and the task fails without a retry. An answer that
         exceeds the limit is returned, with a warning
-    :param output_path: a folder to write to (needs the extra `files`). Each task of a run has a
-        folder of its own in it, with a file for each query (all rows that the chat sends, whatever
-        `max_rows` is), `answer.md` and `manifest.json`
-    :param output_format: the format of the files with rows: parquet (the default), csv or jsonl
-    :param output_options: how these files are written, as `{"compression": "gzip"}`: see the
+    :param output_path: a folder to write to (needs the extra `files`). Each task writes into its
+        own subfolder: a file for each query (with all rows that the chat sends, whatever `max_rows`
+        is), `answer.md` and `manifest.json`
+    :param output_format: the format of the files with rows: `parquet` (the default), `csv` or
+        `jsonl`
+    :param output_options: how these files are written, such as `{"compression": "gzip"}`: see the
         page Files
     :param all_rows: run each query again over the data API and write all its rows; the chat sends
         only the first rows (100 by default). XCom has the first `max_rows` of all rows
     :param all_rows_as: the permissions with which `all_rows` reads: those of the `user` who asks
         (needs a service token), or those of the `connection`, which may show more rows
-    :param charts: write the charts too: png, svg, html (needs the extra `charts`)
+    :param charts: write the charts too: `png`, `svg`, `html` (needs the extra `charts`)
     :param chart_fonts: a local folder of fonts (ttf, otf, ttc), for scripts that the worker's own
         fonts lack and for fonts that a chart names
     :param types: `service` converts values to the types of their columns; if a value does not fit,
@@ -115,7 +116,7 @@ class PlatformChatOperator(StoppableRunOperator):
         fails instead; `text` leaves all values as the service sends them. A dict sets the type of
         single columns of any query, `{"at": "timestamp", "price": "decimal(12, 2)"}`; its key `*`
         sets the mode of all other columns
-    :param on_chart_error: `warn` when a chart cannot be drawn, or `fail`
+    :param on_chart_error: `warn` or `fail` if a chart cannot be drawn
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param details: add to the result what the agent did: its `searches` in the data model

@@ -56,7 +56,7 @@ def members_of_one_cube(*, by: list[str] | None, measures: list[str] | None) -> 
 class PlatformCompareOperator(DeploymentOperator):
     """Run queries on a branch and in production, and report which numbers the branch changes.
 
-    Use it before a merge, for example inside `branch_gate`: if a number moves by more than the
+    Use it before a merge, for example inside `branch_gate`: if a number differs by more than the
     tolerance, the task fails, and the branch is not merged.
 
     The rows of both sides are joined by the columns that are not numbers, or by `keys`. A row that
@@ -79,9 +79,9 @@ class PlatformCompareOperator(DeploymentOperator):
     :param workbook_id: instead of `queries`: the SQL of this workbook's reports
     :param workbook: instead of `workbook_id`: the workbook's name, looked up when the task runs
     :param keys: the columns that together identify a row (default: all that are not numbers)
-    :param tolerance: how far a number may move, relative to production: 0.01 is 1 %
-    :param on_difference: `fail` the task if a number moves beyond the tolerance, or `warn`
-    :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
+    :param tolerance: how much a number may differ, relative to production: 0.01 is 1 %
+    :param on_difference: `fail` the task if a number differs by more than the tolerance, or `warn`
+    :param cache: `stale-if-slow`, `stale-while-revalidate`, `must-revalidate` or `no-cache`
     :param timeout: seconds (or a timedelta) until the first row of each query (default 600)
     """
 

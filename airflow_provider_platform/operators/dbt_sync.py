@@ -66,20 +66,20 @@ def _compares_what_the_history_shows(
 class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     """Start a dbt sync and wait until it has written the data model.
 
-    Use it after a dbt run, so that the platform gets the new models. Use a branch of its own if
-    something must be checked before it is published. To wait for a sync that somebody else started,
-    use `PlatformDbtSyncSensor`.
+    Use it after a dbt run, so that the platform gets the new models. Use a new branch if something
+    must be checked before it is published. To wait for a sync that somebody else started, use
+    `PlatformDbtSyncSensor`.
 
     Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
     `result` are None if the task did not wait for the sync. Also pushed key by key (with
     `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
 
-    A synced branch answers no question and no query until it is open: put
-    `PlatformOpenBranchOperator` after this task.
+    Questions and queries on the branch fail until it is open: put `PlatformOpenBranchOperator`
+    after this task.
 
-    A tenant without a history of dbt syncs reports nothing of a started sync and ignores `ref`,
-    `source`, `output_mode` and `if_running`. There the task fails before it starts anything, unless
-    these arguments are left out.
+    A tenant without a history of dbt syncs does not report the state of a sync and ignores `ref`,
+    `source` and `output_mode`. There the task fails before it starts anything if one of these or
+    `if_running` is set.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
     :param ref: branch or tag of the dbt repository (default: the ref of the integration)
@@ -89,12 +89,11 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     :param source: `git` (the service's default) or `manifest`
     :param manifest: the dbt manifest, with `source="manifest"`
     :param output_mode: the service's `output`: `branch` (its default) or `files`
-    :param if_running: what to do if a sync from the same ref into the same `branch_name` is going
-        on: `start` one all the same (the default), `follow` that one, which reads no commit that
-        came after its start, `fail` with an AlreadyRunningError, which a retry can mend, or `skip`
-        this task. All but `start` need `branch_name`. A followed sync is not cancelled with this
-        task, and its `workflow_id` is None. The task looks before it starts: two tasks of one
-        moment can both start a sync
+    :param if_running: what to do if a sync from the same `ref` into the same `branch_name` is
+        running: `start` another one (the default), `follow` that sync, which may lack later
+        commits, `fail` with AlreadyRunningError, after which a retry tries again, or `skip` this
+        task. All but `start` need `branch_name`. A followed sync is not cancelled with this task,
+        and its `workflow_id` is None. Two tasks that start at the same moment can both start a sync
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`

@@ -39,31 +39,30 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
     too.
 
     Returns `{"delivery_id", "run_id", "started", "status", "run", "last_success_at"}`: `started` is
-    False where the task followed a run that was going on already; `run` is the run as the service
-    reports it. `status`, `run` and `last_success_at` are None where the run is not waited for. Also
-    pushed key by key (with `multiple_outputs`, the default).
+    False if the task followed a run that was already active; `run` is the run as the service
+    reports it. `status`, `run` and `last_success_at` are None if the task did not wait. Also pushed
+    key by key (with `multiple_outputs`, the default).
 
     A run has succeeded if it ended without an error and the delivery's `lastSuccessAt` is newer
     than before the start.
 
-    The delivery is started once. If the answer to the start is lost, the task looks for the new run
-    in the delivery's list of runs. A run that failed is started again by the retry. The service has
-    no operation that stops a run: a task that is ended or too late leaves it running, and a retry
-    follows it.
+    The delivery is started once. If the response to the start is lost, the task searches the
+    delivery's list of runs for the new run. After a run that failed, a retry starts a new run. The
+    service cannot stop a run: if the task ends early, the run continues, and a retry waits for it.
 
     The platform's support must activate deliveries for the account. `PlatformApiOperator` pauses
     and resumes a delivery (`pauseReportDelivery`, `resumeReportDelivery`).
 
     :param delivery_id: the id of the delivery
-    :param if_running: what to do if a run of this delivery is going on, which may have read older
-        data: `follow` it (the default), `fail` with an AlreadyRunningError, which a retry can mend,
-        or `skip` this task
+    :param if_running: what to do if a run of this delivery is active, which may have read older
+        data: `follow` it (the default), `fail` with AlreadyRunningError, after which a retry tries
+        again, or `skip` this task
     :param on_not_activated: what the task does if deliveries are not activated for the account:
         `fail` (OperationMissingError; Airflow does not retry the task) or `skip`
     :param wait_for_completion: False returns after the start, with `status` None
     :param timeout: seconds (or a timedelta) of wall time for each try (default 3900), from the
-        start or, in a retry that follows a run, from its begin; an earlier `execution_timeout`
-        counts too. The service ends a run after an hour
+        start of the run or, in a retry that waits for an earlier run, from the start of the retry;
+        an earlier `execution_timeout` counts too. The service ends a run after an hour
     :param multiple_outputs: push the result key by key too, so that `deliver.output["run_id"]`
         works
     """

@@ -48,9 +48,9 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     nothing, so if the response to a start is lost, the task starts the export again.
 
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
-        as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs a path of its own,
+        such as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs its own path,
         for example with `{{ ti.map_index }}` in the name
-    :param format: png or pdf (the default)
+    :param format: `png` or `pdf` (the default)
     :param dashboard_id: the id of the dashboard, unless `dashboard_public_id` or `dashboard` is
         given
     :param dashboard_public_id: the public id of the dashboard
@@ -61,7 +61,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     :param member_switchers: a list of `{"member", "selected"}`
     :param render_as: the user whose permissions the export uses: `{"type": "USER", "email"}` or
         `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`
-    :param layout: screenshot or print (a PDF with pages)
+    :param layout: `screenshot` or `print` (a PDF with pages)
     :param timeout: seconds (or a timedelta) of wall time from submission; at most 300, because the
         service drops the export then
     """

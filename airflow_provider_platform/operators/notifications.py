@@ -142,7 +142,7 @@ class NotificationScheduleOperator(PlatformOperator):
 
     Parts of the schedule are checked as soon as they are known.
 
-    :param schedule_type: HOURLY, DAILY, WEEKLY, MONTHLY or CUSTOM
+    :param schedule_type: `HOURLY`, `DAILY`, `WEEKLY`, `MONTHLY` or `CUSTOM`
     :param minute: 0-59; not with CUSTOM
     :param hour: 0-23; with DAILY, WEEKLY, MONTHLY
     :param day_of_week: 0-6 from Sunday; with WEEKLY
@@ -150,7 +150,7 @@ class NotificationScheduleOperator(PlatformOperator):
     :param custom_cron: a cron expression with five fields; only with CUSTOM. It is sent as it is,
         and the task fails if the service does not know it
     :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
-    :param notification_format: png or pdf
+    :param notification_format: `png` or `pdf`
     :param notification_enabled: whether the schedule sends anything
     :param notification_ai_summary: whether to add a summary by the agent
     :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
@@ -298,17 +298,15 @@ class PlatformCreateNotificationOperator(
     Use it to keep schedules in code: however often the DAG runs, there is one schedule. If you
     change its times in the DAG, the next run changes the schedule.
 
-    The service would create a second schedule, so the operator first looks for an existing one with
-    the same dashboard, format, filters, time grains and member switchers, at whatever times.
-    Schedules that differ in one of these are different schedules. Returns the notification as the
+    The operator first searches for an existing schedule with the same dashboard, format, filters,
+    time grains and member switchers. The times do not count. Returns the notification as the
     service describes it.
 
-    Give each schedule a `key` if a dashboard has several with the same settings (at 7 and at 18
-    o'clock), or if people have schedules of their own for it. The service has no field for a key,
-    so Airflow keeps it: the variable `platform_notification.<connection>.<deployment>.<dashboard>.
-    <key>` has the schedule's id. The task changes only this schedule, also its format and filters.
-    If the variable is missing, the task takes a schedule with the same settings and times, or
-    creates one.
+    Give each schedule a `key` if a dashboard has several with the same settings (at 07:00 and at
+    18:00), or if people have other schedules for it. The Airflow variable
+    `platform_notification.<connection>.<deployment>.<dashboard>.<key>` then has the schedule's id,
+    and the task changes only this schedule, also its format and filters. If the variable is
+    missing, the task takes a schedule with the same settings and times, or creates one.
 
     :param dashboard_id: the id of the dashboard to send, unless `dashboard_public_id` or
         `dashboard` is given
@@ -316,7 +314,7 @@ class PlatformCreateNotificationOperator(
     :param dashboard: instead of an id: the title of the published dashboard, looked up when the
         task runs
     :param key: your name for the schedule, in letters, digits, `_`, `-` and `.`
-    :param if_exists: what to do if the schedule exists: `update` changes it to what this task says
+    :param if_exists: what to do if the schedule exists: `update` gives it the values of this task
         (the task fails if several match), `skip` returns it as it is (if there are several, the
         newest one that is switched on), `fail` fails. The log or the error says if the schedule is
         switched off

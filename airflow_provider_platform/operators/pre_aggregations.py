@@ -139,16 +139,16 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     `tokens` are the service's identifiers, one for each table; `verified` is True if `verify_sql`
     found rows, else None. Also pushed key by key (with `multiple_outputs`, the default).
 
-    The builds start once. A retry polls the tokens of the previous try, for another `timeout`, and
-    starts nothing as long as the service knows the tokens (24 hours). A retry starts a failed build
-    again. If you clear the task, it starts all builds again. The service has no operation that
-    stops a build: if the task is stopped or too late, its builds continue.
+    The builds start once. A retry waits for the builds of the earlier try, for another `timeout`.
+    It starts them again only if they failed, or if the service no longer knows them (after 24
+    hours). If you clear the task, it starts all builds again. The service cannot stop a build: if
+    the task ends early, its builds continue.
 
     The data token needs the API scope `jobs`, which is off by default: an administrator adds it to
     `CUBEJS_DEFAULT_API_SCOPES` or `contextToApiScopes` of the deployment.
 
-    :param contexts: the security contexts to build for, as `[{"securityContext": {...}}]` or as the
-        objects alone; the default is one empty context. Use the contexts of the deployment's
+    :param contexts: the security contexts to build for: `[{"securityContext": {...}}]`, or the
+        objects alone. The default is one empty context. Use the contexts of the deployment's
         scheduled refresh, because a query does not find tables that were built for other contexts
     :param timezones: the time zones to build for (default: UTC). Use those of the scheduled refresh
     :param data_sources: build only pre-aggregations of these data sources
@@ -168,19 +168,18 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param wait_for_completion: False returns after the start, with `status` None: the task does not
         report whether the builds fail
     :param verify_sql: a query that must return a value other than null and 0 after the builds are
-        done, as `SELECT MEASURE(count) FROM orders`: a table that is done can still be empty. While
-        it returns no such value, the task runs the query again, for `missing_grace`. Then the task
-        fails; a retry runs only the query again
+        done, such as `SELECT MEASURE(count) FROM orders`: a table that is done can still be empty.
+        Until it returns such a value, the task repeats the query, for `missing_grace`. Then the
+        task fails, and a retry only repeats the query
     :param missing_grace: seconds (or a timedelta) for which tables may be missing
         (`missing_partition`) while no build moves, before they count as failed (default 300). A
         tenant can report every table outside the default data source as missing until
         it is done: for such a tenant give the time of the longest build
-    :param if_start_lost: what a retry does if the response to the start was lost, with the tokens
-        in it: `fail` (the default) reports it, and the task starts the builds again after a clear;
-        `repeat` starts the builds again, which changes no data and can cost the warehouse a second
-        build
+    :param if_start_lost: what a retry does if the response to the start was lost: `fail` (the
+        default), and the task starts the builds again after a clear; or `repeat`, which starts the
+        builds again and can cost the warehouse a second build
     :param timeout: seconds (or a timedelta) of wall time for each try (default 7200), from the
-        start of the builds, or from the begin of a retry that follows builds; an earlier
+        start of the builds, or from the start of a retry that waits for earlier builds; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too
     """

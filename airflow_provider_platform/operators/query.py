@@ -81,16 +81,14 @@ def pages_have_rows(page_rows: int | None, page_by: list[str] | None) -> None:
 class PlatformQueryOperator(DeploymentOperator):
     """Run SQL over the data API: all rows go to a file, the first rows to XCom.
 
-    Use it if you know the SQL: to write all rows to a storage, or to decide by a few rows. For a
-    question in words use `PlatformChatOperator`, which can also write the rows of the agent's
-    queries.
+    Use it if you know the SQL, to write all rows to a storage or to decide by a few rows. For a
+    question in words, use `PlatformChatOperator`.
 
     Returns `{"columns": [{"name", "type"}], "row_count": int, "truncated": bool, "rows": [[...]],
     "path": str | None, "format": str | None, "bytes": int | None}`. `rows` are the first
     `max_rows`, with values of their types: a Decimal as a string, times in ISO 8601. `truncated`
     says that rows are missing, or may be missing, because the service did not send them. A retry
-    runs the query again and overwrites its file. If a task is stopped, the service drops its query,
-    because nobody asks for the result.
+    runs the query again and overwrites its file.
 
     :param sql: the query
     :param parameters: values of the SQL's placeholders: a list for `%s`, or a dict for `%(name)s`;
@@ -98,17 +96,17 @@ class PlatformQueryOperator(DeploymentOperator):
         type: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a list
         of these values after `IN`.
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
-        as `s3://my_conn@bucket/rows.parquet`. Needs the extra `files`. Files are written
-        atomically. Each index of a mapped
-        task needs a path of its own, for example with `{{ ti.map_index }}` in the name
-    :param output_format: parquet, csv or jsonl. By default the ending
-        of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`; all but `.parquet` can
-        end in `.gz` or `.zst`, which compress the file. A path without an ending is Parquet. A
-        format that contradicts the ending is an error.
-    :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
-        the page Files. With `partition_by` or `max_rows_per_file` the
-        path is a folder for several files, and the result has `files` and `file_count` too. With
-        `on_existing="skip"` or `on_empty="skip"` the task may be skipped
+        such as `s3://my_conn@bucket/rows.parquet`. Needs the extra `files`. Files are written
+        atomically. Each index of a mapped task needs its own path, for example with `{{
+        ti.map_index }}` in the name
+    :param output_format: `parquet`, `csv` or `jsonl`. By default the extension of the path decides:
+        `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`; all but `.parquet` can end in `.gz` or
+        `.zst`, which compress the file. A path without an extension is Parquet. A format that
+        contradicts the extension is an error.
+    :param output_options: how the file is written, such as `{"delimiter": ";", "csv_safe": True}`:
+        see the page Files. With `partition_by` or `max_rows_per_file` the path is a folder for
+        several files, and the result has `files` and `file_count` too. With `on_existing="skip"` or
+        `on_empty="skip"` the task may be skipped
     :param max_rows: rows that go to XCom
     :param max_xcom_bytes: the largest size of these rows in XCom, in bytes of JSON: XCom has the
         first rows that fit (default 262,144, and 16,384 if there is a file)
@@ -124,15 +122,15 @@ class PlatformQueryOperator(DeploymentOperator):
         (default: the connection's, else 10,000 and, because this is a guess, any round number)
     :param max_row_limit: the most rows that the deployment returns for a query with a LIMIT
         (default: the connection's, else 50,000 and, because this is a guess, any round number)
-    :param page_by: names of columns that together identify each row, as `["id"]`: the task reads
-        all rows, in pages in the order of these columns, even if the service limits the rows of one
-        result. The query must be one SELECT without ORDER BY and LIMIT (see the page Run SQL); a
-        query that cannot be read in pages is refused
+    :param page_by: names of columns that together identify each row, such as `["id"]`. The task
+        reads all rows, in pages, even if the service limits the rows of one result. The query must
+        be one SELECT without ORDER BY and LIMIT (see the page Run SQL); a query that cannot be read
+        in pages is refused
     :param page_rows: rows of a page (default: `max_row_limit`)
     :param branch_name: a development branch to run the query on; the task fails if a template or an
         output of a task gives no name
     :param timezone: the time zone of the times in the result
-    :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
+    :param cache: `stale-if-slow`, `stale-while-revalidate`, `must-revalidate` or `no-cache`
     :param deferrable: wait for the first row in the triggerer (default: `[operators]
         default_deferrable`)
     :param timeout: seconds (or a timedelta) until the first row, of each page (default 600); an

@@ -116,7 +116,7 @@ class PlacementOperator(DeploymentOperator):
 
 
 class PlatformConnectReportOperator(PlacementOperator):
-    """Connect a report to a workbook outside the platform: record where the report is placed there.
+    """Connect a report to a spreadsheet: record which range shows the report.
 
     Use it after your own code has written a report's rows into a spreadsheet. The platform then
     knows where the rows are and offers to refresh them. This operator writes no cells.
@@ -173,7 +173,7 @@ class PlatformRefreshReportOperator(PlacementOperator):
     """Record that the rows of a placement were written again.
 
     Use it after your own code has refreshed a connected spreadsheet. The platform then shows when
-    and by whom. This operator writes no cells.
+    and by whom.
 
     Without a placement, the report as a whole counts as refreshed. A repeated call changes nothing
     more. The user needs only read access to the report. Returns the report as the service describes
@@ -196,12 +196,12 @@ class PlatformRefreshReportOperator(PlacementOperator):
 
 
 class PlatformDisconnectReportOperator(PlacementOperator):
-    """Forget a placement of a report. The spreadsheet stays as it is.
+    """Remove a placement of a report from the platform's list. The spreadsheet does not change.
 
     Use it when a connected spreadsheet is deleted or no longer shows the report.
 
-    A placement that is not there is fine, so the call can be repeated. The user needs only read
-    access to the report. Returns the report as the service describes it.
+    If the placement does not exist, the task succeeds. The user needs only read access to the
+    report. Returns the report as the service describes it.
     """
 
     operation = "disconnectReportFromWorkbook"

@@ -167,10 +167,9 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     If the response is lost, the task compares the published dashboard with what it sent. If
     somebody else published something else meanwhile, the outcome is unknown, and the task says so.
 
-    Use it as the last step, after the checks: from then on people see what the draft contains.
-    A workbook without a saved draft fails before anything is published, unless `config` is given.
-    If the dashboard requires review, only people can publish it, from its approved review: see
-    `on_review_required`.
+    Use it as the last step, after the checks. A workbook without a saved draft fails before
+    anything is published, unless `config` is given. If the dashboard requires review, only people
+    can publish it, from its approved review: see `on_review_required`.
 
     Returns the dashboard as the service describes it.
 
@@ -328,7 +327,7 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     dashboard as the service describes it.
 
     :param widget_id: the widget
-    :param thread_id: the thread, as `chat_id` of `PlatformChatOperator`
+    :param thread_id: the thread, such as the `chat_id` of `PlatformChatOperator`
     :param checksum: passed on to the service
     """
 

@@ -52,8 +52,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     :param end_from_trigger: end a deferred wait in the triggerer once the condition holds, without
         a worker. If a worker has something to do afterwards, it ends the wait: with `outlets`,
         `multiple_outputs` or a `post_execute`, without `do_xcom_push`, after a time-out or an
-        error, and if the value exceeds 256 KB. Airflow 3.3 stores the XCom of a wait that ends in
-        the triggerer as JSON text, not as an object
+        error, and if the value exceeds 256 KB. Airflow may store the XCom of a wait that ends in
+        the triggerer as JSON text
     """
 
     checks: ClassVar[Checks] = {

@@ -20,7 +20,7 @@ class PlatformDbtSyncSensor(DeploymentOperator, PlatformSensor):
     Returns `{"sync_job_id", "branch_name", "status", "result"}`; `branch_name` is None if the
     service did not name it. If the tenant does not report the status of a sync, the task fails.
 
-    :param sync_job_id: the sync, as `PlatformDbtSyncOperator` returns it
+    :param sync_job_id: the sync's id, which `PlatformDbtSyncOperator` returns
     """
 
     condition_kind = "dbt_sync"
