@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform import __version__
-from airflow_provider_platform.hooks.form import HOOK_NAME, connection_type
+from airflow_provider_platform.hooks.connection_type import HOOK_NAME, connection_type
 
 PACKAGE = "airflow_provider_platform"
 MODULES = {

@@ -1,7 +1,7 @@
 """The fields of a connection, each declared once in `ConnectionFields`.
 
 An attribute declares a field: its annotation is the type of the checked value, `ConnectionField`
-says everything else. The form (`hooks.form_drawing`), the checked value (`client.config`), the
+says everything else. The form (`hooks.connection_type`), the checked value (`client.config`), the
 errors and the checks of the documentation are made of this table. Airflow's API server reads it to
 list the providers, so only the standard library is imported here.
 

@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.hooks.form import CONNECTION_TYPE
+from airflow_provider_platform.hooks.connection_type import CONNECTION_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -38,7 +38,11 @@ from airflow_provider_platform.hooks.connection import (
     read_extras,
     unknown_settings,
 )
-from airflow_provider_platform.hooks.form import CONNECTION_TYPE, field_behaviour, form_widgets
+from airflow_provider_platform.hooks.connection_type import (
+    CONNECTION_TYPE,
+    field_behaviour,
+    form_widgets,
+)
 from airflow_provider_platform.hooks.lineage import (
     DEFAULT_SCHEMA,
     database_info,

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.connection_fields import (
     fields_of,
 )
 from airflow_provider_platform.client.errors import PlatformConfigError
-from airflow_provider_platform.hooks.form import connection_type
+from airflow_provider_platform.hooks.connection_type import connection_type
 from tests.pure.hooks.test_connection_docs import TEXT, undocumented
 
 SECRET = "canary-5f2b"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from playwright.sync_api import expect
 
 from airflow_provider_platform.client.connection_fields import EXTRA_FIELDS
-from airflow_provider_platform.hooks.form import HOOK_NAME
+from airflow_provider_platform.hooks.connection_type import HOOK_NAME
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
