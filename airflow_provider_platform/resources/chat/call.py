@@ -73,7 +73,7 @@ from airflow_provider_platform.client.failed_calls import (
 )
 from airflow_provider_platform.client.polling import poll_pause
 from airflow_provider_platform.resources.chat import errors
-from airflow_provider_platform.resources.chat.lines import is_busy
+from airflow_provider_platform.resources.chat.record_reader import is_busy
 from airflow_provider_platform.resources.chat.request import (
     ChatRequest,
     check_max_rows,

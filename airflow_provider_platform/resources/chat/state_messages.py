@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from airflow_provider_platform.client.json_text import replace_surrogates
-from airflow_provider_platform.resources.chat.lines import text_of
+from airflow_provider_platform.resources.chat.record_reader import text_of
 
 Speaker = Literal["human", "ai", "tool", "other", "unknown"]
 

@@ -38,7 +38,7 @@ from airflow_provider_platform.client.json_text import db_safe, replace_surrogat
 from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.chat import turns
-from airflow_provider_platform.resources.chat.lines import (
+from airflow_provider_platform.resources.chat.record_reader import (
     RecordReader,
     is_busy,
     is_error,

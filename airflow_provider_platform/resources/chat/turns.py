@@ -53,7 +53,7 @@ from airflow_provider_platform.client.choices import MAX_ROWS
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates, storable
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.resources.chat.lines import (
+from airflow_provider_platform.resources.chat.record_reader import (
     RecordReader,
     is_assistant,
     is_error,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import ChatNoAnswerError
-from airflow_provider_platform.resources.chat.lines import text_of
+from airflow_provider_platform.resources.chat.record_reader import text_of
 from airflow_provider_platform.resources.chat.result import as_plain, of_this_release
 from airflow_provider_platform.resources.chat.tool_calls import Search, ToolCallEnded
 from airflow_provider_platform.resources.chat.turns import (
