@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from airflow_provider_platform.resources.chat.request import input_digest
-from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
+from airflow_provider_platform.resources.chat.run_state import ChatRun, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -80,18 +80,18 @@ from airflow_provider_platform.resources.chat.request import (
     input_digest,
     new_message_id,
 )
-from airflow_provider_platform.resources.chat.thread import (
-    Again,
-    abort,
-    poll_thread,
-    read_answer,
-)
-from airflow_provider_platform.resources.chat.turns import (
+from airflow_provider_platform.resources.chat.run_state import (
     Accepted,
     ChatRun,
     ThreadNamed,
     Verdict,
     Waiting,
+)
+from airflow_provider_platform.resources.chat.thread import (
+    Again,
+    abort,
+    poll_thread,
+    read_answer,
 )
 from airflow_provider_platform.resources.run_kind import not_interrupted
 

@@ -1,9 +1,9 @@
 """The errors with which a chat run ends: what failed, what the service said, what to do next.
 
 Two of them are made where the result is made, because this module needs the records: a run without
-a final answer (`ChatRun.result` in `turns`), and failed queries and tool calls
+a final answer (`ChatRun.result` in `run_state`), and failed queries and tool calls
 (`check_tools` in `result`). Errors that are not about a run are elsewhere, too: a thread that
-cannot be read (`thread`), a web page in place of a stream (`lines`), and the errors that the
+cannot be read (`thread`), a web page in place of a stream (`record_reader`), and the errors that the
 service sends (`client.failed_calls`).
 """
 
@@ -35,7 +35,7 @@ from airflow_provider_platform.client.failed_calls import (
     what_came_instead,
 )
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
+from airflow_provider_platform.resources.chat.run_state import ChatRun, Verdict
 
 _QUOTA = re.compile(
     r"(?!.*(\brate\b|\bper\b|context|prompt))(?=.*\btokens?\b)(?=.*\b(limit|quota))",

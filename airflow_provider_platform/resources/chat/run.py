@@ -19,7 +19,7 @@ from airflow_provider_platform.resources.chat.result import (
     of_this_release,
     with_changed_texts,
 )
-from airflow_provider_platform.resources.chat.turns import Accepted, ThreadNamed, Waiting
+from airflow_provider_platform.resources.chat.run_state import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.resources.names import find_agent_id
 from airflow_provider_platform.resources.run_kind import (
     MAX_EVENT_BYTES,

@@ -4,7 +4,7 @@ Nothing here asks a question. A request names the thread and carries no `input`,
 a run. The service answers with the history, the cutoff record and the state; `TurnReader` reads
 that as turns. If a service replays no history, the turns are read from the messages of `__state__`,
 without their queries (`truncated`). A final record that is not complete is an answer only if those
-messages complete it, as in a run (see `turns`).
+messages complete it, as in a run (see `run_state`).
 
 `poll_thread` is the one loop of all that wait for something in a thread: for the end of a run, for
 a message whose response was lost, for a readable thread. It has the failure budget of every other
@@ -37,7 +37,8 @@ from airflow_provider_platform.client.failed_calls import (
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
 from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.resources.chat import turns
+from airflow_provider_platform.resources.chat import record_fold
+from airflow_provider_platform.resources.chat.record_fold import RecordFold, Records
 from airflow_provider_platform.resources.chat.record_reader import (
     RecordReader,
     is_busy,
@@ -48,13 +49,7 @@ from airflow_provider_platform.resources.chat.record_reader import (
 from airflow_provider_platform.resources.chat.request import ChatRequest, check_max_rows
 from airflow_provider_platform.resources.chat.result import as_plain, without_details
 from airflow_provider_platform.resources.chat.tool_calls import Query, Search
-from airflow_provider_platform.resources.chat.turns import (
-    End,
-    RecordFold,
-    Records,
-    Turn,
-    TurnReader,
-)
+from airflow_provider_platform.resources.chat.turns import End, Turn, TurnReader
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -344,10 +339,10 @@ class ThreadReader(TurnReader):
         """Begin a turn with a user record. If the record comes again, the turn begins again."""
         message_id = str(record.get("id") or "")
         self._cost += self._turns[-1].fold.cost if self._turns else 0
-        if self._cost > turns.MAX_TEXT:
+        if self._cost > record_fold.MAX_TEXT:
             raise PlatformProtocolError(
-                f"The thread contains more than {turns.MAX_TEXT // 2**20} MB of text, so the task "
-                "stopped reading.",
+                f"The thread contains more than {record_fold.MAX_TEXT // 2**20} MB of text, so the "
+                "task stopped reading.",
                 where=f"chat {quote_service(self.chat_id)}",
             )
         content = record.get("content")

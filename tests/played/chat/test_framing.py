@@ -19,8 +19,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error
 from airflow_provider_platform.resources.chat.record_reader import MAX_ERROR_LINES, is_busy
+from airflow_provider_platform.resources.chat.run_state import Verdict
 from airflow_provider_platform.resources.chat.thread import first_record, thread_is_streaming
-from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import PlayedService, drive
 from tests.support.fakes.streams import (

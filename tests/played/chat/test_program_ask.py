@@ -25,7 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.resources.chat.request import ChatRequest, new_message_id
-from airflow_provider_platform.resources.chat.turns import Accepted
+from airflow_provider_platform.resources.chat.run_state import Accepted
 from tests.support.fakes.chat_calls import (
     AFTER_ECHO,
     AFTER_MARK,

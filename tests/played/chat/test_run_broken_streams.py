@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.resources.chat.turns import Verdict
+from airflow_provider_platform.resources.chat.run_state import Verdict
 from tests.support.fakes.streams import (
     ANY_JSON,
     EARLIER_ID,

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
 )
-from airflow_provider_platform.resources.chat.turns import Verdict
+from airflow_provider_platform.resources.chat.run_state import Verdict
 from tests.support.fakes.streams import (
     ANSWER,
     CHAT_ID,

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.resources.chat.run_state import Verdict
 from airflow_provider_platform.resources.chat.tool_calls import Query
-from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.support.fakes.streams import (
     ANSWER,
     ANY_JSON,

@@ -11,14 +11,14 @@ import pytest
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from airflow_provider_platform.resources.chat.record_reader import text_of
 from airflow_provider_platform.resources.chat.result import as_plain, of_this_release
-from airflow_provider_platform.resources.chat.tool_calls import Search, ToolCallEnded
-from airflow_provider_platform.resources.chat.turns import (
+from airflow_provider_platform.resources.chat.run_state import (
     Accepted,
     ChatEvent,
     Detail,
     ThreadNamed,
     Verdict,
 )
+from airflow_provider_platform.resources.chat.tool_calls import Search, ToolCallEnded
 from tests.support.fakes.streams import (
     ANSWER,
     CHAT_ID,

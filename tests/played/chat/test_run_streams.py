@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ChatNoAnswerError
-from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
+from airflow_provider_platform.resources.chat.run_state import ChatRun, Verdict
 from tests.support.fakes.streams import (
     ANSWER,
     CHAT_ID,

@@ -17,7 +17,7 @@ from airflow_provider_platform.resources.chat.errors import (
     nothing_new,
     run_ended,
 )
-from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
+from airflow_provider_platform.resources.chat.run_state import ChatRun, Verdict
 from tests.support.fakes.streams import (
     ANSWER,
     CHAT_ID,

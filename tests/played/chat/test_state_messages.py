@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.resources.chat.run_state import Verdict
 from airflow_provider_platform.resources.chat.state_messages import ThreadMessages, read_messages
-from airflow_provider_platform.resources.chat.turns import Verdict
 from tests.support.fakes.chat_calls import Call, new_call
 from tests.support.fakes.played_service import Fault, PlayedService
 from tests.support.fakes.streams import (

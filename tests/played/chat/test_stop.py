@@ -37,7 +37,7 @@ from tests.support.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.resources.chat.turns import ChatRun
+    from airflow_provider_platform.resources.chat.run_state import ChatRun
 
 SECONDS = 3.0
 LATER = echo("1732512999999-message", "Something else?")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
-from airflow_provider_platform.resources.chat import turns as chat_records
+from airflow_provider_platform.resources.chat import record_fold as chat_records
 from tests.support.fakes.streams import (
     ANSWER,
     Record,

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.resources.chat.record_reader import MAX_RECORD_CONTAINERS
-from airflow_provider_platform.resources.chat.turns import ChatRun
+from airflow_provider_platform.resources.chat.run_state import ChatRun
 
 ECHO = b'{"id":"m","role":"user","content":"q","sort":1}\n'
 

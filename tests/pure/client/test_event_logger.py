@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from airflow_provider_platform.client.redaction import KnownSecrets
-from airflow_provider_platform.resources.chat.turns import Accepted, Detail
+from airflow_provider_platform.resources.chat.run_state import Accepted, Detail
 from airflow_provider_platform.resources.run_log import SHOWN_STEPS, EventLog, LogLine, log_changes
 
 

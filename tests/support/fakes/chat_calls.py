@@ -21,7 +21,7 @@ from tests.support.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.resources.chat.turns import ChatRun
+    from airflow_provider_platform.resources.chat.run_state import ChatRun
 
 DEADLINE = NOON + 1800
 EARLIER = Turn(

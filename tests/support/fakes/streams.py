@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.resources.chat.request import input_digest
 from airflow_provider_platform.resources.chat.result import ChatResult, as_plain, check_tools
-from airflow_provider_platform.resources.chat.turns import ChatRun, Verdict
+from airflow_provider_platform.resources.chat.run_state import ChatRun, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_platform.resources.chat.turns import ChatEvent
+    from airflow_provider_platform.resources.chat.run_state import ChatEvent
 
 Record = dict[str, Any]
 
