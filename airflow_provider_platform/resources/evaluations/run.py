@@ -236,7 +236,8 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         for key, chat in list(state.active.items()):
             if chat["phase"] == "intent":
                 try:
-                    known, found = await self._chat(state, key).find(api, env, chat)
+                    recording = _recording(api, state, key)
+                    known, found = await self._chat(state, key).find(recording, env, chat)
                 except (ChatError, PlatformOutcomeUnknownError) as error:
                     await self._grade(api, env, state, {str(key): {"error": error.to_payload()}})
                     continue
@@ -322,22 +323,10 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
     ) -> None:
         """Send one question, and record its ids before and after. An error of this question alone
         is its outcome."""
-
-        async def hear(event: object) -> None:
-            match event:
-                case Intended(chat) | Identified(chat):
-                    state.active[key] = {**chat, "phase": "intent"}
-                    await state.save(api, sends_next=isinstance(event, Intended))
-                case RunAccepted(chat):
-                    state.active[key] = {**chat, "phase": "running"}
-                    await state.save(api)
-                case _:
-                    await api.notify(_named_event(state.named(key), event))
-
         self._refuse_if_stopped(env)
         try:
-            kind, named = self._chat(state, key), _naming(api, state, key)
-            outcome = await kind.submit(named.hearing(hear), env, earlier, until_end=False)
+            kind, recording = self._chat(state, key), _recording(api, state, key)
+            outcome = await kind.submit(recording, env, earlier, until_end=False)
             if outcome is not None:
                 await self._grade(api, env, state, {str(key): _answer(outcome)})
         except (
@@ -586,6 +575,23 @@ def _naming(api: Api, state: _State, key: Key) -> Api:
     named, report = copy(api), api.report
     named.report = lambda event: report(_named_event(state.named(key), event))
     return named
+
+
+def _recording(api: Api, state: _State, key: Key) -> Api:
+    """Return an `Api` that also records the ids of the question among those of its suite."""
+
+    async def hear(event: object) -> None:
+        match event:
+            case Intended(chat) | Identified(chat):
+                state.active[key] = {**chat, "phase": "intent"}
+                await state.save(api, sends_next=isinstance(event, Intended))
+            case RunAccepted(chat):
+                state.active[key] = {**chat, "phase": "running"}
+                await state.save(api)
+            case _:
+                await api.notify(_named_event(state.named(key), event))
+
+    return _naming(api, state, key).hearing(hear)
 
 
 def _named_event(name: str, event: Any) -> Any:

@@ -20,7 +20,7 @@ from airflow_provider_platform.operators.compare import PlatformCompareOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
 from airflow_provider_platform.resources.chat.run import ChatRunKind
 from airflow_provider_platform.resources.evaluations.run import EvaluationRunKind
-from airflow_provider_platform.resources.run_kind import Intended
+from airflow_provider_platform.resources.run_kind import Identified, Intended
 from tests.support.modes import in_both_modes
 from tests.support.nights import BRANCH, ORDERS, SUITE, TOTAL, WRONG, asked, verdicts
 from tests.support.releases import needs_store
@@ -265,6 +265,32 @@ def test_question_whose_record_cannot_be_stored_is_not_asked(
     monkeypatch.setattr(RecordKeeper, "write", refuse_one)
     assert night(questions=FIVE, parallel=2).state == "failed"
     assert set(asked(platform_sandbox)) == {"question 0", "question 1", "question 2"}
+
+
+@in_both_modes("night")
+@needs_store
+def test_retry_that_looks_for_a_question_keeps_the_record_of_its_suite(
+    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next try would ask all again if the worker died meanwhile."""
+    control = platform_sandbox.control
+    control.answer("question", sql=ORDERS, times=None)
+    control.fault("lost_response", api="chat", text="question 3", has_input=True, count=1)
+    find, write, recorded = ChatRunKind.find, RecordKeeper.write, []
+
+    async def find_in_thread(self: Any, api: Any, env: Any, ids: Any) -> Any:
+        await api.notify(Identified(ids))
+        return await find(self, api, env, ids)
+
+    def record(self: Any, phase: Any, ids: Any) -> None:
+        recorded.append(ids)
+        write(self, phase, ids)
+
+    monkeypatch.setattr(ChatRunKind, "find", find_in_thread)
+    monkeypatch.setattr(RecordKeeper, "write", record)
+    run = night(questions=FIVE, parallel=2, retries=1, retry_delay=timedelta(seconds=1))
+    assert run.state == "success", error(run)
+    assert [ids for ids in recorded if "evaluation_id" not in ids] == []
 
 
 @pytest.mark.parametrize("night", [True], ids=["deferred"], indirect=True)
