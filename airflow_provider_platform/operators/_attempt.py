@@ -1,4 +1,10 @@
-"""One try of a task: what it works with, and what it knows of its run."""
+"""One try of a task: what it works with, and what it knows of its run.
+
+Unsent     nothing was sent
+Sent       after `Intended`: sent, and the service has reported nothing yet
+Named      after `Identified`: the ids suffice to find or stop it
+Accepted   after `RunAccepted`: the service has accepted the run
+"""
 
 from __future__ import annotations
 
@@ -18,6 +24,37 @@ if TYPE_CHECKING:
     from airflow_provider_platform.resources.run_log import Log
 
 
+@dataclass(frozen=True)
+class Unsent:
+    """Nothing was sent by this try."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The submission with these ids was sent. `named`: they suffice to find or stop it."""
+
+    ids: Ids
+    named: bool
+
+
+@dataclass(frozen=True)
+class Named:
+    """The service has not accepted the submission, but these ids suffice to find or stop it."""
+
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The service has accepted the run. `reattached`: an earlier try submitted it."""
+
+    ids: Ids
+    reattached: bool = False
+
+
+Submission = Unsent | Sent | Named | Accepted
+
+
 @dataclass
 class Attempt:
     """One opening of the connection by one try of a task."""
@@ -26,19 +63,11 @@ class Attempt:
     context: Context
     client: PlatformClient
     config: PlatformConfig
-    submission: RecordKeeper
+    record: RecordKeeper
     kind: RunKind[Any]
     cancel_on_kill: bool
     log: Log
-    earlier: Ids | None = None
-    """What a submission continues, if anything."""
-    intended: Ids | None = None
-    """What was recorded of the last submission that this try sent."""
-    named: Ids | None = None
-    """Names a submission that the service has not accepted yet, if anything does."""
-    ids: Ids | None = None
-    """Names the run that the service has accepted."""
-    reattached: bool = False
+    submission: Submission = Unsent()
 
     @cached_property
     def event_log(self) -> EventLog:
@@ -47,15 +76,19 @@ class Attempt:
 
     @property
     def known(self) -> Ids | None:
-        """Return the ids that name the submission or the run now."""
-        return self.ids or self.named
+        """Return the ids that suffice to find or stop the submission or the run."""
+        match self.submission:
+            case Sent(ids, named=True) | Named(ids) | Accepted(ids):
+                return ids
+            case _:
+                return None
 
     @property
     def is_submitting(self) -> bool:
         """Whether something was sent of which the service has reported nothing yet."""
-        if self.ids is None:
-            return self.intended is not None and self.named in (None, self.intended)
-        return self.kind.is_submitting(self.ids)
+        if isinstance(self.submission, Accepted):
+            return self.kind.is_submitting(self.submission.ids)
+        return isinstance(self.submission, Sent)
 
     @property
     def now(self) -> float:
@@ -68,13 +101,8 @@ class Attempt:
 
     def count(self, what: str) -> None:
         """Count what this try does with the record of an earlier one, if there is a store."""
-        if self.submission.store is not None:
+        if self.record.store is not None:
             count_resumable_job(what, self.task, self.context.get("ti"))
-
-    def forget(self) -> None:
-        """Start again with a submission of this try's own."""
-        self.intended = self.named = self.ids = None
-        self.reattached = False
 
     def is_last_try(self, error: Exception | None = None) -> bool:
         """Return whether nobody will find this try's run later: no retry is left, the task's retry
@@ -87,7 +115,7 @@ class Attempt:
         )
         if error is None or self.known is None:
             return no_retry_left
-        if not self.submission.finds(self.known):
+        if not self.record.finds(self.known):
             return True
         action = retry_policy_action(self.task, error, self.context)
         return action == "fail" or (no_retry_left and action != "reschedule")

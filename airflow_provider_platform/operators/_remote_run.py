@@ -29,7 +29,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     from_payload,
 )
-from airflow_provider_platform.operators._attempt import Attempt
+from airflow_provider_platform.operators._attempt import Accepted, Attempt, Named, Sent, Unsent
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,
@@ -166,7 +166,7 @@ class RemoteRunOperator(PlatformOperator):
         event_ids = event.get("run") or {}
         ids: Ids = run or event_ids
         with self._opened(context, ids) as attempt:
-            attempt.ids, attempt.reattached = ids, bool(ids.get("reattached"))
+            attempt.submission = Accepted(ids, reattached=bool(ids.get("reattached")))
             if event_ids.get(attempt.kind.id_field) != ids.get(attempt.kind.id_field):
                 self.log.warning("Ignoring the event of another run. This task continues to wait.")
                 self._defer(attempt, ids)
@@ -178,7 +178,7 @@ class RemoteRunOperator(PlatformOperator):
                 outcome, ids = self._run(
                     attempt, lambda api: attempt.kind.read_event(api, env, known, event)
                 )
-                attempt.ids = ids
+                attempt.submission = replace(attempt.submission, ids=ids)
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
             if outcome is None:
@@ -196,7 +196,7 @@ class RemoteRunOperator(PlatformOperator):
                     self.log.error("The trigger did not report in time. Stopping the remote run.")
                     stop_run(attempt, record.ids)
                     if attempt.kind.can_stop and not attempt.kind.limits_each_try:
-                        attempt.submission.note("failed", record.ids)
+                        attempt.record.note("failed", record.ids)
         with ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)
 
@@ -231,12 +231,11 @@ class RemoteRunOperator(PlatformOperator):
         match event:
             case Intended(ids, named):
                 self._kill.refuse()  # if the task was ended meanwhile, nobody wants the run
-                attempt.submission.write("intent", ids)
-                attempt.intended = ids
-                attempt.named = ids if named else None
+                attempt.record.write("intent", ids)
+                attempt.submission = Sent(ids, named=named)
             case Identified(ids):
-                attempt.named = ids
-                attempt.submission.note("intent", ids)
+                attempt.submission = Named(ids)
+                attempt.record.note("intent", ids)
             case RunAccepted(ids, sends_next):
                 self._accepted(attempt, ids, must_be_stored=sends_next)
             case _:
@@ -245,10 +244,14 @@ class RemoteRunOperator(PlatformOperator):
     def _accepted(self, attempt: Attempt, ids: Ids, *, must_be_stored: bool = False) -> None:
         """Record that the service accepted the submission: from now on the run can be followed and
         stopped."""
-        attempt.ids = {**ids, "key": attempt.submission.key}
+        run = {**ids, "key": attempt.record.key}
+        earlier = attempt.submission
+        attempt.submission = Accepted(
+            run, reattached=isinstance(earlier, Accepted) and earlier.reattached
+        )
         self.store_link(attempt.context, attempt.config, **ids)
-        store = attempt.submission.write if must_be_stored else attempt.submission.note
-        store("running", attempt.ids)
+        store = attempt.record.write if must_be_stored else attempt.record.note
+        store("running", run)
         if not attempt.is_submitting:
             self._kill.refuse()
 
@@ -267,7 +270,7 @@ class RemoteRunOperator(PlatformOperator):
                     context=context,
                     client=client,
                     config=config,
-                    submission=RecordKeeper(context, key, durable=durable),
+                    record=RecordKeeper(context, key, durable=durable),
                     kind=run_kind,
                     cancel_on_kill=self.cancel_on_kill,
                     log=self.log,
@@ -286,7 +289,7 @@ class RemoteRunOperator(PlatformOperator):
 
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context) if self.durable is not False else None
-        step, stop_first = attempt.submission.first_step(record)
+        step, stop_first = attempt.record.first_step(record)
         if record is not None and stop_first:
             self.log.info("The input changed or the task was cleared. Stopping the earlier run.")
             stop_run(attempt, record.ids)
@@ -294,7 +297,7 @@ class RemoteRunOperator(PlatformOperator):
             self._report_lost(attempt, record.ids)
         if record is None or step in (Step.START, Step.REPORT):
             earlier: Ids | None = None
-            if record is not None and record.key == attempt.submission.key:
+            if record is not None and record.key == attempt.record.key:
                 earlier = attempt.kind.carried_over(record.ids)
             if record is not None and record.phase in ("failed", "lost"):
                 attempt.count("reconnect_attempt")
@@ -308,7 +311,7 @@ class RemoteRunOperator(PlatformOperator):
         if step is Step.RELOAD:
             self.log.info("The run already succeeded in an earlier try. Reading its result again.")
             attempt.count("already_succeeded")
-            attempt.ids = record.ids
+            attempt.submission = Accepted(record.ids)
             self.store_link(attempt.context, attempt.config, **record.ids)
             env = self._environment(attempt)  # a new deadline, however late this try begins
             outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, record.ids))
@@ -347,12 +350,12 @@ class RemoteRunOperator(PlatformOperator):
             attempt.count("fresh_submit")
             return self._submit(attempt, ids)
         self._accepted(attempt, ids)
-        return self._reattach(attempt, {**ids, "key": attempt.submission.key})
+        return self._reattach(attempt, {**ids, "key": attempt.record.key})
 
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
         """Re-attach to a run that an earlier try started. If the run is past its deadline, poll it
         once, unless nothing can stop the run."""
-        attempt.ids, attempt.reattached = ids, True
+        attempt.submission = Accepted(ids, reattached=True)
         self.store_link(attempt.context, attempt.config, **ids)
         continues = attempt.kind.limits_each_try or not attempt.kind.can_stop
         if continues:
@@ -382,8 +385,7 @@ class RemoteRunOperator(PlatformOperator):
         return self._submit(attempt, None)
 
     def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
-        attempt.forget()
-        attempt.earlier = ids
+        attempt.submission = Unsent()
         try:
             self.check_before(attempt)
             env = self._environment(attempt)
@@ -392,20 +394,20 @@ class RemoteRunOperator(PlatformOperator):
                 attempt, lambda api: attempt.kind.submit(api, env, ids, until_end=until_end)
             )
         except PlatformError as error:
-            self._give_up(attempt, error, submitted=attempt.ids is not None)
+            accepted = isinstance(attempt.submission, Accepted)
+            self._give_up(attempt, error, submitted=accepted, earlier=ids)
             if self.skips_after(error):
                 from airflow_provider_platform._airflow import AirflowSkipException
 
                 raise AirflowSkipException(error.message) from None
             raise
-        accepted: Ids = attempt.ids or {}
+        if not isinstance(attempt.submission, Accepted):
+            raise RuntimeError(f"{type(attempt.kind).__name__} submitted without RunAccepted")
         if outcome is not None:
-            return self._finish(attempt, accepted, outcome)
-        return self._wait(attempt, accepted)
+            return self._finish(attempt, attempt.submission.ids, outcome)
+        return self._wait(attempt, attempt.submission.ids)
 
-    def _wait(self, attempt: Attempt, ids: Ids | None) -> Any:
-        if ids is None:
-            raise RuntimeError("nothing was submitted that could be waited for")
+    def _wait(self, attempt: Attempt, ids: Ids) -> Any:
         self._kill.refuse()
         if self.deferrable:
             self._defer(attempt, ids)
@@ -421,7 +423,7 @@ class RemoteRunOperator(PlatformOperator):
 
         deadline = self.deadline(attempt, _followed_since(ids))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
-        attempt.submission.flush_pending()
+        attempt.record.flush_pending()
         followed = attempt.kind
         self.defer(
             trigger=PlatformRunTrigger(
@@ -443,12 +445,14 @@ class RemoteRunOperator(PlatformOperator):
     ) -> Any:
         """Submit a re-attached run again, once, if it will have no result: the stop by the old try
         can land before or after this try began. Every other failure ends the try."""
-        if attempt.reattached and error.is_dead_run and not self._kill.happened:
+        run = attempt.submission
+        reattached = isinstance(run, Accepted) and run.reattached
+        if reattached and error.is_dead_run and not self._kill.happened:
             self.run_failed(attempt, ids, error)
             self.log.info("The re-attached run is over (%s). Submitting again.", error)
             attempt.count("terminal_resubmit")
             return self._submit(attempt, None)
-        attempt.ids = ids
+        attempt.submission = Accepted(ids, reattached=reattached)
         self._give_up(attempt, error, submitted=True, stopped=stopped)
         raise error
 
@@ -457,22 +461,28 @@ class RemoteRunOperator(PlatformOperator):
         try:
             result = self.finish(attempt, ids, outcome)
         except PlatformError as error:
-            attempt.ids = ids
+            attempt.submission = Accepted(ids)
             self._give_up(attempt, error, submitted=True)
             raise
-        attempt.submission.note("done", ids)
+        attempt.record.note("done", ids)
         self.store_result_link(attempt.context, attempt.config, result)
         return result
 
     def _give_up(
-        self, attempt: Attempt, error: PlatformError, *, submitted: bool, stopped: bool = False
+        self,
+        attempt: Attempt,
+        error: PlatformError,
+        *,
+        submitted: bool,
+        stopped: bool = False,
+        earlier: Ids | None = None,
     ) -> None:
         """Leave the record in the state that the next try needs, and stop a run that no try will
-        follow."""
+        follow. `earlier` are the ids that the submission continues."""
         if self._kill.happened:
             return  # `RunKill.end_try` decides, and the record says what the next try needs
         known = attempt.known
-        attempt.submission.flush_pending()  # whether a retry finds the run depends on it
+        attempt.record.flush_pending()  # whether a retry finds the run depends on it
         disposition = disposition_of(
             error,
             submitted=submitted,
@@ -483,10 +493,10 @@ class RemoteRunOperator(PlatformOperator):
         if disposition.stop and not stopped:
             stop_unfollowed(attempt)
         if disposition.phase is not None:
-            attempt.submission.note(disposition.phase, known or attempt.earlier or {})
-        ids = known or attempt.intended
-        if ids is not None and (disposition.stop or disposition.phase is not None):
-            self.run_failed(attempt, ids, error)
+            attempt.record.note(disposition.phase, known or earlier or {})
+        sent = attempt.submission
+        if not isinstance(sent, Unsent) and (disposition.stop or disposition.phase is not None):
+            self.run_failed(attempt, sent.ids, error)
 
 
 class StoppableRunOperator(RemoteRunOperator):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
+from airflow_provider_platform.operators._attempt import Accepted, Unsent
 from airflow_provider_platform.resources.run_kind import NOT_STOPPED
 from airflow_provider_platform.resources.stop_decision import UNKNOWN, stops_run
 
@@ -88,7 +89,7 @@ class RunKill:
         if attempt.is_submitting:
             with suppress(TimeoutError):  # a thread logs it as soon as the log can be written
                 run_within(0, partial(attempt.log.warning, NOT_ACCEPTED))
-            if attempt.ids is not None:
+            if isinstance(attempt.submission, Accepted):
                 timer = threading.Timer(ACCEPTANCE_SECONDS, attempt.client.interrupt)
                 timer.daemon = True
                 timer.start()
@@ -112,8 +113,8 @@ class RunKill:
             stop_unfollowed(attempt)
 
     def _end_killed(self, attempt: Attempt) -> None:
-        if attempt.known is None and attempt.intended is None:
-            return  # nothing was sent
+        if isinstance(attempt.submission, Unsent):
+            return
         if not attempt.cancel_on_kill or not _kill_stops_run(attempt):
             attempt.log.warning("The remote run continues. The task's next try re-attaches to it.")
         elif attempt.known is None:
@@ -124,7 +125,7 @@ class RunKill:
 
 def _kill_stops_run(attempt: Attempt) -> bool:
     """Return whether to stop the run of a killed task, by Airflow's state of the task."""
-    if not attempt.submission.finds(attempt.known):
+    if not attempt.record.finds(attempt.known):
         return True
     state: str | None = UNKNOWN
     try:

@@ -238,7 +238,7 @@ class PlatformChatOperator(StoppableRunOperator):
         """Store the usage of a run, and push the sum of all runs. Return the number of tokens in
         the sum. If this fails, the task continues its work."""
         try:
-            record = attempt.submission
+            record = attempt.record
             summed = add_usage(record.store, record.counters, ids, usage)
             if summed:
                 attempt.context["ti"].xcom_push(key="total_usage", value=summed)

@@ -424,7 +424,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         """Push the tokens of all tries. If this fails, the task continues its work."""
         if self.questions is None or ids is None or ids.get("tokens") is None:
             return
-        record = attempt.submission
+        record = attempt.record
         run = {"message_id": ids["evaluation_id"], "submitted_at": ids["submitted_at"]}
         usage = {"totalTokens": ids["tokens"]}
         try:

@@ -13,6 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
 )
 from airflow_provider_platform.operators import _run_stop
+from airflow_provider_platform.operators._attempt import Accepted
 from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.remote_tasks import chat, wait_for
 from tests.support.task_context import StateStore, TaskTries, deferral
@@ -301,7 +302,10 @@ def kill_without_store(
     if accepted:
         attempt = operator._kill.attempt
         wait_for(
-            lambda: attempt.ids is not None and not attempt.submission.finds({"chat_id": "any"})
+            lambda: (
+                isinstance(attempt.submission, Accepted)
+                and not attempt.record.finds({"chat_id": "any"})
+            )
         )
     operator.on_kill()
     if not accepted:
