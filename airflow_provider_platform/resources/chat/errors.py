@@ -3,8 +3,8 @@
 Two of them are made where the result is made, because this module needs the records: a run without
 a final answer (`ChatRun.result` in `run_state`), and failed queries and tool calls
 (`check_tools` in `result`). Errors that are not about a run are elsewhere, too: a thread that
-cannot be read (`thread`), a web page in place of a stream (`record_reader`), and the errors that the
-service sends (`client.failed_calls`).
+cannot be read (`thread`), a web page in place of a stream (`record_reader`), and the errors that
+the service sends (`client.failed_calls`).
 """
 
 from __future__ import annotations
