@@ -133,7 +133,7 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if "platform_sandbox" in request.fixturenames and not of_the_sandbox:
         client = "airflow_provider_platform.client"
         resources = "airflow_provider_platform.resources"
-        monkeypatch.setattr(f"{client}.failed_calls.FIRST_PAUSE", 0.01)
+        monkeypatch.setattr(f"{client}.repeats.FIRST_PAUSE", 0.01)
         monkeypatch.setattr(f"{resources}.sql.query.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{resources}.pre_aggregations.REPEAT_PAUSE", 0.01)
         monkeypatch.setattr(f"{resources}.chat.call.EARLY_END", 0.0)

@@ -5,7 +5,7 @@ first argument, and calls the service through it:
 `answer = await api.call(get_report(report_id=101))`. A test passes a fake `Api` and needs no
 server.
 
-The `Api` repeats a management call under the policy of `failed_calls`, and everything else is sent
+The `Api` repeats a management call under the policy of `repeats`, and everything else is sent
 once. `run_here` runs such a function on the running event loop, for the clients.
 """
 
@@ -31,13 +31,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     RequestName,
 )
-from airflow_provider_platform.client.failed_calls import (
-    CHAT_ABORT,
-    CHAT_STREAM,
-    DATA_QUERY,
-    has_deleted_before,
-    tenacity_policy,
-)
+from airflow_provider_platform.client.failed_calls import CHAT_ABORT, CHAT_STREAM, DATA_QUERY
 from airflow_provider_platform.client.http import (
     Connections,
     Progress,
@@ -53,6 +47,7 @@ from airflow_provider_platform.client.redaction import (
     may_hold_secrets,
     secrets_in,
 )
+from airflow_provider_platform.client.repeats import has_deleted_before, tenacity_policy
 from airflow_provider_platform.client.responses import (
     MAX_ERROR_BYTES,
     MAX_LIST_BYTES,

@@ -26,7 +26,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.failed_calls import is_transient, pause_after
+from airflow_provider_platform.client.repeats import is_transient, pause_after
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api

@@ -254,7 +254,7 @@ def disposition_of(
 
 def _was_not_taken(error: PlatformError) -> bool:
     """Return whether an error means that a submission was refused or did not reach the service."""
-    from airflow_provider_platform.client.failed_calls import cannot_have_been_processed
+    from airflow_provider_platform.client.repeats import cannot_have_been_processed
 
     refused = not error.retryable or isinstance(error, AlreadyRunningError)
     return refused or cannot_have_been_processed(error)

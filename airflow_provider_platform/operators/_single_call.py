@@ -114,7 +114,7 @@ class SingleCallOperator(PlatformOperator):
     def _result(
         self, hook: PlatformHook, submission: RecordKeeper, lost: dict[str, Any], step: Step
     ) -> Any:
-        from airflow_provider_platform.client.failed_calls import (
+        from airflow_provider_platform.client.repeats import (
             may_have_been_processed,
             outcome_unknown,
         )

@@ -40,7 +40,6 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.client.failed_calls import is_transient, may_have_been_processed
 from airflow_provider_platform.client.models import (
     EmptiableResponse,
     ResponseModel,
@@ -49,6 +48,7 @@ from airflow_provider_platform.client.models import (
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, PageWalk
 from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.repeats import is_transient, may_have_been_processed
 from airflow_provider_platform.resources.missing_operations import (
     may_be_missing,
     raise_if_missing,

@@ -47,11 +47,11 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     ReportDeliveryFailedError,
 )
-from airflow_provider_platform.client.failed_calls import may_have_been_processed
 from airflow_provider_platform.client.models import EmptiableResponse, ResponseModel, Timestamp
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page
 from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.repeats import may_have_been_processed
 from airflow_provider_platform.resources.missing_operations import (
     may_be_missing,
     raise_if_missing,

@@ -52,15 +52,15 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     from_payload,
 )
-from airflow_provider_platform.client.failed_calls import (
-    NOT_ACTIVE,
+from airflow_provider_platform.client.failed_calls import NOT_ACTIVE
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.repeats import (
     cannot_have_been_processed,
     may_have_been_processed,
     outcome_unknown,
     what_came_instead,
 )
-from airflow_provider_platform.client.operation import Operation
-from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.branches import (
     BranchResponse,
     MergeResponse,

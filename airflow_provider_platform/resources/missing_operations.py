@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformPermissionError,
 )
-from airflow_provider_platform.client.failed_calls import is_transient
+from airflow_provider_platform.client.repeats import is_transient
 from airflow_provider_platform.resources.reports import list_reports
 
 if TYPE_CHECKING:

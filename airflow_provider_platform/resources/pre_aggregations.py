@@ -60,17 +60,16 @@ from airflow_provider_platform.client.errors import (
     RequestName,
     ResultEmptyError,
 )
-from airflow_provider_platform.client.failed_calls import (
-    SCOPE_MISSING,
+from airflow_provider_platform.client.failed_calls import SCOPE_MISSING, says_time_out
+from airflow_provider_platform.client.polling import PollLimits, poll_until_over
+from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.repeats import (
     may_have_been_processed,
     may_repeat,
     outcome_unknown,
     pause_after,
-    says_time_out,
     what_came_instead,
 )
-from airflow_provider_platform.client.polling import PollLimits, poll_until_over
-from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.responses import DataRefusal
 from airflow_provider_platform.resources.model_tables import META_PATH, read_metadata, stand_on
 from airflow_provider_platform.resources.run_kind import (

@@ -221,7 +221,7 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         stopped is polled once, by a retry that comes after its deadline. A poll that fails for a
         moment is repeated for `SINGLE_POLL_SECONDS`."""
         # A DAG file imports this module.
-        from airflow_provider_platform.client.failed_calls import pause_after
+        from airflow_provider_platform.client.repeats import pause_after
 
         until = api.clock() + SINGLE_POLL_SECONDS
         while True:
@@ -284,7 +284,7 @@ async def find_lost_start(
     PlatformOutcomeUnknownError if the listing does not show it.
     """
     # A DAG file imports this module.
-    from airflow_provider_platform.client.failed_calls import outcome_unknown, what_came_instead
+    from airflow_provider_platform.client.repeats import outcome_unknown, what_came_instead
 
     came = what_came_instead(cause)
     try:

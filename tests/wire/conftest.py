@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client import failed_calls
+from airflow_provider_platform.client import repeats
 from airflow_provider_platform.client.errors import PlatformError
 from tests.support.wire.calls import Run, run_async, run_sync
 
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(repeats, "FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture(

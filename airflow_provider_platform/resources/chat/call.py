@@ -64,14 +64,14 @@ from airflow_provider_platform.client.errors import (
     PlatformOutcomeUnknownError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.failed_calls import (
+from airflow_provider_platform.client.failed_calls import rpc_error
+from airflow_provider_platform.client.polling import poll_pause
+from airflow_provider_platform.client.repeats import (
     cannot_have_been_processed,
     is_transient,
     outcome_unknown,
     pause_after,
-    rpc_error,
 )
-from airflow_provider_platform.client.polling import poll_pause
 from airflow_provider_platform.resources.chat import errors
 from airflow_provider_platform.resources.chat.record_reader import is_busy
 from airflow_provider_platform.resources.chat.request import (

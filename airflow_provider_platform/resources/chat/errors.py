@@ -32,9 +32,9 @@ from airflow_provider_platform.client.failed_calls import (
     rpc_error,
     says_user_limit,
     user_limit_error,
-    what_came_instead,
 )
 from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.repeats import what_came_instead
 from airflow_provider_platform.resources.chat.run_state import ChatRun, Verdict
 
 _QUOTA = re.compile(

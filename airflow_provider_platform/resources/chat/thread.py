@@ -28,15 +28,11 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.failed_calls import (
-    CHAT_STREAM,
-    FIRST_PAUSE,
-    pause_after,
-    rpc_error,
-)
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM, rpc_error
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
 from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.client.repeats import FIRST_PAUSE, pause_after
 from airflow_provider_platform.resources.chat import record_fold
 from airflow_provider_platform.resources.chat.record_fold import RecordFold, Records
 from airflow_provider_platform.resources.chat.record_reader import (

@@ -18,10 +18,10 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.client.failed_calls import may_have_been_processed, outcome_unknown
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.pages import Page, PageWalk
+from airflow_provider_platform.client.repeats import may_have_been_processed, outcome_unknown
 from airflow_provider_platform.resources.deployments import get_deployment_settings
 from airflow_provider_platform.resources.missing_operations import may_be_missing
 from airflow_provider_platform.resources.run_kind import (

@@ -40,7 +40,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
+from airflow_provider_platform.client.repeats import may_repeat, pause_after
 from airflow_provider_platform.resources.sql.query import SqlQuery, run_sql
 from airflow_provider_platform.resources.sql.response import SqlChunk, SqlColumns, SqlOpenEnd
 from airflow_provider_platform.resources.sql.statements import MAXIMUM_LIMIT, parse

@@ -30,9 +30,10 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.failed_calls import branch_advice, may_repeat, pause_after
+from airflow_provider_platform.client.failed_calls import branch_advice
 from airflow_provider_platform.client.polling import deadline_after
 from airflow_provider_platform.client.redaction import quote_service, shortened
+from airflow_provider_platform.client.repeats import may_repeat, pause_after
 from airflow_provider_platform.resources.branches import (
     branch_address_beside,
     find_branch_address,

@@ -25,11 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     from_payload,
 )
-from airflow_provider_platform.client.failed_calls import (
-    CHAT_STREAM,
-    chat_error,
-    error_for_status,
-)
+from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error, error_for_status
 from airflow_provider_platform.client.redaction import MAX_SERVICE_TEXT, quote_service
 
 CHAT = "https://ai.example.com/api/v1/public/acme/agents/7/chat"

@@ -23,13 +23,12 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import (
     CHAT_STREAM,
-    cannot_have_been_processed,
     error_for_status,
-    is_transient,
     service_message,
 )
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import operation, raw_operation, typed
+from airflow_provider_platform.client.repeats import cannot_have_been_processed, is_transient
 from airflow_provider_platform.client.responses import check_stream_start, read_abort, read_response
 
 NOON = 1_800_000_000.0

@@ -17,12 +17,11 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.failed_calls import (
+from airflow_provider_platform.client.failed_calls import error_for_status, parse_retry_after
+from airflow_provider_platform.client.repeats import (
     LONGEST_PAUSE,
     LONGEST_RETRY_AFTER,
-    error_for_status,
     may_repeat,
-    parse_retry_after,
     pause_after,
     tenacity_policy,
 )

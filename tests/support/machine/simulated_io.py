@@ -18,8 +18,8 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.failed_calls import may_repeat, pause_after
 from airflow_provider_platform.client.platform_client import PlatformClient, _ListenerFailed
+from airflow_provider_platform.client.repeats import may_repeat, pause_after
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _run_stop

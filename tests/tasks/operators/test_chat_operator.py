@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client import failed_calls
+from airflow_provider_platform.client import repeats
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatStreamError,
@@ -127,7 +127,7 @@ def stopped_thread(request: pytest.FixtureRequest, control: SandboxControl) -> s
 @pytest.fixture
 def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeated looks come soon."""
-    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(repeats, "FIRST_PAUSE", 0.01)
 
 
 @pytest.mark.usefixtures("stopped_thread", "short_retry_pauses")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client import failed_calls
+from airflow_provider_platform.client import repeats
 from airflow_provider_platform.client.errors import (
     ChatToolError,
     PlatformInterruptedError,
@@ -58,7 +58,7 @@ def test_kill_stops_a_run_with_known_thread_that_was_not_accepted(
 def test_kill_stops_a_run_that_the_retry_is_searching(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(repeats, "FIRST_PAUSE", 0.01)
     control.set_breakpoint("after_cutoff")
     tries = lost_prompt(control)
     control.set_breakpoint("before_call", **LOOK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client import failed_calls
+from airflow_provider_platform.client import repeats
 from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformProtocolError,
@@ -35,7 +35,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def short_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats come soon: what is tested is what they lead to."""
-    monkeypatch.setattr(failed_calls, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(repeats, "FIRST_PAUSE", 0.01)
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
