@@ -44,7 +44,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     dashboard to people regularly, use a scheduled notification.
 
     Returns `{"path": str, "size": bytes, "content_type": str, "job_id": str}`. The service keeps an
-    export for five minutes and has no operation that stops an export. A second export changes
+    export for five minutes after its start and cannot stop an export. A second export changes
     nothing, so if the response to a start is lost, the task starts the export again.
 
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
