@@ -18,7 +18,6 @@ The status shows the progress; only the history shows a cancelled sync.
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -400,29 +399,28 @@ class DbtSyncOutcome:
 
 
 async def poll(api: Api, deployment_id: int, sync_job_id: str) -> DbtSyncOutcome | None:
-    """Read the status of a sync and the history once. Return None if the sync has not ended.
-    Raises the errors of `_KnownSync.poll`, OperationMissingError if the tenant reports no status,
-    and any failure of the requests."""
+    """Poll a sync by its status and the history, for a caller that remembers no earlier poll.
+    Raises the errors of `_KnownSync.poll`, and OperationMissingError if the tenant reports no
+    status."""
     sync = _KnownSync(deployment_id, sync_job_id)
     try:
-        await sync.read_status(api)
+        outcome = await sync.poll(api)
+        while outcome is None and sync.outcome_is_unknown:
+            await api.sleep(UNKNOWN_PAUSE)
+            outcome = await sync.poll(api)
     except PlatformError as error:
         if may_be_missing(error):
             await read_history(api, deployment_id, once=True)
         raise
-    if not sync.ended:
-        await sync.read_history(api)
-    while sync.outcome_is_unknown:
-        await api.sleep(UNKNOWN_PAUSE)
-        await sync.read_history(api)
-    return await sync.outcome(api) if sync.ended else None
+    return outcome
 
 
 class _KnownSync:
-    """What is known about one sync. Until the `deadline` (Unix time), the history is read only
-    every half minute, and only while the status does not change."""
+    """What is known about one sync. In a wait until the `deadline` (Unix time), the history is read
+    only every half minute, and only while the status does not change. Without a deadline, each poll
+    may be the only one: it reads the history too."""
 
-    def __init__(self, deployment_id: int, sync_job_id: str, deadline: float = math.inf) -> None:
+    def __init__(self, deployment_id: int, sync_job_id: str, deadline: float | None = None) -> None:
         self._deployment_id = deployment_id
         self._sync_job_id = sync_job_id
         self._get_status = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
@@ -447,34 +445,37 @@ class _KnownSync:
 
     async def poll(self, api: Api) -> DbtSyncOutcome | None:
         """Return the outcome of a sync that has ended, None while it goes on. Raises
-        DbtSyncFailedError, DbtSyncCancelledError, PlatformOutcomeUnknownError."""
-        moved, failure = False, None
+        DbtSyncFailedError, DbtSyncCancelledError, PlatformOutcomeUnknownError, and any failure of
+        the request for the status."""
+        failure = None
         if self._history_due is None:
             self._history_due = self._next_read(api)
         try:
-            moved = await self.read_status(api)
+            if await self._read_status(api):
+                self._history_due = self._next_read(api)
         except PlatformError as error:
-            if not (is_transient(error) or isinstance(error, PlatformNotFoundError)):
+            passes = is_transient(error) or isinstance(error, PlatformNotFoundError)
+            if self._deadline is None or not passes:
                 raise
             failure = error
-        if moved:
+        if api.clock() >= self._history_due and not self.ended:
             self._history_due = self._next_read(api)
-        elif api.clock() >= self._history_due and not self.ended:
-            self._history_due = self._next_read(api)
-            await self.read_history(api)
+            await self._read_history(api)
         if self.ended:
-            return await self.outcome(api)
+            return await self._outcome(api)
         if failure is not None:
             raise failure
         return None
 
     def _next_read(self, api: Api) -> float:
         """Return when the history is read if the status does not change (Unix time)."""
+        if self._deadline is None:
+            return api.clock()
         return min(api.clock() + HISTORY_INTERVAL, self._deadline)
 
-    async def read_status(self, api: Api) -> bool:
+    async def _read_status(self, api: Api) -> bool:
         """Read the status, and return whether it changed."""
-        deadline = max(self._deadline, api.clock() + SINGLE_POLL_SECONDS)
+        deadline = self._deadline and max(self._deadline, api.clock() + SINGLE_POLL_SECONDS)
         answer = await api.call(self._get_status, once=True, deadline=deadline)
         moved = answer.status != self.status
         if moved:
@@ -486,7 +487,7 @@ class _KnownSync:
         api.report(Stage("Sync", sync, answer.status or "unknown", message))
         return moved
 
-    async def read_history(self, api: Api) -> None:
+    async def _read_history(self, api: Api) -> None:
         """Read the history for an end that the status does not show. A failed read is ignored.
         Raises PlatformOutcomeUnknownError if the history has lost the outcome."""
         try:
@@ -511,7 +512,7 @@ class _KnownSync:
                 where=self,
             )
 
-    async def outcome(self, api: Api) -> DbtSyncOutcome:
+    async def _outcome(self, api: Api) -> DbtSyncOutcome:
         """Return the result of a sync that has ended, or raise its error."""
         if self.status == CANCELLED:
             raise DbtSyncCancelledError(
