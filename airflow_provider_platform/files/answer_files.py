@@ -17,11 +17,11 @@ from airflow_provider_platform.files.options import PARQUET, Output
 from airflow_provider_platform.files.save import (
     SavedRows,
     named_as,
-    query_name,
     rectangular,
     save_rows,
     warn_of_unknown_names,
 )
+from airflow_provider_platform.files.task_paths import query_name
 from airflow_provider_platform.files.types import ColumnTypes
 from airflow_provider_platform.files.whole_files import OutputFile, write_whole, writing
 from airflow_provider_platform.messages.markdown import to_markdown

@@ -1,23 +1,11 @@
-"""What a task keeps of a result: its rows in a file or only counted, and what goes to XCom.
+"""What a task keeps of a result: its rows in a file or only counted, and the first of them.
 
 `save_rows` reads a result to its end, `type_rows` the queries of an answer of which no file is
-written. `writer_id`, `task_folder` and `query_name` name its files
-after the task that writes them and the number of the query. The names are safe in every storage and
-the same for every try, so that a retry overwrites its own files; two tasks never share one. Titles,
-which an agent makes up, are no part of them.
-
-XCom is a column of Airflow's database, which every task that reads the result loads as a whole. A
-number of rows alone does not bound it: a hundred rows can be megabytes. So the first rows are kept
-that fit into a number of bytes as JSON, few if a file has them all.
-
-A result without files needs no pyarrow: only `formats` and `spool` import it.
+written. A result without files needs no pyarrow: only `formats` and `spool` import it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -193,98 +181,3 @@ def named_as(columns: list[dict[str, str]], saved: SavedRows) -> list[dict[str, 
         {**typed, "name": column["name"]}
         for column, typed in zip(columns, saved.columns, strict=True)
     ]
-
-
-# Names of files
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._=-]+")
-MAX_NAME = 80
-"""Characters of a name that are kept before its digest."""
-
-
-def task_folder(
-    dag_id: str, run_id: str, task_id: str, map_index: int = -1, loop_pass: str | None = None
-) -> str:
-    """The folder of a task in a run, as `dag/run/task`, with one more for a pass of a loop, and one
-    more for a mapped task."""
-    # Who starts a run chooses its id. With the digest, no id leads to the folder of another run.
-    parts = [safe(dag_id), _with_digest(run_id), safe(task_id)]
-    if loop_pass is not None:
-        parts.append(safe(loop_pass))
-    if map_index >= 0:
-        parts.append(str(map_index))
-    return "/".join(parts)
-
-
-def writer_id(
-    dag_id: str, run_id: str, task_id: str, map_index: int = -1, loop_pass: str | None = None
-) -> str:
-    """Eight hexadecimal digits for a task of a run, the same for every try."""
-    name = "\0".join((dag_id, run_id, task_id, str(map_index), loop_pass or ""))
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
-
-def query_name(number: int, ending: str) -> str:
-    """The file of a query, counted from 1."""
-    return f"query-{number}.{ending}"
-
-
-def safe(name: str) -> str:
-    """A name without anything that a storage takes for more than a letter. What had to be changed
-    ends with a digest of what it was, so that different names stay different."""
-    return name if name and _kept(name) == name else _with_digest(name)
-
-
-def _kept(name: str) -> str:
-    return _UNSAFE.sub("-", name).strip(".-")[:MAX_NAME]
-
-
-def _with_digest(name: str) -> str:
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{_kept(name)}-{digest}".lstrip("-")
-
-
-# The size of rows in XCom
-
-XCOM_BYTES = 256 * 1024
-"""Bytes that the rows of a result take in XCom at most, if nothing else is said."""
-XCOM_BYTES_WITH_FILE = 16 * 1024
-"""The same where a file has the rows too."""
-
-
-def xcom_bytes(wanted: int | None, *, in_file: bool) -> int:
-    """The bytes that rows may take: what the author wants, else the default."""
-    if wanted is not None:
-        return wanted
-    return XCOM_BYTES_WITH_FILE if in_file else XCOM_BYTES
-
-
-def rows_that_fit(rows: list[list[Any]], most: int) -> list[list[Any]]:
-    """The first of these rows that take at most `most` bytes together, as the JSON that is
-    stored."""
-    left = most
-    for number, row in enumerate(rows):
-        left -= _size(row)
-        if left < 0:
-            return rows[:number]
-    return rows
-
-
-def fit_queries(queries: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """The queries of a chat's result with rows that take at most `most` bytes together. What small
-    queries leave is for larger ones."""
-    sizes = [sum(map(_size, query["rows"])) for query in queries]
-    fitting, left = [*queries], most
-    by_size = sorted(range(len(queries)), key=sizes.__getitem__)
-    for done, at in enumerate(by_size):
-        share = left // (len(queries) - done)
-        query = queries[at]
-        rows = query["rows"] if sizes[at] <= share else rows_that_fit(query["rows"], share)
-        if len(rows) < len(query["rows"]):
-            fitting[at] = {**query, "rows": rows}
-        left -= min(sizes[at], share)
-    return fitting
-
-
-def _size(row: list[Any]) -> int:
-    return len(json.dumps(row)) + len(", ")

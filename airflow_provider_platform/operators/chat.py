@@ -19,9 +19,13 @@ from airflow_provider_platform.client.choices import (
 from airflow_provider_platform.client.errors import ChatBudgetError, ChatToolError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, ThreadLink, all_links
+from airflow_provider_platform.operators._answer_output import (
+    ANSWER_CHECKS,
+    ANSWER_RULES,
+    AnswerOutput,
+)
 from airflow_provider_platform.operators._arguments import message_id, session_settings
 from airflow_provider_platform.operators._base import airflow_traces
-from airflow_provider_platform.operators._files import ANSWER_CHECKS, ANSWER_RULES, AnswerOutput
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
 from airflow_provider_platform.operators._run_record import TryCounters
 from airflow_provider_platform.operators._trace import add_span
@@ -324,7 +328,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result with as many rows as may go to XCom."""
-        from airflow_provider_platform.files.save import fit_queries, xcom_bytes
+        from airflow_provider_platform.files.xcom_size import fit_queries, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
         queries = fit_queries(result["queries"], most)

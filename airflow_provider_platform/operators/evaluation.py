@@ -25,7 +25,7 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     airflow_traces,
 )
-from airflow_provider_platform.operators._files import optional_folder, storage_path
+from airflow_provider_platform.operators._output_arguments import optional_folder, storage_path
 from airflow_provider_platform.operators._remote_run import StoppableRunOperator
 from airflow_provider_platform.operators._trace import add_span
 from airflow_provider_platform.operators.chat import add_usage

@@ -11,8 +11,8 @@ from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportForm
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, all_links
 from airflow_provider_platform.operators._arguments import described
 from airflow_provider_platform.operators._base import DeploymentOperator
-from airflow_provider_platform.operators._files import output_path as check_output_path
-from airflow_provider_platform.operators._files import output_target, storage_path
+from airflow_provider_platform.operators._output_arguments import output_path as check_output_path
+from airflow_provider_platform.operators._output_arguments import output_target, storage_path
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators.notifications import dashboard_settings
 

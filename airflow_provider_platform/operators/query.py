@@ -21,7 +21,7 @@ from airflow_provider_platform.operators._base import (
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._files import (
+from airflow_provider_platform.operators._output_arguments import (
     column_types,
     file_fits_its_name,
     optional_format,
@@ -352,7 +352,8 @@ class PlatformQueryOperator(DeploymentOperator):
         target: ObjectStoragePath | None,
         deadline: float,
     ) -> dict[str, Any]:
-        from airflow_provider_platform.files.save import save_rows, writer_id
+        from airflow_provider_platform.files.save import save_rows
+        from airflow_provider_platform.files.task_paths import writer_id
 
         if self.page_by is not None:  # each page may wait as long as the first one
             deadline = max(deadline, self._deadline(hook, context))
@@ -409,7 +410,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
         """Return the rows that go to XCom; log a warning if bytes, not `max_rows`, limit them."""
-        from airflow_provider_platform.files.save import rows_that_fit, xcom_bytes
+        from airflow_provider_platform.files.xcom_size import rows_that_fit, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=saved.path is not None)
         rows = rows_that_fit(saved.first_rows, most)

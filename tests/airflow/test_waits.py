@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_platform.files.save import XCOM_BYTES
+from airflow_provider_platform.files.xcom_size import XCOM_BYTES
 
 if TYPE_CHECKING:
     from tests.support.airflow.airflow_api import AirflowApi

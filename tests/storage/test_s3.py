@@ -13,7 +13,7 @@ from airflow_provider_platform._airflow import AirflowFailException, AirflowSkip
 from airflow_provider_platform.client.errors import ResultWriteError
 from airflow_provider_platform.files import formats
 from airflow_provider_platform.files.whole_files import PART_BYTES, whole_file, write_whole
-from airflow_provider_platform.operators._files import storage_path
+from airflow_provider_platform.operators._output_arguments import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator

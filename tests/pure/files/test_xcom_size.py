@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.files.save import fit_queries, rows_that_fit, xcom_bytes
+from airflow_provider_platform.files.xcom_size import fit_queries, rows_that_fit, xcom_bytes
 
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=30))
 ROWS = st.lists(st.lists(VALUES, min_size=1, max_size=3), max_size=12)

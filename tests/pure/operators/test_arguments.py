@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators._files import output_path, storage_path
+from airflow_provider_platform.operators._output_arguments import output_path, storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.notifications import PlatformNotificationRecipientsOperator

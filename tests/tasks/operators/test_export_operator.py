@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.files.whole_files import write_whole
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._files import storage_path
+from airflow_provider_platform.operators._output_arguments import storage_path
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.resources.exports import start_dashboard_export
 from tests.support.task_context import TaskTries

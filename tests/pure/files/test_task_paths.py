@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.files.save import query_name, safe, task_folder, writer_id
+from airflow_provider_platform.files.task_paths import query_name, safe, task_folder, writer_id
 
 RUN = "manual__2026-07-20T06:00:00+00:00"
 
