@@ -156,8 +156,8 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     :param body: the request's body, as JSON or as a JSON string; `null` values are sent
     :param headers: further headers of the request, such as `{"X-Request-Source": "airflow"}`. The
         task's instance in Airflow's UI shows them, so they must not contain a secret
-    :param paginate: read a list page by page to its end (GET only), and return its items; the pages
-        follow a cursor (`first` is the page size), or numbers if `query` has `offset` or `page`
+    :param paginate: read all pages of a list (GET only), and return its items. The pages follow a
+        cursor (`first` is the page size), or numbers if `query` has `offset` or `page`
     :param max_items: the largest number of items to return from a list; the log says if there are
         more
     :param response_filter: a function that returns the part of the response to keep (with

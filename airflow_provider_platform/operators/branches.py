@@ -375,9 +375,9 @@ def branch_gate(
     (`merge`), closes the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name
     to use in questions and queries. Tasks after the group (`gate >> publish`) run after the merge.
 
-    After a success the branch is merged and deleted. If any task inside fails or is skipped,
-    whatever the `trigger_rule` of the tasks after it, nothing is merged, and the branch is closed
-    and kept: the log of `close` says how to open it. A branch that was open before the gate stays
+    After a success the branch is merged and deleted. If any task inside fails or is skipped, even
+    if a task after it ignores that (`trigger_rule`), nothing is merged, and the branch is closed
+    and kept. The log of `close` says how to open it. A branch that was open before the gate stays
     open. Opening is the setup of the group; closing and deleting are its teardown. They run whether
     the tasks inside succeed or fail, and their own failure does not change the state of the DAG
     run. If you clear a task inside, the group opens the branch again. The group merges and deletes

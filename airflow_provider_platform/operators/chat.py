@@ -84,10 +84,10 @@ class PlatformChatOperator(StoppableRunOperator):
     :param message_id: the id under which the question is sent, a Unix time in milliseconds and
         `-message`, such as `{{ (dag_run.run_after.timestamp() * 1000) | int }}-message`. By default
         each run has a new one. While the question of this id runs in the thread `chat_id`, the
-        service does not ask it again: a task that sends it, also after a clear, gets the running
-        question's answer. With the id, `chat_id` and prompt of a suspended run, the task resumes
-        that run. In a new thread, and after the end of the run, the question is asked again. Give
-        each question its own id: the task does not compare the prompts
+        service does not ask it again: a task that sends it gets the running question's answer, even
+        after a clear. With the id, `chat_id` and prompt of a suspended run, the task resumes that
+        run. In a new thread, and after the end of the run, the question is asked again. Give each
+        question its own id: the task does not compare the prompts
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     :param active_branch_name: a development branch to run the queries on; the task fails if a
         template or an output of a task gives no name
@@ -124,9 +124,9 @@ class PlatformChatOperator(StoppableRunOperator):
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param details: add to the result what the agent did: its `searches` in the data model
-        (`{"search_query", "cubes", "error"}`), its `thinking` (sent in development mode), and for
-        each query the `user_request`, the `sent_rows` and the `memory_id` (the agent's own id of
-        the query, None if the service sends none)
+        (`{"search_query", "cubes", "error"}`) and its `thinking` (sent in development mode). Each
+        query gets `user_request`, `sent_rows` and `memory_id` (the agent's id of the query, None if
+        the service sends none)
     :param multiple_outputs: push the result key by key too, so that `ask.output["answer"]` works
     """
 

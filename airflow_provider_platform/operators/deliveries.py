@@ -61,8 +61,8 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
         `fail` (OperationMissingError; Airflow does not retry the task) or `skip`
     :param wait_for_completion: False returns after the start, with `status` None
     :param timeout: seconds (or a timedelta) of wall time for each try (default 3900), from the
-        start of the run or, in a retry that waits for an earlier run, from the start of the retry;
-        an earlier `execution_timeout` counts too. The service ends a run after an hour
+        start of the run or of the retry. An earlier `execution_timeout` counts too. The service
+        ends a run after an hour
     :param multiple_outputs: push the result key by key too, so that `deliver.output["run_id"]`
         works
     """

@@ -315,9 +315,9 @@ class PlatformCreateNotificationOperator(
         task runs
     :param key: your name for the schedule, in letters, digits, `_`, `-` and `.`
     :param if_exists: what to do if the schedule exists: `update` gives it the values of this task
-        (the task fails if several match), `skip` returns it as it is (if there are several, the
-        newest one that is switched on), `fail` fails. The log or the error says if the schedule is
-        switched off
+        (the task fails if several match), `skip` returns it without a change (if several match, the
+        newest one that is switched on), and `fail` fails the task. The log or the error says if the
+        schedule is switched off
     """
 
     operator_extra_links = all_links(NotificationLink, DashboardLink)

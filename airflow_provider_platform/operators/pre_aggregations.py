@@ -179,8 +179,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         default), and the task starts the builds again after a clear; or `repeat`, which starts the
         builds again and can cost the warehouse a second build
     :param timeout: seconds (or a timedelta) of wall time for each try (default 7200), from the
-        start of the builds, or from the start of a retry that waits for earlier builds; an earlier
-        `execution_timeout` counts too
+        start of the builds or of the retry. An earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too
     """
 

@@ -115,9 +115,7 @@ class PlatformQueryOperator(DeploymentOperator):
         fails instead; `text` leaves all values as the service sends them. A dict sets the types of
         single columns, `{"at": "timestamp", "price": "decimal(12, 2)"}`: int64, double, decimal,
         boolean, date, timestamp, string. Its key `*` sets the mode of all other columns.
-    :param on_truncated: `warn` or `fail` if rows may be missing: the number of rows is a row limit
-        of the deployment, or is a round number that the query did not ask for, or the connection
-        was closed and the response does not say how long it is
+    :param on_truncated: `warn` or `fail` if rows may be missing: see the page Run SQL
     :param default_row_limit: the most rows that the deployment returns for a query without a LIMIT
         (default: the connection's, else 10,000 and, because this is a guess, any round number)
     :param max_row_limit: the most rows that the deployment returns for a query with a LIMIT
