@@ -32,7 +32,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTriggerError,
 )
-from airflow_provider_platform.client.polling import FailureBudget, PollInterval, poll_until
+from airflow_provider_platform.client.polling import FailureBudget, PollInterval, Wait, poll_until
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.resources.run_kind import (
@@ -405,15 +405,17 @@ class PlatformSensorTrigger(OneEventTrigger):
 
         condition = Condition(**self.condition)
         log_change = log_changes(self.log)
+        wait = Wait(
+            self.deadline,
+            PollInterval(**self.poll_interval),
+            begins="after a pause",
+            grace=condition.may_be_late,
+            notify_failures=True,
+            last_failure_counts=False,
+        )
+        budget = FailureBudget(**self.failure_budget)
         value: dict[str, Any] | None = await client.run(
-            lambda api: poll_until(
-                api,
-                condition.poll,
-                PollInterval(**self.poll_interval),
-                FailureBudget(**self.failure_budget),
-                deadline=self.deadline,
-                grace=condition.may_be_late,
-            ),
+            lambda api: poll_until(api, condition.poll, wait, budget),
             lambda event: log_change(event, client.secrets),
         )
         if value is None:

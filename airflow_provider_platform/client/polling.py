@@ -123,16 +123,21 @@ async def first_pause(api: Api, interval: float, left: float) -> None:
 
 
 @dataclass(frozen=True)
-class PollLimits:
-    """How often a wait for a run polls (seconds), and until when (Unix time).
+class Wait:
+    """How one wait polls, until the `deadline` (Unix time).
 
-    With `stagger_first_poll` the first poll comes within the first interval instead of at once, so
-    that many waits that begin together do not poll together.
+    The first poll comes `at once`, `within the interval`, because many such waits may begin
+    together, or `after a pause`, because the caller has just polled. With `grace`, a 404 is
+    tolerated for a minute. `notify_failures`: the wait notifies of PollFailed.
+    `last_failure_counts`: if the last poll failed, the wait ends with an error.
     """
 
     deadline: float
-    poll_interval: float = POLL_INTERVAL
-    stagger_first_poll: bool = False
+    interval: PollInterval
+    begins: Literal["at once", "within the interval", "after a pause"] = "at once"
+    grace: bool = False
+    notify_failures: bool = False
+    last_failure_counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -158,64 +163,33 @@ class PollFailed:
 async def poll_until(
     api: Api,
     condition: Callable[[Api], Awaitable[Any]],
-    interval: PollInterval,
-    budget: FailureBudget,
-    *,
-    deadline: float,
-    grace: bool = False,
-    begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
-    notify_failures: bool = True,
-    last_failure_counts: bool = False,
+    wait: Wait,
+    budget: FailureBudget | None = None,
 ) -> Any:
-    """Poll until the condition is true, for the last time at the deadline (Unix time). Return its
-    value, or None after the deadline.
+    """Poll until the condition is true, for the last time at the deadline. Return its value, or
+    None after the deadline. `budget` has the failures before this wait.
 
-    By default the first poll comes after a pause, because the caller has just polled. "within the
-    interval" is for one of many waits that begin together. Notifies of the condition's events and,
-    with `notify_failures`, of PollFailed. Raises the condition's errors if they are not tolerated,
-    and PlatformDeadlineError if no poll was answered until the deadline or, with
-    `last_failure_counts`, if the last poll failed.
+    Notifies of the condition's events. Raises the condition's errors if they are not tolerated, and
+    PlatformDeadlineError if no poll was answered until the deadline.
     """
-    if begins == "within the interval":
-        await first_pause(api, interval.interval, deadline - api.clock())
+    budget = budget or FailureBudget()
+    if wait.begins == "within the interval":
+        await first_pause(api, wait.interval.interval, wait.deadline - api.clock())
     failure: PlatformError | None = None
     for polls in count(1):
-        if polls > 1 or begins == "after a pause":
-            pause = budget.pause(interval.pause(polls), failure)
-            await poll_pause(api, pause, deadline - api.clock(), failed=budget.failures > 0)
+        if polls > 1 or wait.begins == "after a pause":
+            pause = budget.pause(wait.interval.pause(polls), failure)
+            await poll_pause(api, pause, wait.deadline - api.clock(), failed=budget.failures > 0)
         outcome, failure = await poll_once(
-            api, condition, budget, grace=grace, notify_failures=notify_failures
+            api, condition, budget, grace=wait.grace, notify_failures=wait.notify_failures
         )
         if outcome is not None:
             return outcome
-        if api.clock() >= deadline:
-            if failure is not None and (last_failure_counts or not budget.answered):
+        if api.clock() >= wait.deadline:
+            if failure is not None and (wait.last_failure_counts or not budget.answered):
                 raise deadline_after(failure)
             return None
     raise AssertionError("polls are counted without end")
-
-
-async def poll_until_over(
-    api: Api,
-    read_once: Callable[[Api], Awaitable[Any]],
-    limits: PollLimits,
-    *,
-    grace: bool = False,
-    notify_failures: bool = False,
-) -> Any:
-    """`poll_until` within the limits, for a run: its outcome, or None if it is not over at the
-    deadline. Raises PlatformDeadlineError if the last poll before the deadline failed."""
-    return await poll_until(
-        api,
-        read_once,
-        PollInterval(limits.poll_interval),
-        FailureBudget(),
-        deadline=limits.deadline,
-        grace=grace,
-        begins="within the interval" if limits.stagger_first_poll else "at once",
-        notify_failures=notify_failures,
-        last_failure_counts=True,
-    )
 
 
 def deadline_after(failure: PlatformError) -> PlatformDeadlineError:

@@ -61,7 +61,7 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.failed_calls import SCOPE_MISSING, says_time_out
-from airflow_provider_platform.client.polling import PollLimits, poll_until_over
+from airflow_provider_platform.client.polling import PollInterval, Wait, poll_until
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.client.repeats import (
     may_have_been_processed,
@@ -497,7 +497,7 @@ async def wait_for_builds(
     api: Api,
     access: JobsAccess,
     progress: BuildProgress,
-    limits: PollLimits,
+    wait: Wait,
 ) -> BuildOutcome:
     """Wait until all builds are over.
 
@@ -511,8 +511,8 @@ async def wait_for_builds(
             api.report(event)
         return progress.outcome(api.clock(), access.where)
 
-    outcome: BuildOutcome | None = await poll_until_over(
-        api, read_once, limits, notify_failures=True
+    outcome: BuildOutcome | None = await poll_until(
+        api, read_once, replace(wait, notify_failures=True)
     )
     if outcome is None:
         left = progress.open_tables()
@@ -540,8 +540,8 @@ async def wait_for_rows(
     async def read_once(api: Api) -> bool | None:
         return await rows_are_there(api, sql, access, until=until) or None
 
-    limits = PollLimits(until, poll_interval)
-    rows_exist = await poll_until_over(api, read_once, limits, notify_failures=True)
+    wait = Wait(until, PollInterval(poll_interval), notify_failures=True)
+    rows_exist = await poll_until(api, read_once, wait)
     if rows_exist is None:
         raise ResultEmptyError(
             "The builds are done, but the result of verify_sql is empty or has only null, 0, false "
@@ -724,13 +724,13 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         if not ids["waits"]:
             return BuildOutcome(len(ids["tokens"]))
         # A trigger or a retry may begin during an outage: the wait's budget holds here too.
-        access = await poll_until_over(
+        access = await poll_until(
             api,
             lambda api: _open_access(api, env, ids["deployment_id"]),
-            env.poll_limits,
+            env.wait,
         )
-        limits = replace(env.poll_limits, stagger_first_poll=False)
-        outcome = await wait_for_builds(api, access, self._progress(ids), limits)
+        wait = replace(env.wait, begins="at once")
+        outcome = await wait_for_builds(api, access, self._progress(ids), wait)
         if self.verify_sql is None:
             return outcome
         # Rows can arrive after "done". The documents do not say how long this takes, as for missing

@@ -33,7 +33,7 @@ from airflow_provider_platform.client.redaction import quote_service
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.polling import PollLimits
+    from airflow_provider_platform.client.polling import Wait
     from airflow_provider_platform.client.redaction import KnownSecrets
 
 
@@ -78,12 +78,16 @@ class RunEnvironment:
     interrupted: Callable[[], bool] = not_interrupted
 
     @property
-    def poll_limits(self) -> PollLimits:
+    def wait(self) -> Wait:
         """How often and until when the run is polled."""
         # A DAG file imports this module.
-        from airflow_provider_platform.client.polling import PollLimits
+        from airflow_provider_platform.client.polling import PollInterval, Wait
 
-        return PollLimits(self.deadline, self.poll_interval, self.in_triggerer)
+        return Wait(
+            self.deadline,
+            PollInterval(self.poll_interval),
+            begins="within the interval" if self.in_triggerer else "at once",
+        )
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,7 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         Raises what a poll raises, the sixth transient failure in a row, and PlatformDeadlineError.
         """
         # A DAG file imports this module.
-        from airflow_provider_platform.client.polling import poll_until_over
+        from airflow_provider_platform.client.polling import poll_until
 
         last: Any = None
         report = api.report
@@ -191,8 +195,8 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
 
         api = copy(api)
         api.report = report_change
-        outcome: OutcomeT | None = await poll_until_over(
-            api, self.watch(env, ids), env.poll_limits, grace=self.may_be_late
+        outcome: OutcomeT | None = await poll_until(
+            api, self.watch(env, ids), replace(env.wait, grace=self.may_be_late)
         )
         if outcome is None:
             raise self.overdue(ids, last)

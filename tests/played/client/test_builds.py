@@ -21,8 +21,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.polling import (
     NOT_FOUND_GRACE,
-    FailureBudget,
     PollInterval,
+    Wait,
     poll_until,
 )
 from airflow_provider_platform.resources.branch_opening import BranchRunKind
@@ -264,11 +264,7 @@ class TestCondition:
         program = poll_until(
             api_with(tenant.clock, self.CONFIG),
             condition.poll,
-            PollInterval(INTERVAL),
-            FailureBudget(),
-            deadline=NOON + 900.0,
-            begins="at once",
-            grace=condition.may_be_late,
+            Wait(NOON + 900.0, PollInterval(INTERVAL), grace=condition.may_be_late),
         )
         return tenant.run(program)
 

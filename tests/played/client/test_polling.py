@@ -17,9 +17,9 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.polling import (
     NOT_FOUND_GRACE,
-    FailureBudget,
     PollFailed,
     PollInterval,
+    Wait,
     poll_until,
 )
 from tests.support.fakes.effects import Sleep, api_with, play
@@ -61,10 +61,14 @@ class ScriptedPolls:
         program = poll_until(
             api_with(lambda: self.now),
             self.condition,
-            interval,
-            FailureBudget(),
-            deadline=NOON + seconds,
-            grace=grace,
+            Wait(
+                NOON + seconds,
+                interval,
+                "after a pause",
+                grace=grace,
+                notify_failures=True,
+                last_failure_counts=False,
+            ),
         )
         return play(program, self.sleep, self.events)
 

@@ -27,7 +27,7 @@ from airflow_provider_platform.client.errors import (
     RequestName,
     ResultEmptyError,
 )
-from airflow_provider_platform.client.polling import PollLimits
+from airflow_provider_platform.client.polling import PollInterval, Wait
 from airflow_provider_platform.client.responses import DataRefusal, read_data_document
 from airflow_provider_platform.resources.pre_aggregations import (
     BuildOutcome,
@@ -118,7 +118,10 @@ def wait(*answers: Any, grace: float = 60.0, seconds: float = 600.0) -> Any:
     progress = BuildProgress(("a", "b"), NOON, grace)
     return played.run(
         wait_for_builds(
-            api_with(played.clock, CONFIG), access(), progress, PollLimits(NOON + seconds, 10)
+            api_with(played.clock, CONFIG),
+            access(),
+            progress,
+            Wait(NOON + seconds, PollInterval(10)),
         )
     )
 
@@ -252,7 +255,7 @@ def test_finished_builds_are_not_polled_again() -> None:
     progress = BuildProgress(("a", "b"), NOON)
     played.run(
         wait_for_builds(
-            api_with(played.clock, CONFIG), access(), progress, PollLimits(NOON + 60, 1)
+            api_with(played.clock, CONFIG), access(), progress, Wait(NOON + 60, PollInterval(1))
         )
     )
     assert [one.body["tokens"] for one in played.sent] == [["a", "b"], ["b"]]
@@ -268,7 +271,7 @@ def test_many_tokens_are_polled_in_several_requests() -> None:
     progress = BuildProgress(tokens, NOON)
     outcome = played.run(
         wait_for_builds(
-            api_with(played.clock, CONFIG), access(), progress, PollLimits(NOON + 60, 1)
+            api_with(played.clock, CONFIG), access(), progress, Wait(NOON + 60, PollInterval(1))
         )
     )
     assert (outcome.table_count, len(outcome.tables)) == (1100, 100)
