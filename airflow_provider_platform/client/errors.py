@@ -154,7 +154,7 @@ class PlatformApiError(PlatformError):
 
 
 class PlatformBadRequestError(PlatformApiError):
-    """400, or another 4xx without a class of its own: the service refuses the request."""
+    """400, or a 4xx that no other class has: the service refuses the request."""
 
 
 class DashboardReviewRequiredError(PlatformBadRequestError):

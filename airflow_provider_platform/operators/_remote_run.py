@@ -77,8 +77,8 @@ class RemoteRunOperator(PlatformOperator):
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param durable: record the run in Airflow's task state store, so that a retry finds it (None
-        means True). With False each try starts a run of its own, and a run that its worker loses
-        continues until it ends by itself
+        means True). With False each try starts a new run, and the run of a lost worker continues
+        until it ends by itself
     """
 
     checks: ClassVar[Checks] = {

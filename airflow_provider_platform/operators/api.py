@@ -130,8 +130,8 @@ def _operation_or_path(*, operation: str | None, path: str | None) -> None:
 class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     """Call an operation of the management API.
 
-    Use it for an operation that has no operator of its own. If several calls belong together, write
-    a task of your own with `PlatformHook.call`.
+    Use it for an operation that has no operator. If several calls belong together, write a task of
+    your own with `PlatformHook.call`.
 
     With `operation`, the names and types of ids, query and body are checked before anything is
     sent.
@@ -144,8 +144,8 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     Returns the response as JSON: an object, or the list of items with `paginate`.
 
     :param operation: the operation's id, such as `createFolder`
-    :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`; each can
-        also be an argument of its own: `folder_id=12` (a mapped task needs `ids`)
+    :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`. Each id
+        can also be a separate argument: `folder_id=12` (a mapped task needs `ids`)
     :param path: in place of `operation`, the path below the management address, as
         `/v1/deployments/{deploymentId}/folders`, or the whole path of the build API, as
         `/build/api/v1/deployments/{deploymentId}/branches`; `{deploymentId}` is replaced by the

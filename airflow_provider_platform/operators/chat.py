@@ -71,7 +71,7 @@ class PlatformChatOperator(StoppableRunOperator):
     is longer than 4 million characters.
 
     The XCom `total_usage` has the tokens of all runs of the task, even if the task fails. `usage`
-    in the result has those of the run that answered.
+    in the result has the tokens of the run that answered.
 
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread

@@ -637,8 +637,8 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
     """Set who gets a schedule: the whole list, or whom to add and to remove. A recipient who is
     added twice is added once.
 
-    Use it after the task that creates the schedule, to keep its recipients equal to a list of
-    yours.
+    Use it after the task that creates the schedule, so that the schedule has the recipients of your
+    list.
 
     Every recipient is checked before the first request. Recipients are sent in batches of 1000.
     SLACK channels cannot be added. Returns the recipients afterwards, as the service describes

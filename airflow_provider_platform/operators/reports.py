@@ -47,8 +47,8 @@ class PlacementOperator(DeploymentOperator):
 
     :param report_id: the report's id
     :param report: instead of `report_id`: the report's name, looked up when the task runs
-    :param placement_id: the placement's id, as the report lists it; without it, the spreadsheet and
-        the place in it say which placement is meant
+    :param placement_id: the placement's id, which the report lists. Without it, the spreadsheet and
+        the range identify the placement
     :param external_workbook_id: the spreadsheet's id at its host
     :param result_location: the first cell of the result, as in `Revenue!A1`
     :param anchor_cell: the first cell without its sheet, as in `A1`

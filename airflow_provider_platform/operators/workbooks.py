@@ -58,8 +58,8 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     Use it to create a workbook from a template, for example for each month, customer or experiment.
 
-    If the response is lost, the API does not show whether the clone exists: the task fails and says
-    so.
+    If the response is lost, the API does not show whether the clone exists: the outcome is unknown,
+    and the task fails.
 
     Returns the clone as the service describes it.
 
@@ -165,7 +165,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     """Publish a workbook's dashboard, once.
 
     If the response is lost, the task compares the published dashboard with what it sent. If
-    somebody else published something else meanwhile, the outcome is unknown, and the task says so.
+    somebody else published in between, the outcome is unknown, and the task fails.
 
     Use it as the last step, after the checks. A workbook without a saved draft fails before
     anything is published, unless `config` is given. If the dashboard requires review, only people

@@ -39,11 +39,11 @@ class PlatformUserOAuthTokenSensor(PlatformSensor):
 
     The service defines the statuses as free text and documents none of them: read one with
     `PlatformApiOperator(operation="listUserOAuthTokens")`. Upper and lower case are equal. Returns
-    the token's description, which holds no secret.
+    the token's description, which contains no secret.
 
     :param integration_id: the OAuth integration
     :param target_statuses: the statuses that end the wait
-    :param user_id: the user whose token is meant (default: any user)
+    :param user_id: the user who has the token (default: any user)
     :param expires_within: seconds (or a timedelta): wait until the refresh token expires in this
         time, or has expired; if the service reports no such time, the time of the access token
         counts. With `target_statuses`, the token must have such a status too

@@ -35,8 +35,8 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     Use it to continue only after an administrator has created or switched on a schedule that your
     DAG needs.
 
-    The sensor looks for the schedule by its id or by filters. Without both, any schedule ends the
-    wait. Returns the notification as the service describes it. Needs an administrator's token.
+    The sensor finds the schedule by its id or by filters. Without both, any schedule ends the wait.
+    Returns the notification as the service describes it. Needs an administrator's token.
 
     :param notification_id: the schedule's id. Without it, the following arguments find the schedule
     :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id` or

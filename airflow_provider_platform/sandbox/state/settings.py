@@ -55,8 +55,8 @@ class Settings(BaseModel):
     It has no branches, deliveries or exports."""
     token_lacks: tuple[Permission, ...] = ()
     """Permissions that the management token does not have, such as `SchemaUpdate`,
-    `DeploymentAgentRead`, `DownloadData` or `ReportEdit`. `Admin` stands for the role. An
-    unknown name is refused with a list of all."""
+    `DeploymentAgentRead`, `DownloadData` or `ReportEdit`. `Admin` is the role. An unknown name is
+    refused with a list of all."""
     service_tokens: Flag = False
     """False: the chat refuses service tokens."""
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
