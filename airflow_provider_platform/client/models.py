@@ -41,9 +41,6 @@ from pydantic_core import (
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.redaction import hide_credentials, is_credential_name
 
-Number = int | float
-"""A number from the service: an integer stays an integer in JSON."""
-
 
 class Timestamp(datetime):
     """A time in a response: an aware datetime that keeps the text that the service sent.

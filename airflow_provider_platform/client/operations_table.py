@@ -95,10 +95,6 @@ class OperationRow:
             return [] if document in (None, {}) else ["the operation takes no body"]
         return problems(self.body, document)
 
-    def query_problems(self, values: dict[str, Any]) -> list[str]:
-        """Return a message for each rule that the query breaks, unknown parameters included."""
-        return problems(self.query_schema, values)
-
 
 @cache
 def operations() -> dict[str, OperationRow]:

@@ -52,8 +52,6 @@ class PageInfo(ResponseModel):
     deciding = frozenset({"has_next_page"})
 
     has_next_page: bool = False
-    has_previous_page: bool | None = None
-    start_cursor: str | None = None
     end_cursor: str | None = None
 
 
@@ -61,8 +59,6 @@ class Pagination(ResponseModel):
     """The position of a page in its list, in the form of older tenants."""
 
     total: int | None = None
-    offset: int | None = None
-    limit: int | None = None
 
 
 class Page(ResponseModel, Generic[T]):

@@ -104,10 +104,8 @@ class DbtSyncResponse(ResponseModel):
 
 
 class DbtSyncProgress(ResponseModel):
-    """How far a sync is; the percentage is rough."""
+    """How far a sync is."""
 
-    stage: str | None = None
-    percent_complete: int | None = None
     message: str | None = None
 
 
@@ -141,12 +139,8 @@ class DbtSyncRun(ResponseModel):
     source: str | None = None
     branch_name: str | None = None
     started_at: str | None = None
-    completed_at: str | None = None
-    duration_ms: int | None = None
     error_message: str | None = None
-    failed_phase: str | None = None
     git_ref: str | None = None
-    last_stage: str | None = None
 
 
 start_dbt_sync = typed("startDbtSync", DbtSyncResponse)

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.models import Number, ResponseModel, Timestamp
+from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.run_kind import (
@@ -40,10 +40,9 @@ FAILED = "failed"
 
 
 class DashboardExportJobResponse(ResponseModel):
-    """An export that was started, and when it is dropped."""
+    """An export that was started."""
 
     job_id: str
-    expires_at: Timestamp | None = None
 
 
 class DashboardExportStatusResponse(ResponseModel):
@@ -52,7 +51,6 @@ class DashboardExportStatusResponse(ResponseModel):
     status: str
     content_type: str | None = None
     error: str | None = None
-    progress: Number | None = None
 
 
 start_dashboard_export = typed(

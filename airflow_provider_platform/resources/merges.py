@@ -106,7 +106,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT = "default"
-PARENT = "parent"
 BUILT_FROM_UPLOADS = "cli"
 """The deploy mode in which only uploads build production."""
 

@@ -52,9 +52,6 @@ get_workbook = typed("getWorkbook", Workbook)
 publish_workbook = typed("publishDashboard", Dashboard)
 
 
-_DRAFT = "dashboardDraft"
-
-
 async def publish(
     api: Api,
     workbook_id: int | str,

@@ -15,7 +15,6 @@ from airflow_provider_platform.client.models import (
     EmptiableResponse,
     InputModel,
     JsonObject,
-    Number,
     ResponseModel,
     Timestamp,
 )
@@ -27,7 +26,7 @@ CANARY = "canary-secret"
 class Thing(ResponseModel):
     id: int
     public_name: str | None = None
-    size: Number | None = None
+    size: int | float | None = None
     created_at: Timestamp | None = None
     settings: JsonObject | None = None
 

@@ -146,11 +146,12 @@ def test_every_broken_rule_is_reported() -> None:
 
 
 def test_query_parameters_are_checked() -> None:
-    folders = operations()["getFolders"]
-    assert folders.query_problems({"first": 1, "parentId": 3}) == []
-    assert folders.query_problems({"first": 0}) == ["first must not be less than 1"]
-    assert folders.query_problems({"limit": 3}) == ["property limit should not exist"]
-    assert operations()["removeBranch"].query_problems({}) == ["branchName is required"]
+    folders = operations()["getFolders"].query_schema
+    assert table.problems(folders, {"first": 1, "parentId": 3}) == []
+    assert table.problems(folders, {"first": 0}) == ["first must not be less than 1"]
+    assert table.problems(folders, {"limit": 3}) == ["property limit should not exist"]
+    branch = operations()["removeBranch"].query_schema
+    assert table.problems(branch, {}) == ["branchName is required"]
 
 
 def test_answers_may_have_further_fields() -> None:
