@@ -255,7 +255,7 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
     """Return the checked list of recipients. Each recipient is checked as soon as it is known."""
     recipients = arguments.sequence(name, value)
     if recipients:
-        from airflow_provider_platform.resources.notifications import to_add, to_remove
+        from airflow_provider_platform.resources.notification_recipients import to_add, to_remove
 
         with arguments.within(name):
             (to_remove if name == "remove" else to_add)(recipients)
@@ -693,7 +693,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
             return capped(listed, int(self.max_items), self.log)
 
     def _change(self, hook: PlatformHook) -> None:
-        from airflow_provider_platform.resources.notifications import (
+        from airflow_provider_platform.resources.notification_recipients import (
             add_recipients,
             remove_recipients,
             set_recipients,

@@ -8,13 +8,15 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
+from airflow_provider_platform.resources.notification_recipients import (
+    NotificationRecipientInput,
+    add_recipients,
+    remove_recipients,
+)
 from airflow_provider_platform.resources.notifications import (
     CreateNotificationInput,
     Notification,
-    NotificationRecipientInput,
-    add_recipients,
     create_notification,
-    remove_recipients,
 )
 from tests.support.fakes.effects import API, Call
 
@@ -323,26 +325,3 @@ def test_invalid_recipient_is_refused_before_anything_is_sent(program: Any, good
 
     with pytest.raises(PlatformInputError):
         program(API, 7, 4, []).send(None)
-
-
-def test_results_of_batches_are_joined_with_unknown_fields() -> None:
-    program = add_recipients(API, 7, 4, people(1001))
-    effect = program.send(None)
-    answers = [
-        {"createdRecipients": [], "skipped": ["a"], "count": 1000, "note": "first"},
-        {"createdRecipients": [], "skipped": ["b"], "count": 1, "note": "last", "new": True},
-    ]
-    assert isinstance(effect, Call)
-    effect = program.send(effect.operation.read(answers[0]))
-    assert isinstance(effect, Call)
-    with pytest.raises(StopIteration) as ended:
-        program.send(effect.operation.read(answers[1]))
-    assert ended.value.value.to_json() == {
-        "createdRecipients": [],
-        "updatedRecipients": [],
-        "unchangedRecipients": [],
-        "skipped": ["a", "b"],
-        "count": 1001,
-        "note": "last",
-        "new": True,
-    }
