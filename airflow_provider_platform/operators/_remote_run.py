@@ -195,16 +195,15 @@ class RemoteRunOperator(PlatformOperator):
                 with self._opened(context, record.ids) as attempt:
                     self.log.error("The trigger did not report in time. Stopping the remote run.")
                     stop_run(attempt, record.ids)
-                    if attempt.kind.can_stop and not attempt.kind.limits_each_try:
+                    if not attempt.kind.outlives_deadline:
                         attempt.record.note("failed", record.ids)
         with ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)
 
     def deadline(self, attempt: Attempt, followed_since: float) -> float:
-        """Return when the run must be over (Unix time): the earliest of `timeout` after its
-        submission, this try's `execution_timeout`, and the end of the time for which the service
-        keeps the run. If a run cannot be stopped, `timeout` counts from the start of the try that
-        follows the run."""
+        """Return when the run must be over (Unix time): the earliest of `timeout` after
+        `followed_since`, this try's `execution_timeout`, and the end of the time for which the
+        service keeps the run."""
         lifetime = attempt.kind.lifetime
         seconds = float(self.timeout) if lifetime is None else min(float(self.timeout), lifetime)
         end = followed_since + seconds
@@ -353,14 +352,15 @@ class RemoteRunOperator(PlatformOperator):
         return self._reattach(attempt, {**ids, "key": attempt.record.key})
 
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
-        """Re-attach to a run that an earlier try started. If the run is past its deadline, poll it
-        once, unless nothing can stop the run."""
+        """Re-attach to a run that an earlier try started. If the run is past its deadline, and does
+        not outlive it, poll it once."""
         attempt.submission = Accepted(ids, reattached=True)
         self.store_link(attempt.context, attempt.config, **ids)
-        continues = attempt.kind.limits_each_try or not attempt.kind.can_stop
-        if continues:
-            ids = {**ids, "followed_since": attempt.now}  # its deadline did not end it
-        if continues or attempt.now < _followed_since(ids) + float(self.timeout):
+        if attempt.kind.outlives_deadline:
+            ids = {**ids, "followed_since": attempt.now}
+        if attempt.kind.outlives_deadline or attempt.now < _followed_since(ids) + float(
+            self.timeout
+        ):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
                 env, known = self._environment(attempt, ids), ids
@@ -513,7 +513,7 @@ class StoppableRunOperator(RemoteRunOperator):
 
 
 def _followed_since(ids: Ids) -> float:
-    """Return the time from which `timeout` counts (Unix time): the run's submission, or, if a later
-    try follows a run that cannot be stopped, the start of that try."""
+    """Return the time from which `timeout` counts (Unix time): the run's submission, or the start
+    of the try that continues a run which outlives its deadline."""
     since: float = ids["followed_since"] if "followed_since" in ids else ids["submitted_at"]
     return float(since)

@@ -136,15 +136,18 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
     lifetime: ClassVar[float | None] = None
     """Seconds from the submission after which the service drops a run; None if it does not."""
     can_stop: ClassVar[bool] = True
-    """Whether a run can be stopped if no try will follow it. If the service cannot stop it, the run
-    continues after a deadline too, and a retry continues to follow it instead of starting
-    another."""
+    """Whether the service can stop what is active of a run."""
+    keeps_parts: ClassVar[bool] = False
+    """Whether a run has many parts, and keeps those that are done when it is stopped. This differs
+    from `can_stop` for a suite of questions only: those that are active can be stopped."""
     may_be_late: ClassVar[bool] = True
     """Whether the service may not know a run for a minute after its start (404)."""
 
-    limits_each_try: ClassVar[bool] = False
-    """Whether `timeout` counts from the start of each try, because a try continues what is missing
-    of a run of many parts. For a run that cannot be stopped, it does too."""
+    @property
+    def outlives_deadline(self) -> bool:
+        """Whether a retry that comes after the deadline continues the run instead of starting
+        another. `timeout` then counts from the start of each try."""
+        return self.keeps_parts or not self.can_stop
 
     @abstractmethod
     def idempotency_key(self, config: PlatformConfig) -> str:

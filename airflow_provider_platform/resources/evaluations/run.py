@@ -119,7 +119,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
 
     followed_with = ("session_settings",)
     id_field = "evaluation_id"
-    limits_each_try = True
+    keeps_parts = True
 
     suite: tuple[Question, ...] = ()
     baseline: Baseline = Baseline()
