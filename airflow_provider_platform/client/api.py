@@ -23,6 +23,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from pydantic import SecretStr
 from tenacity import AsyncRetrying
 
+from airflow_provider_platform.client.choices import not_interrupted
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
@@ -119,11 +120,6 @@ async def _ignore(event: object) -> None:
 
 def ignore_event(event: object) -> None:
     """Ignore the event."""
-
-
-def not_interrupted() -> bool:
-    """Return False: nothing stops this work."""
-    return False
 
 
 def _api_step(

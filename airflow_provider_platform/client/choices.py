@@ -1,4 +1,4 @@
-"""Words and defaults of arguments that operators, the hook, runs and models share.
+"""Words and defaults that operators, the hook, runs, the client and models share.
 
 Operators need them while Airflow parses a DAG file, so this module imports only `typing`. Words
 that only one module uses are in that module. The defaults of a connection are in
@@ -58,3 +58,8 @@ EXPORT_LIFETIME = 300.0
 """The service drops an export and its file so long after the start, so no timeout is longer."""
 MISSING_GRACE = 300.0
 """How long tables may be missing while no build moves, before they count as failed."""
+
+
+def not_interrupted() -> bool:
+    """Return False: nothing stops this work."""
+    return False

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_provider_platform.client.choices import POLL_INTERVAL
+from airflow_provider_platform.client.choices import POLL_INTERVAL, not_interrupted
 from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
@@ -56,11 +56,6 @@ SINGLE_POLL_SECONDS = 15.0
 MAX_EVENT_BYTES = 256 * 1024
 """A larger result is not put into the event, because Airflow stores events in the metadata
 database."""
-
-
-def not_interrupted() -> bool:
-    """The caller always wants more requests."""
-    return False
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_platform.client.choices import MAX_ROWS, POLL_INTERVAL, IfThreadBusy
+from airflow_provider_platform.client.choices import (
+    MAX_ROWS,
+    POLL_INTERVAL,
+    IfThreadBusy,
+    not_interrupted,
+)
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
@@ -93,7 +98,6 @@ from airflow_provider_platform.resources.chat.thread import (
     poll_thread,
     read_answer,
 )
-from airflow_provider_platform.resources.run_kind import not_interrupted
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
