@@ -2,13 +2,22 @@
 
 A client makes an `Api` and calls a function with it: `client.run(lambda api: follow(api, ids))`.
 
-`AsyncPlatformClient` runs such a function on the event loop of its caller. `PlatformClient` is for
-synchronous code and has an event loop in its own thread (`LoopThread`). The caller's thread
-receives only the events of the function, in order (`Events`).
-The function waits until an event of `notify` is handled. An event of `report`, for the log, does
-not stop it.
+`AsyncPlatformClient` runs such a function on the event loop of its caller, a triggerer.
+`PlatformClient` is for synchronous code, a worker: the function runs on an event loop in a thread
+of the client, and only its events reach the thread of the caller.
 
-Nothing waits for such a thread forever. It is a daemon thread, so a process can end while the
+    worker's thread                              client's thread (`LoopThread`)
+    PlatformClient.run
+      Events: take the next event  ──proceed──>  Run: start the function, or let it continue
+              on_event(event)      <──queue────    await api.notify(event): waits for `proceed`
+              on_event(event)      <──queue────    api.report(event), for the log: goes on
+      Events.result                <──queue────    the result or the error
+    a signal: interrupt            ──call_soon─>  the current request raises
+
+    triggerer's loop
+    AsyncPlatformClient.run: await the function; on_event(event) is called where it notifies
+
+Nothing waits for a client's thread forever. It is a daemon thread, so a process can end while the
 thread works. The thread ends by itself if nothing refers to it any more. A forked process has none
 of its parent's threads, so it starts a new one.
 
