@@ -10,21 +10,28 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from airflow_provider_platform._airflow import (
     BaseOperator,
-    PlainXComArg,
-    TaskGroup,
-    get_succeeded,
     get_task_states,
 )
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import POLL_INTERVAL, IfUnsupported, MergeTarget
-from airflow_provider_platform.client.errors import OperationMissingError, PlatformInputError
+from airflow_provider_platform.client.errors import OperationMissingError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
+from airflow_provider_platform.operators._gate_tasks import (
+    BranchGate,
+    CommitOperator,
+    NeededOutput,
+    PassedOperator,
+    as_template,
+    check_inside,
+    output_of,
+    seal,
+)
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator, StoppableRunOperator
 
 BUILD_TIMEOUT = 900.0
@@ -438,18 +445,18 @@ def branch_gate(
     options: dict[str, Any] = {"default_args": default_args or {}}
     gate = BranchGate(group_id=group_id, **options)
     # Airflow copies default_args for each group inside; a copied output has another DAG.
-    plain = {name: _as_template(value) for name, value in connected.items()}
+    plain = {name: as_template(value) for name, value in connected.items()}
     gate.default_args.update(plain)
     with gate:
         opened = PlatformOpenBranchOperator(task_id="open", wait_for_build=False, **opening)
         built = PlatformOpenBranchOperator(task_id="built", wait_for_build=True, **opening)
         setups: list[BaseOperator] = [opened, built]
-        now_at = _output(built, "hash")
-        commit = _CommitOperator(
-            task_id="commit", branch_name=_Needed(built, "branch_name"), now_at=now_at, **own
+        now_at = output_of(built, "hash")
+        commit = CommitOperator(
+            task_id="commit", branch_name=NeededOutput(built, "branch_name"), now_at=now_at, **own
         )
-        checked: Any = _Needed(commit, "branch_hash")
-        gate.branch_name = _Needed(commit, "branch_name")
+        checked: Any = NeededOutput(commit, "branch_hash")
+        gate.branch_name = NeededOutput(commit, "branch_name")
         opened >> built >> commit
         before = [*setups, commit]
         yield gate
@@ -459,11 +466,11 @@ def branch_gate(
         commit.checks = [task.task_id for task in checks if task.trigger_rule != "always"]
         passed: BaseOperator
         if merge == "never":
-            passed = _PassedOperator(
+            passed = PassedOperator(
                 task_id="passed",
                 branch_name=gate.branch_name,
                 now_at=now_at,
-                branch_hash=_output(commit, "branch_hash"),
+                branch_hash=output_of(commit, "branch_hash"),
                 **own,
             )
         else:
@@ -482,7 +489,7 @@ def branch_gate(
         commit.set_downstream(first)
         passed.set_upstream([commit, *checks])
         close = PlatformCloseBranchOperator(
-            task_id="close", branch_name=_output(opened, "opened_branch"), **ending
+            task_id="close", branch_name=output_of(opened, "opened_branch"), **ending
         )
         close.as_teardown(setups=setups)
         close.set_upstream([passed, *inside])
@@ -490,8 +497,8 @@ def branch_gate(
             gone = _delete_task(branch_name, passed, delete, remove_on_upstream, ending)
             gone.as_teardown(setups=setups)
             gone.set_upstream([passed, close])
-        _check_inside(gate, checks)
-        _seal(gate)
+        check_inside(gate, checks)
+        seal(gate)
 
 
 def _delete_task(
@@ -514,144 +521,10 @@ def _delete_task(
         task_id="delete",
         passed_task_id=passed.task_id,
         branch_name=branch_name,
-        hash=_output(passed, "branch_hash"),
+        hash=output_of(passed, "branch_hash"),
         remove_on_upstream=remove_on_upstream,
         **ending,
     )
-
-
-class BranchGate(TaskGroup):
-    """The group of tasks that `branch_gate` returns. `branch_name` is the name to ask."""
-
-    branch_name: Any = None
-
-
-def _seal(group: TaskGroup) -> None:
-    """Let this group and the groups inside refuse further tasks: the gate would merge the branch
-    without waiting for them."""
-
-    def refuse(_: Any) -> Any:
-        raise PlatformInputError(
-            "A task was added to a branch gate after the end of its with block, so the gate would "
-            "merge the branch without waiting for the task. Move the task into the with block.",
-            where=f"task group {group.group_id!r}",
-        )
-
-    group.add = refuse  # type: ignore[method-assign, assignment]
-    for child in group.children.values():
-        if isinstance(child, TaskGroup):
-            _seal(child)
-
-
-def _check_inside(gate: BranchGate, checks: list[Any]) -> None:
-    """Refuse a gate that checks nothing. Raises PlatformInputError."""
-    where = f"task group {gate.group_id!r}"
-    if not checks:
-        raise PlatformInputError(
-            "The branch gate has no task, so it would merge the branch unchecked. Put the tasks "
-            "that check the branch into its with block.",
-            where=where,
-        )
-    for task in checks:
-        given = vars(task)
-        if hasattr(task, "partial_kwargs"):
-            mapped = getattr(task.expand_input, "value", None)
-            given = {**task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
-        if given.get("no_regression") is False and given.get("threshold") is None:
-            raise PlatformInputError(
-                f"Task {task.task_id} of the branch gate never fails: it has no_regression=False "
-                "and no threshold. Set threshold, or leave out no_regression.",
-                where=where,
-            )
-
-
-def _as_template(value: Any) -> Any:
-    """Return an output of a task as the template that renders to it."""
-    return str(value) if isinstance(value, PlainXComArg) else value
-
-
-def _output(task: BaseOperator, key: str) -> Any:
-    """Return one key of a task's result, as an argument of another task."""
-    output: Any = task.output
-    return output[key]
-
-
-class _Needed(PlainXComArg):
-    """A part of the result of one of the gate's own tasks, without which no task may do anything:
-    without a branch's name a check would ask production, and without a commit `merge` would merge
-    whatever is on the branch."""
-
-    def resolve(self, *args: Any, **kwargs: Any) -> Any:
-        value = super().resolve(*args, **kwargs)
-        if arguments.optional(value) is None:
-            from airflow_provider_platform._airflow import AirflowFailException
-
-            raise AirflowFailException(
-                f"Nothing was sent: task {self.operator.task_id} of the branch gate has returned "
-                f"no {self.key}, and without it this task would ask or merge what was not checked. "
-                f"If {self.operator.task_id} did not run, or somebody marked it as successful, "
-                "clear the whole gate. If the service names no commits, this does not help: use "
-                "merge='never' in the gate, and merge the branch in the platform."
-            )
-        return value
-
-
-class _CommitOperator(BaseOperator):
-    """Returns `{"branch_name", "branch_hash"}`: the commit that the tasks inside a gate prove, the
-    built commit `now_at`.
-
-    Fails if it is cleared and one of the `checks` (ids of tasks) is not: such a task keeps what it
-    proved of an earlier commit.
-    """
-
-    template_fields: tuple[str, ...] = ("branch_name", "now_at")
-    ui_color = "#eef3fb"
-
-    def __init__(self, *, branch_name: Any, now_at: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.branch_name = branch_name
-        self.now_at = now_at
-        self.checks: list[str] = []
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Return the branch's name and its commit."""
-        kept = get_succeeded(context["ti"], self.checks)
-        if kept:
-            self._refuse(f"These tasks were not cleared: {', '.join(kept)}")
-        return {"branch_name": self.branch_name, "branch_hash": self.now_at}
-
-    def _refuse(self, reason: str) -> NoReturn:
-        from airflow_provider_platform._airflow import AirflowFailException
-
-        raise AirflowFailException(
-            f"{reason}. The gate needs all of its checks on one commit of branch "
-            f"{quote_service(self.branch_name)}. Clear the whole gate."
-        )
-
-
-class _PassedOperator(_CommitOperator):
-    """The last task of a gate that does not merge. It succeeds if the tasks before it succeed, and
-    the branch is still at the commit `branch_hash`.
-
-    Returns `{"branch_name", "branch_hash"}`.
-    """
-
-    template_fields = (*_CommitOperator.template_fields, "branch_hash")
-
-    def __init__(self, *, branch_hash: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.branch_hash = branch_hash
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Return the branch's name and the commit that was checked."""
-        if self.branch_hash != self.now_at:
-            self._refuse(
-                f"Some tasks checked commit {quote_service(self.branch_hash)}, others commit "
-                f"{quote_service(self.now_at)}"
-            )
-        name = quote_service(self.branch_name)
-        self.log.info("Branch %s passed. The gate does not merge it.", name)
-        return {"branch_name": self.branch_name, "branch_hash": self.branch_hash}
 
 
 class _DeletePassedOperator(PlatformDeleteBranchOperator):

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform._airflow import AirflowFailException, BaseOperator
-from airflow_provider_platform.operators import branches
+from airflow_provider_platform.operators import _gate_tasks
 from airflow_provider_platform.operators.branches import branch_gate
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def state_of_commit(task: Any, states: Mapping[str, str]) -> str:
     """The state in which `commit` ends."""
     succeeded = [name for name in task.checks if states.get(name) == "success"]
     task.branch_name, task.now_at = "nightly", "a commit"
-    with mock.patch.object(branches, "get_succeeded", return_value=succeeded):
+    with mock.patch.object(_gate_tasks, "get_succeeded", return_value=succeeded):
         try:
             task.execute({"ti": None})
         except AirflowFailException:
