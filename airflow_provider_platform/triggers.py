@@ -188,7 +188,7 @@ class PlatformRunTrigger(RunTrigger):
         self.poll_interval = float(poll_interval)
         self.cancel_on_kill = cancel_on_kill
 
-    def run_kind(self) -> RunKind[Any]:
+    def run_kind(self) -> RunKind[Any, Any]:
         """Return the kind of the run, for following and stopping it."""
         return kind_class(self.kind)(**self.arguments)
 

@@ -64,7 +64,7 @@ class Attempt:
     client: PlatformClient
     config: PlatformConfig
     record: RecordKeeper
-    kind: RunKind[Any]
+    kind: RunKind[Any, Any]
     cancel_on_kill: bool
     log: Log
     submission: Submission = Unsent()

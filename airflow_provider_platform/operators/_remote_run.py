@@ -120,7 +120,7 @@ class RemoteRunOperator(PlatformOperator):
         """Return the arguments of the run that differ from the task's arguments of these names."""
         return {}
 
-    def run_kind(self) -> RunKind[Any]:
+    def run_kind(self) -> RunKind[Any, Any]:
         """Return the kind of the run. Its fields are the task's rendered arguments of the same
         names. Raises PlatformInputError."""
         kind = kind_class(self.kind_path)

@@ -42,6 +42,7 @@ from airflow_provider_platform.client.errors import (
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.resources.run_kind import Ids
 
 
 log = logging.getLogger(__name__)
@@ -185,7 +186,7 @@ class RecordKeeper:
         self._stored = record.ids if record is not None else {}
         return decide(record, self.key, self.counters)
 
-    def write(self, phase: Phase, ids: dict[str, Any]) -> None:
+    def write(self, phase: Phase, ids: Ids) -> None:
         """Write the record. If this raises, the announced call must not be made."""
         if self.store is not None:
             record = SubmissionRecord(self.key, phase, self.counters, dict(ids))
@@ -193,7 +194,7 @@ class RecordKeeper:
             self.store.set(STORE_KEY, record.to_json())
             self._pending, self._stored = None, record.ids
 
-    def note(self, phase: Phase, ids: dict[str, Any]) -> None:
+    def note(self, phase: Phase, ids: Ids) -> None:
         """Write the outcome of the call. If the store refuses (the task was stopped) or cannot be
         reached, log this: the call was made, and the task still needs its outcome. Airflow itself
         has repeated the write by then; the try writes once more at its end (`flush_pending`)."""
@@ -212,7 +213,7 @@ class RecordKeeper:
         if self._pending is not None:
             self.note(self._pending.phase, self._pending.ids)
 
-    def finds(self, ids: dict[str, Any] | None) -> bool:
+    def finds(self, ids: Ids | None) -> bool:
         """Return whether a retry finds the run of these ids: the last write succeeded, or the
         previously stored record names the same run."""
         if ids is None or self.store is None or self._pending is None:

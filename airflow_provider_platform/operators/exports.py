@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import exactly_one
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.argument_rules import Rule
     from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.resources.exports import ExportOutcome
+    from airflow_provider_platform.resources.exports import ExportIds, ExportOutcome
     from airflow_provider_platform.resources.run_kind import Ids
 
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
@@ -130,15 +130,16 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         """Download the file and write it. The record keeps what was written."""
         from airflow_provider_platform.files.whole_files import write_whole
 
-        if "written" not in ids:
+        run = cast("ExportIds", ids)
+        if "written" not in run:
             data: bytes = self.read(attempt, ids, outcome)
             path = storage_path("output_path", self.output_path)
             write_whole(path, data)
             self.log.info("Wrote %s bytes to %s", len(data), self.output_path)
-            ids["written"] = {
+            run["written"] = {
                 "path": str(self.output_path),
                 "size": len(data),
                 "content_type": outcome.content_type or CONTENT_TYPES[self.format],
-                "job_id": ids["job_id"],
+                "job_id": run["job_id"],
             }
-        return dict(ids["written"])
+        return dict(run["written"])

@@ -242,7 +242,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         self.if_start_lost: Any = if_start_lost
         self.validate_known_arguments()
 
-    def run_kind(self) -> RunKind[Any]:
+    def run_kind(self) -> RunKind[Any, Any]:
         with self.named_errors():
             if self.verify_sql is not None:
                 one_query("verify_sql", self.verify_sql)

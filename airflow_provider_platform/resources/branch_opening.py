@@ -9,7 +9,7 @@ build (`waits`). A dbt sync that opens its branch runs the same steps after the 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -30,10 +30,10 @@ from airflow_provider_platform.resources.builds import (
     report_unbuilt,
 )
 from airflow_provider_platform.resources.run_kind import (
-    Ids,
     Intended,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
 )
 from airflow_provider_platform.resources.run_log import say, warn
@@ -43,7 +43,25 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
 
 
-class BranchRunKind(RunKind[Build]):
+class Opened(TypedDict):
+    """A branch that was opened: at which commit, when (Unix time), and whether the task waits for
+    its build."""
+
+    hash: str | None
+    opened_at: float
+    waits: bool
+
+
+class BranchIds(RunIds):
+    """The ids of a branch that is opened."""
+
+    deployment_id: int
+    branch_name: str
+    was_open: bool
+    opened: NotRequired[Opened]
+
+
+class BranchRunKind(RunKind[Build, BranchIds]):
     """A branch that is opened, with the arguments of `PlatformOpenBranchOperator`.
 
     Opening a branch again changes nothing. To stop such a run is to close the branch, unless it was
@@ -64,13 +82,13 @@ class BranchRunKind(RunKind[Build]):
         return fingerprint("open branch", config.management_url, deployment_id, self.branch_name)
 
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self, api: Api, env: RunEnvironment, earlier: BranchIds | None, *, until_end: bool
     ) -> Build | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
-        was_open = (earlier or {}).get("was_open")
+        was_open = earlier.get("was_open") if earlier else None
         if was_open is None:
             was_open = await is_open(api, deployment_id, self.branch_name, deadline=env.deadline)
-        intent: Ids = {
+        intent: BranchIds = {
             "deployment_id": deployment_id,
             "submitted_at": api.clock(),
             "branch_name": self.branch_name,
@@ -81,16 +99,16 @@ class BranchRunKind(RunKind[Build]):
         await api.notify(RunAccepted(run))
         return None if run["opened"]["waits"] else Build(None)
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: BranchIds) -> tuple[bool, BranchIds]:
         """Return False: the branch is opened again, which changes nothing."""
         return False, ids
 
-    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
+    async def resume(self, api: Api, env: RunEnvironment, ids: BranchIds) -> BranchIds:
         """Open the branch, again if necessary: somebody may have closed it since the last try."""
         opened = await open_and_log(api, env, ids, wait_for_build=self.wait_for_build)
         return {**ids, "opened": opened}
 
-    async def poll(self, api: Api, ids: Ids) -> Build | None:
+    async def poll(self, api: Api, ids: BranchIds) -> Build | None:
         """Poll the build, if the task waits for it. If the build fails, the branch is closed,
         unless it was open before."""
         if not ids["opened"]["waits"]:
@@ -102,19 +120,19 @@ class BranchRunKind(RunKind[Build]):
             raise
         return report_unbuilt(api, seen)
 
-    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+    def overdue(self, ids: BranchIds, last: Any) -> PlatformDeadlineError:
         return not_built(_build_wanted(ids), last)
 
-    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+    async def stop(self, api: Api, ids: BranchIds, *, seconds: float | None = None) -> bool:
         return await close_again(api, ids)
 
-    async def read(self, api: Api, ids: Ids, outcome: Build) -> dict[str, Any]:
+    async def read(self, api: Api, ids: BranchIds, outcome: Build) -> dict[str, Any]:
         return await describe_opened(api, ids, outcome)
 
 
 async def open_and_log(
-    api: Api, env: RunEnvironment, ids: Ids, *, wait_for_build: bool = True
-) -> dict[str, Any]:
+    api: Api, env: RunEnvironment, ids: BranchIds, *, wait_for_build: bool = True
+) -> Opened:
     """Open the branch of these ids and return the value of `opened`. Opening it again changes
     nothing. Raises PlatformError."""
     branch_name = ids["branch_name"]
@@ -124,7 +142,7 @@ async def open_and_log(
     return {"hash": commit, "opened_at": api.clock(), "waits": wait_for_build}
 
 
-async def close_again(api: Api, ids: Ids) -> bool:
+async def close_again(api: Api, ids: BranchIds) -> bool:
     """Close the branch of these ids, unless it was open before. Returns whether it was closed.
     Raises PlatformError."""
     if ids.get("was_open") is not False:
@@ -132,7 +150,7 @@ async def close_again(api: Api, ids: Ids) -> bool:
     return await close_branch(api, ids["deployment_id"], ids["branch_name"]) is None
 
 
-async def describe_opened(api: Api, ids: Ids, build: Build) -> dict[str, Any]:
+async def describe_opened(api: Api, ids: BranchIds, build: Build) -> dict[str, Any]:
     """Return what is known of the opened branch: `branch_name`, `opened_branch`, `url`, `hash`,
     `status`. Raises PlatformError."""
     branch_name, commit = ids["branch_name"], ids["opened"]["hash"]
@@ -155,7 +173,7 @@ async def describe_opened(api: Api, ids: Ids, build: Build) -> dict[str, Any]:
     }
 
 
-async def _close_unbuilt(api: Api, ids: Ids) -> None:
+async def _close_unbuilt(api: Api, ids: BranchIds) -> None:
     """Close a branch whose build failed, unless it was open before: no teardown closes what its
     setup did not open."""
     try:
@@ -165,7 +183,7 @@ async def _close_unbuilt(api: Api, ids: Ids) -> None:
         warn(api, f"Branch {ids['branch_name']} could not be closed again: {error.message}")
 
 
-def _build_wanted(ids: Ids) -> BuildWanted:
+def _build_wanted(ids: BranchIds) -> BuildWanted:
     opened = ids["opened"]
     return BuildWanted(
         ids["deployment_id"], ids["branch_name"], opened["hash"], float(opened["opened_at"])

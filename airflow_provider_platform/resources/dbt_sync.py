@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -54,11 +54,11 @@ from airflow_provider_platform.resources.missing_operations import (
 )
 from airflow_provider_platform.resources.run_kind import (
     SINGLE_POLL_SECONDS,
-    Ids,
     Intended,
     Poll,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
     find_lost_start,
 )
@@ -554,7 +554,22 @@ class _KnownSync:
 # The kind of run.
 
 
-class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
+class DbtSyncIds(RunIds):
+    """The ids of a sync."""
+
+    deployment_id: int
+    ids_before: NotRequired[list[str] | None]
+    """Before the start is accepted: the syncs that the history had; None without a history."""
+    sync_job_id: NotRequired[str]
+    workflow_id: NotRequired[str | None]
+    branch_name: NotRequired[str | None]
+    waits: NotRequired[bool]
+    """Whether the task waits for the sync."""
+    followed: NotRequired[bool]
+    """Whether something else started the sync."""
+
+
+class DbtSyncRunKind(RunKind[DbtSyncOutcome, DbtSyncIds]):
     """A sync, with the arguments of `PlatformDbtSyncOperator`, which a trigger does not need."""
 
     id_field = "sync_job_id"
@@ -587,7 +602,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         return fingerprint("dbt sync", config.management_url, deployment_id, self.body)
 
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self, api: Api, env: RunEnvironment, earlier: DbtSyncIds | None, *, until_end: bool
     ) -> DbtSyncOutcome | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         ids_before, waits = None, self.wait_for_completion is not False
@@ -608,7 +623,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             if running is not None:
                 return await self._follow_other(api, deployment_id, running)
         submitted_at = api.clock()
-        intent: Ids = {
+        intent: DbtSyncIds = {
             "deployment_id": deployment_id,
             "ids_before": ids_before,
             "submitted_at": submitted_at,
@@ -631,7 +646,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         )
         return None if waits else _only_started(run)
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: DbtSyncIds) -> tuple[bool, DbtSyncIds]:
         sync = await find_started(
             api,
             ids["deployment_id"],
@@ -644,20 +659,20 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             return False, ids
         return True, _accepted(ids, sync, waits=self.wait_for_completion is not False)
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> DbtSyncOutcome:
+    async def follow(self, api: Api, env: RunEnvironment, ids: DbtSyncIds) -> DbtSyncOutcome:
         return await super().follow(api, env, ids) if ids["waits"] else _only_started(ids)
 
-    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[DbtSyncOutcome]:
+    def watch(self, env: RunEnvironment, ids: DbtSyncIds) -> Poll[DbtSyncOutcome]:
         return _KnownSync(ids["deployment_id"], ids["sync_job_id"], env.deadline).poll
 
-    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+    async def stop(self, api: Api, ids: DbtSyncIds, *, seconds: float | None = None) -> bool:
         if "sync_job_id" not in ids or ids.get("followed"):
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         await api.call(cancel, deadline=api.clock() + seconds if seconds else None)
         return True
 
-    async def read(self, api: Api, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
+    async def read(self, api: Api, ids: DbtSyncIds, outcome: DbtSyncOutcome) -> dict[str, Any]:
         if ids["waits"]:
             say(api, f"dbt sync {outcome.sync_job_id} is complete")
         return {
@@ -722,7 +737,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         self, api: Api, deployment_id: int, running: DbtSyncRun
     ) -> DbtSyncOutcome | None:
         """Follow a sync that something else has started. It is not stopped with this task."""
-        run: Ids = {
+        run: DbtSyncIds = {
             "deployment_id": deployment_id,
             "sync_job_id": running.sync_job_id,
             "workflow_id": None,
@@ -740,7 +755,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         return None if run["waits"] else _only_started(run)
 
 
-def _accepted(ids: Ids, sync: DbtSyncResponse, *, waits: bool) -> Ids:
+def _accepted(ids: DbtSyncIds, sync: DbtSyncResponse, *, waits: bool) -> DbtSyncIds:
     """Return the ids of a sync that was started with these ids of the intent."""
     return {
         "deployment_id": ids["deployment_id"],
@@ -752,6 +767,6 @@ def _accepted(ids: Ids, sync: DbtSyncResponse, *, waits: bool) -> Ids:
     }
 
 
-def _only_started(ids: Ids) -> DbtSyncOutcome:
+def _only_started(ids: DbtSyncIds) -> DbtSyncOutcome:
     """Return the outcome of a sync that the task does not wait for."""
     return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)

@@ -35,7 +35,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired
 
 from airflow_provider_platform.client.choices import IfRunning
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
@@ -58,11 +58,11 @@ from airflow_provider_platform.resources.missing_operations import (
 )
 from airflow_provider_platform.resources.run_kind import (
     SINGLE_POLL_SECONDS,
-    Ids,
     Intended,
     Poll,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
     find_lost_start,
 )
@@ -475,7 +475,23 @@ def _second(moment: datetime) -> datetime:
     return moment.replace(microsecond=0)
 
 
-class DeliveryRunKind(RunKind[DeliveryOutcome]):
+class DeliveryIds(RunIds):
+    """The ids of a run of a delivery."""
+
+    deployment_id: int
+    delivery_id: int | str
+    success_before: str | None
+    """When a run last succeeded before the start."""
+    ids_before: NotRequired[list[str] | None]
+    """Before the start is accepted: the runs that the list had."""
+    run_id: NotRequired[str | None]
+    started: NotRequired[bool]
+    """Whether this task started the run."""
+    waits: NotRequired[bool]
+    """Whether the task waits for the run."""
+
+
+class DeliveryRunKind(RunKind[DeliveryOutcome, DeliveryIds]):
     """A run of a report delivery, with the arguments of `PlatformRunDeliveryOperator`. A trigger
     follows the run without these arguments: the ids are enough.
     """
@@ -498,12 +514,12 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         )
 
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self, api: Api, env: RunEnvironment, earlier: DeliveryIds | None, *, until_end: bool
     ) -> DeliveryOutcome | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         delivery = Delivery(deployment_id, self.delivery_id)
         before, success_before = await list_runs_before(api, delivery, deadline=env.deadline)
-        run: Ids = {
+        run: DeliveryIds = {
             "deployment_id": deployment_id,
             "delivery_id": self.delivery_id,
             "submitted_at": api.clock(),
@@ -516,7 +532,7 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             run_to_follow = await start_once(
                 api, delivery, before, self.if_running, deadline=env.deadline
             )
-        run |= self._about(run_to_follow)
+        run = self._followed(run, run_to_follow)
         await api.notify(RunAccepted({**run}))
         say(api, _line(delivery, run_to_follow))
         if run["waits"]:
@@ -529,7 +545,9 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             )
         return DeliveryOutcome(run_to_follow.run_id)
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(
+        self, api: Api, env: RunEnvironment, ids: DeliveryIds
+    ) -> tuple[bool, DeliveryIds]:
         """Return whether the list of runs shows the run of a lost start. Raises
         PlatformOutcomeUnknownError if the list does not show it."""
         delivery = _delivery(ids)
@@ -539,21 +557,22 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
         if run_to_follow is None:
             return False, ids
         say(api, _line(delivery, run_to_follow))
-        others = {name: value for name, value in ids.items() if name != "ids_before"}
-        return True, {**others, **self._about(run_to_follow)}
+        run = self._followed(ids, run_to_follow)
+        run.pop("ids_before", None)
+        return True, run
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> DeliveryOutcome:
+    async def follow(self, api: Api, env: RunEnvironment, ids: DeliveryIds) -> DeliveryOutcome:
         if not ids["waits"]:
             return DeliveryOutcome(ids["run_id"])
         return await super().follow(api, env, ids)
 
-    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[DeliveryOutcome]:
-        return _Watch(_delivery(ids), ids["run_id"], ids["success_before"]).poll
+    def watch(self, env: RunEnvironment, ids: DeliveryIds) -> Poll[DeliveryOutcome]:
+        return _Watch(_delivery(ids), str(ids["run_id"]), ids["success_before"]).poll
 
-    def where(self, ids: Ids) -> str:
+    def where(self, ids: DeliveryIds) -> str:
         return f"run {quote_service(ids['run_id'])}, {_delivery(ids)}"
 
-    async def read(self, api: Api, ids: Ids, outcome: DeliveryOutcome) -> dict[str, Any]:
+    async def read(self, api: Api, ids: DeliveryIds, outcome: DeliveryOutcome) -> dict[str, Any]:
         """Return the result of the task. The ids keep what a later try needs of it."""
         if outcome.status is not None:
             say(api, f"The run of the report delivery succeeded (run {outcome.run_id})")
@@ -568,12 +587,13 @@ class DeliveryRunKind(RunKind[DeliveryOutcome]):
             }
         )
 
-    def _about(self, run_to_follow: FoundRun) -> Ids:
-        waits = self.wait_for_completion and run_to_follow.run_id is not None
-        return {"run_id": run_to_follow.run_id, "started": run_to_follow.own, "waits": waits}
+    def _followed(self, ids: DeliveryIds, run_to_follow: FoundRun) -> DeliveryIds:
+        run_id = run_to_follow.run_id
+        waits = self.wait_for_completion and run_id is not None
+        return {**ids, "run_id": run_id, "started": run_to_follow.own, "waits": waits}
 
 
-def _delivery(ids: Ids) -> Delivery:
+def _delivery(ids: DeliveryIds) -> Delivery:
     return Delivery(ids["deployment_id"], ids["delivery_id"])
 
 

@@ -9,7 +9,7 @@ can see them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from airflow_provider_platform.client.argument_rules import given
 from airflow_provider_platform.client.choices import EXPORT_LIFETIME, ExportFormat, ExportLayout
@@ -23,10 +23,10 @@ from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.resources.run_kind import (
-    Ids,
     Intended,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
 )
 from airflow_provider_platform.resources.run_log import Stage, say
@@ -108,7 +108,16 @@ def _name(deployment_id: int, job_id: str) -> str:
     return f"dashboard export {job_id}, deployment {deployment_id}"
 
 
-class ExportRunKind(RunKind[ExportOutcome]):
+class ExportIds(RunIds):
+    """The ids of an export."""
+
+    deployment_id: int
+    job_id: NotRequired[str]
+    written: NotRequired[dict[str, Any]]
+    """The task's result, once the file is written."""
+
+
+class ExportRunKind(RunKind[ExportOutcome, ExportIds]):
     """An export, with the arguments of `PlatformExportDashboardOperator`.
 
     The service has no operation that stops an export; it drops the export after five minutes. A
@@ -151,10 +160,10 @@ class ExportRunKind(RunKind[ExportOutcome]):
         return fingerprint("export", config.management_url, deployment_id, self.body, path)
 
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self, api: Api, env: RunEnvironment, earlier: ExportIds | None, *, until_end: bool
     ) -> ExportOutcome | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
-        run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
+        run: ExportIds = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(run))
         started = await api.call(
             start_dashboard_export(deployment_id=deployment_id, body=self.body)
@@ -163,11 +172,11 @@ class ExportRunKind(RunKind[ExportOutcome]):
         say(api, f"Started dashboard export {started.job_id}")
         return None
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: ExportIds) -> tuple[bool, ExportIds]:
         """Return False: the service does not report it, and a second export changes nothing."""
         return False, ids
 
-    async def poll(self, api: Api, ids: Ids) -> ExportOutcome | None:
+    async def poll(self, api: Api, ids: ExportIds) -> ExportOutcome | None:
         """Poll the export. Raises DashboardExportFailedError if it failed or is gone."""
         if "written" in ids:
             return ExportOutcome()
@@ -185,12 +194,14 @@ class ExportRunKind(RunKind[ExportOutcome]):
             )
         return ExportOutcome(answer.content_type) if answer.status == COMPLETED else None
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> ExportOutcome | None:
+    async def poll_once(
+        self, api: Api, env: RunEnvironment, ids: ExportIds
+    ) -> ExportOutcome | None:
         try:
             return await super().poll_once(api, env, ids)
         except DashboardExportFailedError:
             return None
 
-    async def read(self, api: Api, ids: Ids, outcome: ExportOutcome) -> bytes:
+    async def read(self, api: Api, ids: ExportIds, outcome: ExportOutcome) -> bytes:
         """Return the bytes of the exported file."""
         return await download(api, ids["deployment_id"], ids["job_id"], self.format)

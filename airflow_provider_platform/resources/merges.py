@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -92,11 +92,11 @@ from airflow_provider_platform.resources.missing_operations import (
 )
 from airflow_provider_platform.resources.run_kind import (
     Identified,
-    Ids,
     Intended,
     Poll,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
 )
 from airflow_provider_platform.resources.run_log import say, warn
@@ -546,7 +546,16 @@ def _shown(commit: str | None) -> str:
     return f"commit {quote_service(commit)}" if commit else "an unknown commit"
 
 
-class MergeRunKind(RunKind[Build]):
+class MergeIds(RunIds):
+    """The ids of a merge."""
+
+    deployment_id: int
+    branch_name: str
+    merge: NotRequired[dict[str, Any]]
+    """The fields of `Merge`; missing if the service has refused it."""
+
+
+class MergeRunKind(RunKind[Build, MergeIds]):
     """A merge, with the arguments of `PlatformMergeBranchOperator`.
 
     A merge cannot be undone, so nothing is stopped: a try that is too late leaves the merge to the
@@ -577,13 +586,12 @@ class MergeRunKind(RunKind[Build]):
         self,
         api: Api,
         env: RunEnvironment,
-        earlier: Ids | None,
+        earlier: MergeIds | None,
         *,
         until_end: bool,
     ) -> Build | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         before = _merge_of(earlier)
-        known: Ids = dict(earlier or {})
         merge: Merge | None = None
         sent_before = False
         if before is not None and before.merged is None:
@@ -591,14 +599,14 @@ class MergeRunKind(RunKind[Build]):
             before = None
         if merge is None:
             merge = await self._planned(api, env, deployment_id, before)
-        known |= {
+        known: MergeIds = {
             "deployment_id": deployment_id,
             "submitted_at": api.clock(),
             "branch_name": self.branch_name,
             "merge": merge.to_json(),
         }
         if merge.merged is None:
-            await api.notify(Intended(dict(known), named=True))
+            await api.notify(Intended({**known}, named=True))
             try:
                 merge = await send_merge(
                     api,
@@ -614,7 +622,7 @@ class MergeRunKind(RunKind[Build]):
                     del known["merge"]  # the service has refused it
                     await api.notify(Identified(known))
                 raise
-        run: Ids = {**known, "merge": merge.to_json()}
+        run: MergeIds = {**known, "merge": merge.to_json()}
         await api.notify(RunAccepted(run))
         say(api, _about(merge))
         if self.delete_branch and merge.merged and not merge.branch_deleted:
@@ -625,7 +633,7 @@ class MergeRunKind(RunKind[Build]):
             )
         return None if self._waits(merge) else Build(None)
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: MergeIds) -> tuple[bool, MergeIds]:
         """Return whether the commits show that a merge whose response was lost was made. Raises
         PlatformOutcomeUnknownError if the commits do not show it."""
         merge = _merge_of(ids)
@@ -638,7 +646,7 @@ class MergeRunKind(RunKind[Build]):
         say(api, _about(made))
         return True, {**ids, "merge": made.to_json()}
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> Build:
+    async def follow(self, api: Api, env: RunEnvironment, ids: MergeIds) -> Build:
         merge = Merge(**ids["merge"])
         if not self._waits(merge):
             return Build(None)
@@ -651,7 +659,7 @@ class MergeRunKind(RunKind[Build]):
                 where=merge.where,
             ) from error
 
-    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[Build]:
+    def watch(self, env: RunEnvironment, ids: MergeIds) -> Poll[Build]:
         merge = Merge(**ids["merge"])
         known = (merge.source_hash, merge.target_hash if merge.merged is False else None)
         holding: set[str | None] = {commit for commit in known if commit is not None}
@@ -661,10 +669,10 @@ class MergeRunKind(RunKind[Build]):
 
         return poll
 
-    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+    def overdue(self, ids: MergeIds, last: Any) -> PlatformDeadlineError:
         return not_built(_wanted(Merge(**ids["merge"])), last)
 
-    async def read(self, api: Api, ids: Ids, outcome: Build) -> dict[str, Any]:
+    async def read(self, api: Api, ids: MergeIds, outcome: Build) -> dict[str, Any]:
         merge = Merge(**ids["merge"])
         if outcome.status is not None:
             say(api, f"{merge.target} is built (commit {outcome.hash})")
@@ -678,7 +686,7 @@ class MergeRunKind(RunKind[Build]):
             "status": outcome.status,
         }
 
-    def carried_over(self, ids: Ids) -> Ids | None:
+    def carried_over(self, ids: MergeIds) -> MergeIds | None:
         """Return the merge: a cleared task does not repeat a merge that it made."""
         return ids if "merge" in ids else None
 
@@ -731,7 +739,7 @@ class MergeRunKind(RunKind[Build]):
         return self.wait_for_build and merge.production
 
 
-def _merge_of(ids: Ids | None) -> Merge | None:
+def _merge_of(ids: MergeIds | None) -> Merge | None:
     return Merge(**ids["merge"]) if ids and "merge" in ids else None
 
 

@@ -36,7 +36,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired
 
 from pydantic import SecretStr
 
@@ -74,10 +74,10 @@ from airflow_provider_platform.client.responses import DataRefusal
 from airflow_provider_platform.resources.model_tables import META_PATH, read_metadata, stand_on
 from airflow_provider_platform.resources.run_kind import (
     SINGLE_POLL_SECONDS,
-    Ids,
     Intended,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
 )
 from airflow_provider_platform.resources.run_log import say, warn
@@ -610,7 +610,19 @@ RECORDED_TOKENS = 1500
 """The most tokens that fit into the record of a task, which has 64 KB."""
 
 
-class PreAggregationsRunKind(RunKind[BuildOutcome]):
+class BuildIds(RunIds):
+    """The ids of builds."""
+
+    deployment_id: int
+    build_id: NotRequired[str]
+    tokens: NotRequired[list[str]]
+    waits: NotRequired[bool]
+    """Whether the task waits for the builds."""
+    built: NotRequired[dict[str, Any]]
+    """The fields of `BuildOutcome`, once the builds are done."""
+
+
+class PreAggregationsRunKind(RunKind[BuildOutcome, BuildIds]):
     """Builds, with the arguments of `PlatformBuildPreAggregationsOperator`.
 
     A trigger follows them without most of these.
@@ -660,13 +672,13 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         self,
         api: Api,
         env: RunEnvironment,
-        earlier: Ids | None,
+        earlier: BuildIds | None,
         *,
         until_end: bool,
     ) -> BuildOutcome | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         access = await _open_access(api, env, deployment_id)
-        run: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
+        run: BuildIds = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         selector = self.selector
         if self.built_on is not None:
             named = await self._stands_on(api, access, self.built_on)
@@ -702,7 +714,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             )
         return None if self.wait_for_completion else BuildOutcome(len(tokens))
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: BuildIds) -> tuple[bool, BuildIds]:
         """Return False with `if_start_lost="repeat"`: the tokens are lost, and a second build
         changes no data. Raises PlatformOutcomeUnknownError with `if_start_lost="fail"`."""
         if self.if_start_lost == "fail":
@@ -718,7 +730,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         )
         return False, ids
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> BuildOutcome:
+    async def follow(self, api: Api, env: RunEnvironment, ids: BuildIds) -> BuildOutcome:
         if "built" in ids:
             return BuildOutcome(**ids["built"])
         if not ids["waits"]:
@@ -745,7 +757,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         )
         return BuildOutcome(outcome.table_count, outcome.tables, verified=True)
 
-    async def read(self, api: Api, ids: Ids, outcome: BuildOutcome) -> dict[str, Any]:
+    async def read(self, api: Api, ids: BuildIds, outcome: BuildOutcome) -> dict[str, Any]:
         """Return the result of the task. The ids keep what a later try needs of it."""
         if ids["waits"]:
             ids["built"] = asdict(outcome)
@@ -773,7 +785,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         say(api, f"Pre-aggregations on the tables: {', '.join(found.pre_aggregations) or 'none'}")
         return found.pre_aggregations
 
-    def _progress(self, ids: Ids) -> BuildProgress:
+    def _progress(self, ids: BuildIds) -> BuildProgress:
         return BuildProgress(tuple(ids["tokens"]), float(ids["submitted_at"]), self.missing_grace)
 
 

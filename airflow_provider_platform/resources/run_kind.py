@@ -13,11 +13,11 @@ written before the request is sent.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, TypedDict, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -40,9 +40,25 @@ if TYPE_CHECKING:
 # ruff: noqa: ARG002 - a run kind need not use all arguments
 
 
-Ids = dict[str, Any]
-"""The ids of a run on the service, as plain JSON; `submitted_at` is in Unix time."""
+class RunIds(TypedDict):
+    """What names a run on the service, as plain JSON: what the record and the trigger of a task
+    hold. Each kind has a TypedDict of its own, which adds the names that only this kind knows. A
+    name is missing until it is known."""
 
+    submitted_at: float
+    """Unix time."""
+    key: NotRequired[str]
+    """The idempotency key of the record."""
+    followed_since: NotRequired[float]
+    """When the try began that continues a run which outlives its deadline (Unix time)."""
+    reattached: NotRequired[bool]
+    """Whether an earlier try submitted the run."""
+
+
+Ids = Mapping[str, Any]
+"""The same, where the kind of the run is not known."""
+
+IdsT = TypeVar("IdsT", bound=Mapping[str, Any])
 OutcomeT = TypeVar("OutcomeT")
 """The outcome of a run that is over."""
 
@@ -110,7 +126,7 @@ class RunAccepted:
     sends_next: bool = False
 
 
-class RunKind(BaseModel, ABC, Generic[OutcomeT]):
+class RunKind(BaseModel, ABC, Generic[OutcomeT, IdsT]):
     """One kind of run, with the arguments of one task.
 
     The methods raise PlatformError. Those that follow or read a run may add values that a later
@@ -150,7 +166,7 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
 
     @abstractmethod
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self, api: Api, env: RunEnvironment, earlier: IdsT | None, *, until_end: bool
     ) -> OutcomeT | None:
         """Start the run; `earlier` are the ids of a lost submission, if there was one.
 
@@ -159,20 +175,20 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         """
 
     @abstractmethod
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: IdsT) -> tuple[bool, IdsT]:
         """Return whether the service processed a submission whose response was lost, and the ids
         known now. Raises PlatformOutcomeUnknownError if the service does not show it."""
 
-    async def poll(self, api: Api, ids: Ids) -> OutcomeT | None:
+    async def poll(self, api: Api, ids: IdsT) -> OutcomeT | None:
         """Poll the run once. Returns its outcome, or reports its status (an event with a `status`)
         and returns None."""
         raise NotImplementedError
 
-    def watch(self, env: RunEnvironment, ids: Ids) -> Poll[OutcomeT]:
+    def watch(self, env: RunEnvironment, ids: IdsT) -> Poll[OutcomeT]:
         """Return what polls the run during one wait. It can remember what earlier polls saw."""
         return lambda api: self.poll(api, ids)
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT:
+    async def follow(self, api: Api, env: RunEnvironment, ids: IdsT) -> OutcomeT:
         """Wait for the run, on the worker or in the triggerer. Each status is logged once.
 
         Raises what a poll raises, the sixth transient failure in a row, and PlatformDeadlineError.
@@ -200,7 +216,7 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
             raise self.overdue(ids, last)
         return outcome
 
-    def overdue(self, ids: Ids, last: Any) -> PlatformDeadlineError:
+    def overdue(self, ids: IdsT, last: Any) -> PlatformDeadlineError:
         """Return the error of a run that was not over at its deadline. `last` is the last event
         with a status, None if there was none."""
         goes_on = (
@@ -214,11 +230,11 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
             where=self.where(ids),
         )
 
-    def where(self, ids: Ids) -> str:
+    def where(self, ids: IdsT) -> str:
         """Return the name of the run, for the end of an error message."""
         return f"{self.noun} {quote_service(ids[self.id_field])}, deployment {ids['deployment_id']}"
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> OutcomeT | None:
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: IdsT) -> OutcomeT | None:
         """Return the outcome of the run, or None if the run is not over now. Only a run that can be
         stopped is polled once, by a retry that comes after its deadline. A poll that fails for a
         moment is repeated for `SINGLE_POLL_SECONDS`."""
@@ -237,12 +253,12 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
             pause = max(env.poll_interval, pause_after(failure, 1))
             await api.sleep(min(pause, until - api.clock()))
 
-    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+    async def stop(self, api: Api, ids: IdsT, *, seconds: float | None = None) -> bool:
         """Stop the run, within so many seconds if given. Returns False if this task has nothing to
         stop, and always for a kind that the service cannot stop."""
         return False
 
-    def is_submitting(self, ids: Ids) -> bool:
+    def is_submitting(self, ids: IdsT) -> bool:
         """Return whether a part of an accepted run is being sent. A task that is ended then goes on
         until the service has accepted it."""
         return False
@@ -254,23 +270,23 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT]):
         return secrets.redact_data({"outcome": asdict(fields)})
 
     async def read_event(
-        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> tuple[OutcomeT | None, Ids]:
+        self, api: Api, env: RunEnvironment, ids: IdsT, event: dict[str, Any]
+    ) -> tuple[OutcomeT | None, IdsT]:
         """Return the outcome in the trigger's event, and the ids. The outcome is None if the run
         must be followed further."""
         return self.outcome_class(**event["outcome"]), ids
 
-    async def read(self, api: Api, ids: Ids, outcome: OutcomeT) -> Any:
+    async def read(self, api: Api, ids: IdsT, outcome: OutcomeT) -> Any:
         """Return the outcome's part of the task's result, without secrets. Raises PlatformError if
         the outcome is a failure."""
         return outcome
 
-    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
+    async def resume(self, api: Api, env: RunEnvironment, ids: IdsT) -> IdsT:
         """Prepare to follow a run that an earlier try started, and return its ids. This method does
         only what may be repeated without harm."""
         return ids
 
-    def carried_over(self, ids: Ids) -> Ids | None:
+    def carried_over(self, ids: IdsT) -> IdsT | None:
         """Return what a new submission of the same input must know of the run before it, whatever
         the outcome of that run was. `submit` gets it as `earlier`. None: nothing."""
         return None
@@ -308,14 +324,14 @@ async def find_lost_start(
     return found
 
 
-def path_of(kind: RunKind[Any]) -> str:
+def path_of(kind: RunKind[Any, Any]) -> str:
     """Return where the class of a kind is in `resources`, as `chat.run.ChatRunKind`. Operators name
     it so, because a DAG file does not load it; triggers store it."""
     return f"{type(kind).__module__}.{type(kind).__name__}".removeprefix(f"{__package__}.")
 
 
-def kind_class(path: str) -> type[RunKind[Any]]:
+def kind_class(path: str) -> type[RunKind[Any, Any]]:
     """Return the class of a kind."""
     module, class_name = path.rsplit(".", 1)
-    kind: type[RunKind[Any]] = getattr(import_module(f"{__package__}.{module}"), class_name)
+    kind: type[RunKind[Any, Any]] = getattr(import_module(f"{__package__}.{module}"), class_name)
     return kind

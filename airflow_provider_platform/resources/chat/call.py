@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NotRequired, TypeVar
 
 from airflow_provider_platform.client.choices import (
     MAX_ROWS,
@@ -98,6 +98,7 @@ from airflow_provider_platform.resources.chat.thread import (
     poll_thread,
     read_answer,
 )
+from airflow_provider_platform.resources.run_kind import RunIds
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -146,6 +147,25 @@ class ChatLimits:
             deadline=min(self.deadline, deadline),
             idle_timeout=min(self.idle_timeout, idle_timeout),
         )
+
+
+class ChatIds(RunIds):
+    """The ids of a question."""
+
+    chat_id: str | None
+    message_id: str
+    in_existing_thread: bool
+    """Whether the thread was there before the question."""
+    input_sha256: str
+    identity: dict[str, str] | None
+    """The user who asked."""
+    accepted: bool
+    agent_id: NotRequired[int | str]
+    """Missing if the question asks the connection's agent."""
+    repeats: NotRequired[bool]
+    """Before it is accepted: whether it was sent before, under the same message id."""
+    resumed: NotRequired[bool]
+    """Whether its message was sent once more, because its run stayed suspended."""
 
 
 @dataclass(frozen=True)
@@ -236,17 +256,20 @@ class ChatCall:
         settings = self.request.session_settings
         return settings.identity if settings else None
 
-    def ids(self) -> dict[str, Any]:
-        """Return what names the question, as plain JSON without the prompt."""
-        return {
-            "chat_id": self.run.chat_id,
-            "message_id": self.run.message_id,
-            "in_existing_thread": self.run.in_existing_thread,
-            "input_sha256": self.run.digest,
-            "identity": self.identity,
-            "accepted": self.run.accepted,
-            **({} if self.agent_id is None else {"agent_id": self.agent_id}),
-        }
+    def ids(self, submitted_at: float) -> ChatIds:
+        """Return what names the question, without the prompt."""
+        ids = ChatIds(
+            submitted_at=submitted_at,
+            chat_id=self.run.chat_id,
+            message_id=self.run.message_id,
+            in_existing_thread=self.run.in_existing_thread,
+            input_sha256=self.run.digest,
+            identity=self.identity,
+            accepted=self.run.accepted,
+        )
+        if self.agent_id is not None:
+            ids["agent_id"] = self.agent_id
+        return ids
 
     # Ask.
 

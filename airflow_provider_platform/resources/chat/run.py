@@ -12,7 +12,12 @@ from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import shortened
 from airflow_provider_platform.resources.chat import errors
-from airflow_provider_platform.resources.chat.call import STOP_SECONDS, ChatCall, ChatLimits
+from airflow_provider_platform.resources.chat.call import (
+    STOP_SECONDS,
+    ChatCall,
+    ChatIds,
+    ChatLimits,
+)
 from airflow_provider_platform.resources.chat.result import (
     as_plain,
     count_received,
@@ -43,7 +48,7 @@ LATE_POLL_SECONDS = 60.0
 """How long a run past its deadline is polled while the service cannot be reached."""
 
 
-class ChatRunKind(RunKind[dict[str, Any]]):
+class ChatRunKind(RunKind[dict[str, Any], ChatIds]):
     """A question to the agent, with the arguments of `PlatformChatOperator`.
 
     The outcome is the result as plain JSON with all of its fields, without secrets. A result is
@@ -84,10 +89,9 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         )
 
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self, api: Api, env: RunEnvironment, earlier: ChatIds | None, *, until_end: bool
     ) -> dict[str, Any] | None:
         submitted_at, config = api.clock(), api.config
-        earlier = earlier or {}
         if earlier:
             call = self._call(config, env, earlier)
         else:
@@ -95,7 +99,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             if config.agent_name(self.agent, self.agent_id) is not None:
                 agent_id = await find_agent_id(api, self.agent)
             call = self._call(config, env, {"agent_id": agent_id})
-        state = _Question(call, submitted_at, repeats=bool(earlier.get("repeats")))
+        state = _Question(call, submitted_at, repeats=bool(earlier and earlier.get("repeats")))
         if earlier:
             why = (
                 "the thread does not contain it"
@@ -120,13 +124,13 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             over = await call.ask(api.hearing(hear), until_end=until_end, repeats=state.repeats)
         except PlatformError:
             if call.run.can_be_followed and not state.accepted:
-                await api.notify(RunAccepted(_ids(call, submitted_at)))
+                await api.notify(RunAccepted(call.ids(submitted_at)))
             raise
         if call.run.can_be_followed and not state.accepted:
-            await api.notify(RunAccepted(_ids(call, submitted_at)))
+            await api.notify(RunAccepted(call.ids(submitted_at)))
         return _outcome(api, call) if over else None
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: ChatIds) -> tuple[bool, ChatIds]:
         submitted_at = float(ids["submitted_at"])
         call = self._call(api.config, env, ids)
         if call.run.chat_id is None:
@@ -136,10 +140,10 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         if not is_stored and call.run.chat_id is not None:
             if ids.get("repeats"):
                 raise errors.message_absent(call.run, None)
-            return False, {**_ids(call, submitted_at), "repeats": True}
-        return is_stored, _ids(call, submitted_at)
+            return False, {**call.ids(submitted_at), "repeats": True}
+        return is_stored, call.ids(submitted_at)
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: ChatIds) -> dict[str, Any]:
         """Wait for the run. A trigger cannot repeat the input of a run that stays suspended: it
         raises ChatSuspendedError."""
         if env.in_triggerer:
@@ -150,14 +154,14 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             await call.follow_or_resume(api)
         return _outcome(api, call)
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any] | None:
+    async def poll_once(self, api: Api, env: RunEnvironment, ids: ChatIds) -> dict[str, Any] | None:
         call = self._known_call(
             api.config, replace(env, deadline=api.clock() + LATE_POLL_SECONDS), ids
         )
         over = await call.poll_final_state(api, seconds=SINGLE_POLL_SECONDS)
         return _outcome(api, call) if over else None
 
-    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+    async def stop(self, api: Api, ids: ChatIds, *, seconds: float | None = None) -> bool:
         """Stop the run as the user who started it: the settings may have changed since."""
         deadline = api.clock() + SINGLE_POLL_SECONDS
         env = RunEnvironment(deadline)
@@ -173,8 +177,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         return event
 
     async def read_event(
-        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> tuple[dict[str, Any] | None, Ids]:
+        self, api: Api, env: RunEnvironment, ids: ChatIds, event: dict[str, Any]
+    ) -> tuple[dict[str, Any] | None, ChatIds]:
         if event["status"] == "suspended":
             if ids.get("resumed"):
                 raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
@@ -205,7 +209,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         self,
         config: PlatformConfig,
         env: RunEnvironment,
-        ids: Ids,
+        ids: ChatIds,
         *,
         identity: dict[str, str] | None = None,
     ) -> ChatCall:
@@ -263,10 +267,10 @@ class _Question:
     repeats: bool
     accepted: bool = False
 
-    def ids(self) -> Ids:
+    def ids(self) -> ChatIds:
         """Return the ids that name the question now."""
-        repeats = {"repeats": True} if self.repeats else {}
-        return {**_ids(self.call, self.submitted_at), **repeats}
+        ids = self.call.ids(self.submitted_at)
+        return {**ids, "repeats": True} if self.repeats else ids
 
     def event_before(self, event: object) -> object | None:
         """Return the event that the operator must receive before an event of the chat is logged,
@@ -275,7 +279,7 @@ class _Question:
             return Identified(self.ids())
         if isinstance(event, Accepted):
             self.accepted = True
-            return RunAccepted(_ids(self.call, self.submitted_at))
+            return RunAccepted(self.call.ids(self.submitted_at))
         if isinstance(event, Waiting) and self.repeats:
             self.repeats = False  # the service reported that it was not processed
             return Identified(self.ids())
@@ -296,7 +300,3 @@ def _outcome(api: Api, call: ChatCall) -> dict[str, Any]:
 def _received(outcome: dict[str, Any]) -> int:
     """Return how many queries have the result or the error that the service sent for them."""
     return count_received(query["error"] for query in outcome["queries"])
-
-
-def _ids(call: ChatCall, submitted_at: float) -> Ids:
-    return {**call.ids(), "submitted_at": submitted_at}

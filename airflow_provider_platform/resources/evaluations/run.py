@@ -32,7 +32,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, cast
 
 from airflow_provider_platform.client.choices import QUERY_TIMEOUT
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
@@ -52,6 +52,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.redaction import CUT, shortened
 from airflow_provider_platform.resources.branches import refuse_production
+from airflow_provider_platform.resources.chat.call import ChatIds
 from airflow_provider_platform.resources.chat.run import ChatRunKind
 from airflow_provider_platform.resources.deployments import (
     get_build_status,
@@ -78,10 +79,10 @@ from airflow_provider_platform.resources.names import find_agent_id
 from airflow_provider_platform.resources.run_kind import (
     MAX_EVENT_BYTES,
     Identified,
-    Ids,
     Intended,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
 )
 from airflow_provider_platform.resources.run_log import LogLine, say, warn
@@ -103,12 +104,35 @@ MAX_DIFFERENCE = 500
 class QuestionOver:
     """A question was answered, or failed with `error`; `ids` are those of its chat."""
 
-    ids: Ids
+    ids: ChatIds
     usage: dict[str, Any] | None
     error: PlatformError | None
 
 
-class EvaluationRunKind(RunKind[dict[str, Any]]):
+class ActiveIds(ChatIds):
+    """The ids of a question that is active, and the phase of its submission."""
+
+    phase: Literal["intent", "running"]
+
+
+class SuiteIds(RunIds):
+    """The ids of a suite. All but the first are missing until its first question is asked."""
+
+    evaluation_id: str
+    tokens: int | None
+    """Used so far; None if no question has reported its tokens."""
+    uncounted: NotRequired[int]
+    """How many questions have not reported their tokens."""
+    agent_id: NotRequired[int | str | None]
+    builds: NotRequired[dict[str, str | None]]
+    """The commit from which each side is built."""
+    active: NotRequired[dict[str, ActiveIds]]
+    """The questions that were asked and not graded, by `Key`."""
+    graded: NotRequired[str]
+    """The questions that were graded, compressed (`_packed`)."""
+
+
+class EvaluationRunKind(RunKind[dict[str, Any], SuiteIds]):
     """A suite of questions, with the arguments of `PlatformEvaluationOperator`.
 
     The outcome is `{"askings": {key: [Asking]}, "before_today": {name: Asking}, "tokens": int |
@@ -158,15 +182,19 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         )
 
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self, api: Api, env: RunEnvironment, earlier: SuiteIds | None, *, until_end: bool
     ) -> dict[str, Any] | None:
         self._check_budget(api)
         if self.branch_name is not None:
             deployment_id = api.config.resolve_deployment_id(self.deployment_id)
             await refuse_production(api, deployment_id, self.branch_name)
         now = api.clock()
-        ids: Ids = {"evaluation_id": uuid.uuid4().hex, "submitted_at": now}
-        ids |= {"tokens": None, "uncounted": 0}
+        ids: SuiteIds = {
+            "evaluation_id": uuid.uuid4().hex,
+            "submitted_at": now,
+            "tokens": None,
+            "uncounted": 0,
+        }
         await api.notify(Intended(ids))
         ids["agent_id"] = await find_agent_id(api, self.agent, self.agent_id)
         ids["builds"] = await self._builds(api, env)
@@ -175,11 +203,11 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         await self._ask_next(api, env, state)
         return None if state.active else await self._outcome(api, env, state)
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(self, api: Api, env: RunEnvironment, ids: SuiteIds) -> tuple[bool, SuiteIds]:
         """Nothing is asked before the run is recorded as accepted."""
         return False, ids
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: Ids) -> dict[str, Any]:
+    async def follow(self, api: Api, env: RunEnvironment, ids: SuiteIds) -> dict[str, Any]:
         """Ask and grade all questions. In the triggerer, wait for the group that was asked."""
         state = _State(ids)
         if env.in_triggerer:
@@ -189,12 +217,12 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
             await self._ask_next(api, env, state)
         return await self._outcome(api, env, state)
 
-    async def stop(self, api: Api, ids: Ids, *, seconds: float | None = None) -> bool:
+    async def stop(self, api: Api, ids: SuiteIds, *, seconds: float | None = None) -> bool:
         """Stop all active questions at the same time. Raises the first error after all stops have
         ended."""
         state = _State(ids)
 
-        async def stop_one(api: Api, chat: Ids) -> bool:
+        async def stop_one(api: Api, chat: ChatIds) -> bool:
             try:
                 return await self._chat(state).stop(api, chat, seconds=seconds)
             finally:
@@ -208,7 +236,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
                 raise outcome
         return any(stopped)
 
-    def is_submitting(self, ids: Ids) -> bool:
+    def is_submitting(self, ids: SuiteIds) -> bool:
         return any(chat["phase"] == "intent" for chat in ids.get("active", {}).values())
 
     def to_event(self, secrets: KnownSecrets, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -217,8 +245,8 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         return secrets.redact_data(outcome) if fits else {"answers": None}
 
     async def read_event(
-        self, api: Api, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> tuple[dict[str, Any] | None, Ids]:
+        self, api: Api, env: RunEnvironment, ids: SuiteIds, event: dict[str, Any]
+    ) -> tuple[dict[str, Any] | None, SuiteIds]:
         """Grade the group of which the event reports, and ask the next one."""
         state = _State(ids)
         answers = event["answers"] or await self._answers(api, env, state)
@@ -227,7 +255,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         outcome = None if state.active else await self._outcome(api, env, state)
         return outcome, state.ids
 
-    async def resume(self, api: Api, env: RunEnvironment, ids: Ids) -> Ids:
+    async def resume(self, api: Api, env: RunEnvironment, ids: SuiteIds) -> SuiteIds:
         """Find or repeat the questions whose submission was interrupted, and ask those again that
         could not be measured."""
         state = _State(ids)
@@ -319,7 +347,7 @@ class EvaluationRunKind(RunKind[dict[str, Any]]):
         return "the deadline has passed (timeout)" if api.clock() >= env.deadline else None
 
     async def _ask(
-        self, api: Api, env: RunEnvironment, state: _State, key: Key, earlier: Ids | None
+        self, api: Api, env: RunEnvironment, state: _State, key: Key, earlier: ChatIds | None
     ) -> None:
         """Send one question, and record its ids before and after. An error of this question alone
         is its outcome."""
@@ -583,10 +611,10 @@ def _recording(api: Api, state: _State, key: Key) -> Api:
     async def hear(event: object) -> None:
         match event:
             case Intended(chat) | Identified(chat):
-                state.active[key] = {**chat, "phase": "intent"}
+                state.active[key] = cast("ActiveIds", {**chat, "phase": "intent"})
                 await state.save(api, sends_next=isinstance(event, Intended))
             case RunAccepted(chat):
-                state.active[key] = {**chat, "phase": "running"}
+                state.active[key] = cast("ActiveIds", {**chat, "phase": "running"})
                 await state.save(api)
             case _:
                 await api.notify(_named_event(state.named(key), event))
@@ -624,7 +652,7 @@ def _answer(outcome: dict[str, Any]) -> dict[str, Any]:
 class _State:
     """The ids of a run while it is worked on."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: SuiteIds) -> None:
         self.ids = ids
         self.active = {Key.parse(text): chat for text, chat in ids.get("active", {}).items()}
         self.askings = _unpacked(ids.get("graded"))

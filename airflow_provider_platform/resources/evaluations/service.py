@@ -10,7 +10,7 @@ again, in this try and in the next ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
@@ -25,10 +25,10 @@ from airflow_provider_platform.client.repeats import may_have_been_processed, ou
 from airflow_provider_platform.resources.deployments import get_deployment_settings
 from airflow_provider_platform.resources.missing_operations import may_be_missing
 from airflow_provider_platform.resources.run_kind import (
-    Ids,
     Intended,
     RunAccepted,
     RunEnvironment,
+    RunIds,
     RunKind,
 )
 from airflow_provider_platform.resources.run_log import Stage, say
@@ -61,7 +61,14 @@ class EvaluationEnd:
     status: str
 
 
-class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
+class EvaluationIds(RunIds):
+    """The ids of an evaluation by the service."""
+
+    deployment_id: int
+    evaluation_id: NotRequired[int]
+
+
+class ServiceEvaluationRunKind(RunKind[EvaluationEnd, EvaluationIds]):
     """An evaluation of a deployment's questions on a branch.
 
     Its part of the result is `{"status": str, "items": [...], "missing": str | None}`, the items as
@@ -91,14 +98,19 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
         return fingerprint("baseline", config.management_url, deployment_id, *asked)
 
     async def submit(
-        self, api: Api, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+        self,
+        api: Api,
+        env: RunEnvironment,
+        earlier: EvaluationIds | None,
+        *,
+        until_end: bool,
     ) -> EvaluationEnd | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
         branch_name = self.branch_name
         if branch_name is None:
             settings = await api.call(get_deployment_settings(deployment_id=deployment_id))
             branch_name = settings.deploy_branch_name
-        ids: Ids = {"deployment_id": deployment_id, "submitted_at": api.clock()}
+        ids: EvaluationIds = {"deployment_id": deployment_id, "submitted_at": api.clock()}
         await api.notify(Intended(ids))
         asked = {"agentName": self.agent, "questionFile": self.question_file}
         given = {name: value for name, value in asked.items() if value is not None}
@@ -121,16 +133,18 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
         say(api, f"Started evaluation {started.id} of deployment {deployment_id}")
         return None
 
-    async def find(self, api: Api, env: RunEnvironment, ids: Ids) -> tuple[bool, Ids]:
+    async def find(
+        self, api: Api, env: RunEnvironment, ids: EvaluationIds
+    ) -> tuple[bool, EvaluationIds]:
         raise _lost()
 
-    async def poll(self, api: Api, ids: Ids) -> EvaluationEnd | None:
+    async def poll(self, api: Api, ids: EvaluationIds) -> EvaluationEnd | None:
         seen = await api.call(get_evaluation(**_path(ids)), once=True)
         status = (seen.words("status") or "unknown").lower()
         api.report(Stage("Evaluation", f"evaluation {seen.id}", status))
         return EvaluationEnd(status) if status in ("completed", "failed") else None
 
-    async def read(self, api: Api, ids: Ids, outcome: EvaluationEnd) -> dict[str, Any]:
+    async def read(self, api: Api, ids: EvaluationIds, outcome: EvaluationEnd) -> dict[str, Any]:
         until = api.clock() + (RESULTS_GRACE if outcome.status == "completed" else 0.0)
         while True:
             items, missing = await _results(api, ids)
@@ -141,7 +155,7 @@ class ServiceEvaluationRunKind(RunKind[EvaluationEnd]):
         return api.secrets.redact_data(result)
 
 
-async def _results(api: Api, ids: Ids) -> tuple[list[dict[str, Any]], str | None]:
+async def _results(api: Api, ids: EvaluationIds) -> tuple[list[dict[str, Any]], str | None]:
     """Return the results that are there now, and why some may be missing."""
     walk = PageWalk(get_evaluation_results(**_path(ids)))
     items: list[dict[str, Any]] = []
@@ -158,7 +172,7 @@ async def _results(api: Api, ids: Ids) -> tuple[list[dict[str, Any]], str | None
     return items, None if has_end else "the list of results has no pageInfo, so it may be cut"
 
 
-def _path(ids: Ids) -> dict[str, Any]:
+def _path(ids: EvaluationIds) -> dict[str, Any]:
     return {"deployment_id": ids["deployment_id"], "evaluation_id": ids["evaluation_id"]}
 
 
