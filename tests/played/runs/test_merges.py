@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
     BranchNotMergedError,
@@ -39,7 +40,7 @@ from airflow_provider_platform.resources.merges import (
     plan_merge,
     send_merge,
 )
-from airflow_provider_platform.resources.run_kind import RunEnvironment
+from airflow_provider_platform.resources.run_kind import RunAccepted, RunEnvironment
 from airflow_provider_platform.resources.run_log import LogLine
 from tests.support.fakes.effects import API, api_with
 from tests.support.fakes.played_branches import MISSING, PlayedBranches
@@ -339,6 +340,20 @@ class TestBuild:
         merge = sent(played, planned(played))
         with pytest.raises(PlatformDeadlineError, match=r"is merged.*does not merge again"):
             self.waited(played, merge, {"status": "building", "lastHash": "m1+b1"}, seconds=60)
+
+    def test_wait_after_a_clear_counts_from_the_new_merge(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        played.commits[BRANCH] = "b2"
+        earlier = {"deployment_id": 1, "branch_name": BRANCH, "merge": merge.to_json()}
+        earlier |= {"submitted_at": NOON - 9000.0, "followed_since": NOON - 8000.0}
+        kind = MergeRunKind(branch_name=BRANCH, deployment_id=1)
+        config = PlatformConfig.build(host="https://acme.example.com/api", management_token="t")
+        api, env = api_with(played.clock, config), RunEnvironment(NOON + 900.0)
+        played.run(kind.submit(api, env, earlier, until_end=False))
+        (accepted,) = [event for event in played.events if isinstance(event, RunAccepted)]
+        assert set(accepted.ids) == {"deployment_id", "submitted_at", "branch_name", "merge"}
+        assert accepted.ids["submitted_at"] >= NOON
 
     def test_merge_without_a_new_commit_counts_as_built_after_the_grace_time(self) -> None:
         played = tenant()
