@@ -221,7 +221,8 @@ class RemoteRunOperator(PlatformOperator):
         )
 
     def _run(self, attempt: Attempt, work: Work[T]) -> T:
-        """Run the work with the attempt's client; its events go to `_hear`."""
+        """Run the work on the event loop of the attempt's client, in another thread. This thread
+        handles its events (`_hear`) and returns its result."""
         return attempt.client.run(work, partial(self._hear, attempt))
 
     def _hear(self, attempt: Attempt, event: object) -> None:

@@ -143,6 +143,7 @@ class DbtSyncRun(ResponseModel):
     git_ref: str | None = None
 
 
+# `client/operations.json` has the method and the path of each operation.
 start_dbt_sync = typed("startDbtSync", DbtSyncResponse)
 list_dbt_syncs = typed("listDbtSyncs", Page[DbtSyncRun])
 get_dbt_sync_status = typed("getDbtSyncStatus", DbtSyncStatusResponse)
