@@ -77,12 +77,9 @@ async def abort(
     body: dict[str, Any] = {"chatId": chat_id}
     if settings is not None:
         body["sessionSettings"] = settings.identity
-    try:
-        await api.send_chat("/abort", body, timeout=timeout, agent_id=agent_id)
-    except (ChatRpcError, PlatformAuthenticationError):
-        if not await api.reload_credentials():
-            raise
-        await api.send_chat("/abort", body, timeout=timeout, agent_id=agent_id)
+    await _with_new_credential(
+        api, lambda: api.send_chat("/abort", body, timeout=timeout, agent_id=agent_id)
+    )
 
 
 async def thread_is_streaming(
@@ -101,17 +98,25 @@ async def thread_is_streaming(
     body: dict[str, Any] = {"chatId": chat_id}
     if settings is not None:
         body["sessionSettings"] = settings.to_json()
-    for attempt in range(2):
-        try:
-            return await _ask_state(api, chat_id, body, timeout, agent_id)
-        except (ChatRpcError, PlatformAuthenticationError):
-            if attempt or not await api.reload_credentials():
-                raise
-        except PlatformApiError as error:
-            if is_busy(error):
-                return True
+    try:
+        return await _with_new_credential(
+            api, lambda: _ask_state(api, chat_id, body, timeout, agent_id)
+        )
+    except PlatformApiError as error:
+        if is_busy(error):
+            return True
+        raise
+
+
+async def _with_new_credential(api: Api, request: Callable[[], Awaitable[T]]) -> T:
+    """Return the answer to a request, which is sent again if a new credential replaces a refused
+    one."""
+    try:
+        return await request()
+    except (ChatRpcError, PlatformAuthenticationError):
+        if not await api.reload_credentials():
             raise
-    raise AssertionError("the second attempt returns or raises")
+        return await request()
 
 
 async def _ask_state(
