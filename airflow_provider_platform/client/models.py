@@ -22,7 +22,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     SecretStr,
     ValidationError,
@@ -54,8 +53,6 @@ class Timestamp(datetime):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the time in a text. Raises ValueError if the text is not a time."""
-        if isinstance(value, cls):
-            return value
         if not isinstance(value, str):
             raise ValueError("should be a date or a date-time")
         try:
@@ -69,22 +66,11 @@ class Timestamp(datetime):
     def __str__(self) -> str:
         return self.text or self.isoformat()
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.text is None:
-            return super().__reduce_ex__(protocol)
-        return type(self).parse, (self.text,)
-
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
             cls.parse, serialization=core_schema.to_string_ser_schema()
         )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"type": "string", "format": "date-time"}
 
 
 _NAMES = ConfigDict(

@@ -152,8 +152,9 @@ def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
 def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
     """The thread does not show whether it contains the message."""
     return PlatformOutcomeUnknownError(
-        "The service did not confirm the message. The thread contains a message with the same "
-        "words, but this message may be an earlier one. "
+        "The service did not confirm the message, and the thread does not show whether it contains "
+        "the message: a message with the same words may be an earlier one, or the service sent no "
+        "messages that can be read. "
         f"{CHECK_THREAD}",
         where=run,
     )

@@ -220,9 +220,18 @@ def test_retry_looks_for_a_prompt_that_its_thread_does_not_show() -> None:
 
 
 @pytest.mark.parametrize("messages", [[serialized("HumanMessage", PROMPT)], None])
-def test_outcome_is_unknown_if_the_thread_does_not_show_it(messages: Any) -> None:
-    service = PlayedService(scripted=[[], [cutoff(), state(messages)]])
-    with pytest.raises(PlatformOutcomeUnknownError, match="may be an earlier one") as caught:
+@pytest.mark.parametrize(
+    ("faults", "came"),
+    [([], ""), ([Fault("refuse", status=500)], r"500: Try later.*")],
+    ids=["stream without records", "500"],
+)
+def test_outcome_is_unknown_if_the_thread_does_not_show_it(
+    messages: Any, faults: list[Fault], came: str
+) -> None:
+    shown = [cutoff(), state(messages)]
+    service = PlayedService(scripted=[shown] if faults else [[], shown], faults=[*faults])
+    words = f"{came}did not confirm the message.*may be an earlier one"
+    with pytest.raises(PlatformOutcomeUnknownError, match=words) as caught:
         new_call(service, thread=True).ask()
     assert not caught.value.retryable
     assert len(service.prompts) == 1
