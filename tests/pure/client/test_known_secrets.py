@@ -58,9 +58,10 @@ def test_beginning_of_a_secret_in_front_of_a_cut_is_hidden(
     assert not text.removesuffix(f"…{after}").endswith(shown)
 
 
-@pytest.mark.parametrize("cut", [*range(8, len(JWT)), None])
-def test_beginning_of_a_secret_is_hidden_as_far_as_it_goes(cut: int | None) -> None:
-    assert KnownSecrets([JWT]).redact_text(f"Bearer {JWT[:cut]}…") == "Bearer ***…"
+def test_beginning_of_a_secret_is_hidden_as_far_as_it_goes() -> None:
+    secrets = KnownSecrets([JWT])
+    for cut in range(8, len(JWT) + 1):
+        assert secrets.redact_text(f"Bearer {JWT[:cut]}…") == "Bearer ***…", cut
 
 
 def test_cut_secret_stays_in_data() -> None:

@@ -19,14 +19,10 @@ from airflow.providers.common.ai.exceptions import (
     ManagedAgentRejected,
 )
 from airflow.providers.common.ai.managed_agents.base import ManagedAgentRequest
-from airflow.providers.common.ai.toolsets.hook import HookToolset
-from airflow.providers.common.ai.toolsets.managed_agent import ManagedAgentToolset
-from airflow.providers.common.ai.toolsets.sql import SQLToolset
-from pydantic_ai import Agent
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-from pydantic_ai.models.function import FunctionModel
 
 if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+
     from airflow_provider_platform.sandbox.server import Sandbox
 
 QUESTION = "revenue by country"
@@ -35,6 +31,11 @@ OPTIONS = {"poll_interval": 0.05}
 
 def call(toolset: Any, tool: str, **arguments: Any) -> str:
     """What a model gets from a tool that it calls with these arguments."""
+    # Each worker would import them to collect the tests, which takes a second.
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models.function import FunctionModel
+
     received: list[str] = []
 
     def model(messages: list[Any], _: Any) -> ModelResponse:
@@ -49,6 +50,8 @@ def call(toolset: Any, tool: str, **arguments: Any) -> str:
 
 
 def test_sql_toolset_lists_tables_and_reads_them(platform_sandbox: Sandbox) -> None:
+    from airflow.providers.common.ai.toolsets.sql import SQLToolset
+
     toolset = SQLToolset("platform_default")
     tables = json.loads(call(toolset, "list_tables"))
     assert {"orders", "customers"} <= set(tables)
@@ -59,6 +62,8 @@ def test_sql_toolset_lists_tables_and_reads_them(platform_sandbox: Sandbox) -> N
 
 
 def test_hook_toolset_asks_our_agent(platform_sandbox: Sandbox) -> None:
+    from airflow.providers.common.ai.toolsets.hook import HookToolset
+
     toolset = HookToolset(PlatformHook(), allowed_methods=["chat"])
     result = json.loads(call(toolset, "chat", prompt=QUESTION, **OPTIONS))
     assert result["answer"]
@@ -66,6 +71,8 @@ def test_hook_toolset_asks_our_agent(platform_sandbox: Sandbox) -> None:
 
 
 def test_managed_agent_toolset_takes_only_a_prompt(platform_sandbox: Sandbox) -> None:
+    from airflow.providers.common.ai.toolsets.managed_agent import ManagedAgentToolset
+
     toolset = ManagedAgentToolset(PlatformHook().agent(), tool_name="ask", vendor_options=OPTIONS)
     with PlatformHook() as hook:
         answer = hook.chat(QUESTION, poll_interval=0.05).answer

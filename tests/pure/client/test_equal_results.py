@@ -1,8 +1,7 @@
-"""Results of two queries: the service's documented rules, and properties of every result."""
+"""Two results are compared: the service's documented rules, and properties of every result."""
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
 from itertools import product
@@ -13,24 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ResultNotComparableError
-from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.resources.evaluations import equal_results as module
 from airflow_provider_platform.resources.evaluations.equal_results import (
     Comparison,
     Result,
     compare,
     digest,
-    read_result,
     same_number,
     shown_number,
 )
-from airflow_provider_platform.resources.sql.query import SqlQuery
 from tests.support.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
     import random
-
-    from airflow_provider_platform.sandbox.server import Sandbox
 
 
 def result(columns: str, *rows: list[Any], why_truncated: str | None = None) -> Result:
@@ -325,47 +318,6 @@ def test_numbers_with_the_same_four_digits_match(four: str, power: int, noise: i
 def verdict(one: str, other: str) -> str:
     found: Comparison = compare(typed("Double", one), typed("Double", other))
     return found.verdict
-
-
-def read(sql: str) -> Result:
-    """The result of a query to the sandbox."""
-    with PlatformHook() as hook, hook.client() as client:
-        query = SqlQuery(sql, deployment_id=1, deadline=client.clock() + 60)
-        return client.run(lambda api: read_result(api, query))
-
-
-def test_whole_result_is_read(platform_sandbox: Sandbox) -> None:
-    found = read("SELECT id, amount FROM orders")
-    assert [column["name"] for column in found.columns] == ["id", "amount"]
-    assert (len(found.rows), found.why_truncated) == (480, None)
-    assert compare(found, read("SELECT amount, id FROM orders ORDER BY id DESC")).verdict == "pass"
-
-
-def test_result_names_the_pre_aggregations_that_served_it(platform_sandbox: Sandbox) -> None:
-    sql = "SELECT month, SUM(amount) FROM orders GROUP BY 1"
-    assert read(sql).used_pre_aggregations == ()
-    platform_sandbox.control.set(built_pre_aggregations=["orders.revenue_by_month"])
-    assert read(sql).used_pre_aggregations == ("orders.revenue_by_month",)
-
-
-def test_result_that_the_service_may_have_cut_says_so(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(data_default_rows=100)
-    with pytest.MonkeyPatch.context() as patch:
-        extra = {**platform_sandbox.control.connection()["extra"], "default_row_limit": 100}
-        connection = {**platform_sandbox.control.connection(), "extra": extra}
-        patch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
-        found = read("SELECT id FROM orders")
-    assert len(found.rows) == 100
-    assert "exactly 100 rows" in str(found.why_truncated)
-
-
-@pytest.mark.parametrize(("limit", "value"), [("MAX_COMPARED_ROWS", 400), ("MAX_BYTES", 20_000)])
-def test_result_that_is_too_large_is_refused(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
-) -> None:
-    monkeypatch.setattr(module, limit, value)
-    with pytest.raises(ResultNotComparableError, match="Aggregate in the query"):
-        read("SELECT id FROM orders")
 
 
 NOISY = [
