@@ -159,6 +159,17 @@ def test_symbolic_link_is_followed_and_stays(target: str, tmp_path: Path) -> Non
     assert not list((tmp_path / "real").glob(".*"))
 
 
+def test_place_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("a file")
+    os.mkfifo(tmp_path / "pipe")
+    for name, said in (
+        ("there/rows.csv", "is a file, not a folder"),
+        ("pipe", "this is a device or a pipe, not a file"),
+    ):
+        with pytest.raises(PlatformInputError, match=said):
+            check_place("output_path", place(tmp_path / name))
+
+
 def test_link_to_a_folder_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     link = tmp_path / "rows.csv"
