@@ -85,7 +85,8 @@ KINDS = {
         MergingMachine,
     ),
 }
-NAMED = [(kind, name) for kind in KINDS for name in ("connection", *KINDS[kind].outputs)]
+NAMED = [(kind, name) for kind in KINDS for name in [*KINDS[kind].outputs][-1:]]
+NAMED.append(("chat", "connection"))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.sdk import DAG
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
@@ -239,3 +240,14 @@ def test_notifier_sends_no_result_of_another_task(rendered: Any) -> None:
     with pytest.raises(PlatformInputError, match="task_id has no value"):
         notifier.notify({})
     assert sent == []
+
+
+@pytest.mark.parametrize("how", ["literal", "template", "part"])
+@pytest.mark.parametrize("branch", ["2025_11", "12e4567", "0x10", "[1]", "None_", "1.10"])
+def test_text_stays_that_text_with_native_rendering(branch: str, how: str) -> None:
+    given = {"literal": branch, "template": "{{ name }}", "part": branch[:2] + "{{ name[2:] }}"}
+    with DAG("native", render_template_as_native_obj=True):
+        task = PlatformQueryOperator(task_id="t", sql="s", branch_name=given[how])
+    task.render_template_fields({"name": branch})
+    task.coerce_arguments()
+    assert task.branch_name == branch
