@@ -60,7 +60,6 @@ def test_question_that_fails_once_is_flaky_and_green(night: Any, platform_sandbo
     assert asked(platform_sandbox)["total revenue"] == 3
 
 
-@in_both_modes("night")
 def test_question_that_fails_each_time_is_a_regression_and_red(
     night: Any, platform_sandbox: Sandbox
 ) -> None:

@@ -56,7 +56,6 @@ def test_export_writes_the_file_and_returns_its_path(
     assert list(path.parent.iterdir()) == [path]
 
 
-@in_both_modes("export")
 def test_failed_export_names_the_reason(export: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(export_outcome="failed")
     task = export()
