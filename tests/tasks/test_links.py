@@ -208,7 +208,9 @@ def test_sensor_links_to_the_report_it_found(platform_sandbox: Sandbox) -> None:
 
 def test_sensor_links_to_the_report_that_its_trigger_found(platform_sandbox: Sandbox) -> None:
     tries = TaskTries()
-    sensor = PlatformReportSensor(task_id="sense", name="Written later", deferrable=True)
+    sensor = PlatformReportSensor(
+        task_id="sense", name="Written later", deferrable=True, poke_interval=0.05
+    )
     deferred = deferral(sensor.execute, tries.context())
     platform_sandbox.control.change("reports", 101, name="Written later")
     context = tries.context()
