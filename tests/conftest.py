@@ -139,6 +139,9 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(f"{resources}.chat.call.EARLY_END", 0.0)
         monkeypatch.setattr(f"{resources}.chat.call.LATE_MESSAGE_GRACE", 0.15)
         monkeypatch.setattr(f"{resources}.chat.thread.LIVE_SECONDS", 0.3)
+        monkeypatch.setattr(f"{resources}.notifications.SECOND_POLL_AFTER", 0.1)
+        monkeypatch.setattr(f"{resources}.merges.FILES_PAUSE", 0.1)
+        monkeypatch.setattr(f"{resources}.evaluations.service.RESULTS_PAUSE", 0.1)
         monkeypatch.setattr(f"{client}.polling.FAILURE_PAUSE", 0.0)
         monkeypatch.setattr(f"{client}.polling.first_pause", _no_pause)
 

@@ -30,7 +30,7 @@ HISTORY = {"method": "GET", "path": "/dbt-sync$"}
 def chat(**arguments: Any) -> PlatformChatOperator:
     return PlatformChatOperator(
         task_id="ask",
-        **{"prompt": PROMPT, "poll_interval": 0.05, "deferrable": False, **arguments},
+        **{"prompt": PROMPT, "poll_interval": 0.01, "deferrable": False, **arguments},
     )
 
 
@@ -45,7 +45,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 def sync(**arguments: Any) -> PlatformDbtSyncOperator:
     return PlatformDbtSyncOperator(
-        task_id="sync", **{"poll_interval": 0.05, "deferrable": False, **arguments}
+        task_id="sync", **{"poll_interval": 0.01, "deferrable": False, **arguments}
     )
 
 
