@@ -357,11 +357,10 @@ class RemoteRunOperator(PlatformOperator):
         not outlive it, poll it once."""
         attempt.submission = Accepted(ids, reattached=True)
         self.store_link(attempt.context, attempt.config, **ids)
-        if attempt.kind.outlives_deadline:
+        continues = attempt.kind.outlives_deadline
+        if continues:
             ids = {**ids, "followed_since": attempt.now}
-        if attempt.kind.outlives_deadline or attempt.now < _followed_since(ids) + float(
-            self.timeout
-        ):
+        if continues or attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
                 env, known = self._environment(attempt, ids), ids
