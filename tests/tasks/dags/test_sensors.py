@@ -9,7 +9,6 @@ from airflow.sdk import DAG
 
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.resources.dbt_sync import cancel_dbt_sync
-from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
@@ -89,61 +88,6 @@ class TestChatThread:
         assert task.xcoms["return_value"] == {"chat_id": chat_id, "is_streaming": False}
 
 
-class TestReport:
-    def test_report_sensor_finds_a_report_by_name(self, sense: Any) -> None:
-        task = sense(PlatformReportSensor, name="Top products", folder_id="11")
-        assert task.xcoms["return_value"]["id"] == 103
-
-    def test_report_sensor_waits_for_an_outdated_report(self, sense: Any) -> None:
-        moment = "2026-07-19T05:30:00Z"
-        task = sense(PlatformReportSensor, report_id=101, updated_after=moment, timeout=0.2)
-        assert task.error.startswith("AirflowSensorTimeout")
-
-    def test_report_sensor_returns_an_updated_report(self, sense: Any) -> None:
-        moment = "2026-07-19T05:29:59Z"
-        task = sense(PlatformReportSensor, report_id="{{ 101 }}", updated_after=moment)
-        assert task.state == "success"
-
-    @in_both_modes("sense")
-    def test_report_sensor_sees_the_refresh_of_a_placement(self, sense: Any) -> None:
-        start = "2026-07-20T00:00:00Z"
-        place = {"externalWorkbookId": "w", "resultLocation": "A!1"}
-        PlatformHook().call(
-            "connectReportToWorkbook", report_id=101, body={**place, "addressOnly": True}
-        )
-        task = sense(PlatformReportSensor, report_id=101, refreshed_after=start, timeout=0.2)
-        assert task.error.startswith("AirflowSensorTimeout")
-        PlatformHook().call("refreshReport", report_id=101, body=place)
-        task = sense(PlatformReportSensor, report_id=101, refreshed_after=start)
-        assert task.xcoms["return_value"]["id"] == 101
-
-
-class TestUserOAuthToken:
-    @in_both_modes("sense")
-    def test_token_sensor_returns_a_token_with_the_wanted_status(self, sense: Any) -> None:
-        task = sense(
-            PlatformUserOAuthTokenSensor, integration_id=3, target_statuses=["ACTIVE", "refreshed"]
-        )
-        assert task.xcoms["return_value"]["userId"] == 7
-
-    def test_token_sensor_waits_for_a_token_that_expires_soon(self, sense: Any) -> None:
-        task = sense(PlatformUserOAuthTokenSensor, integration_id=3, expires_within=1e9)
-        assert task.xcoms["return_value"]["userId"] == 7
-        for others in ({"expires_within": 1.0}, {"expires_within": 1e9, "target_statuses": "no"}):
-            task = sense(PlatformUserOAuthTokenSensor, integration_id=3, timeout=0.2, **others)
-            assert task.error.startswith("AirflowSensorTimeout")
-
-    def test_token_sensor_ignores_tokens_of_other_users(self, sense: Any) -> None:
-        task = sense(
-            PlatformUserOAuthTokenSensor,
-            integration_id=3,
-            target_statuses="active",
-            user_id=8,
-            timeout=0.2,
-        )
-        assert task.error.startswith("AirflowSensorTimeout")
-
-
 @pytest.mark.exhaustive
 def test_rescheduled_sensor_succeeds(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_pace=0.02)
@@ -206,8 +150,12 @@ class TestSoftFail:
         task = sense(PlatformReportSensor, report_id=999, timeout=0.2, soft_fail=True)
         assert task.state == "skipped"
 
-    @in_both_modes("sense")
-    @pytest.mark.parametrize("report_id", [101, 999], ids=["success", "time-out"])
+    @pytest.mark.parametrize(
+        ("sense", "report_id"),
+        [(True, 101), (False, 999)],
+        ids=["success, deferred", "time-out, on the worker"],
+        indirect=["sense"],
+    )
     def test_link_of_a_finished_sensor_is_kept(
         self,
         sense: Any,
