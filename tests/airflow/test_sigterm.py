@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.releases import needs_forwarding
+
 if TYPE_CHECKING:
     from tests.airflow.conftest import StartTask
     from tests.support.airflow.sandbox_server import PatientControl
@@ -18,7 +20,12 @@ pytestmark = pytest.mark.system
 
 LEFT = "The task's next try re-attaches to it"
 WHO = pytest.mark.parametrize(
-    "who", [("task",), ("supervisor",), ("supervisor", "task")], ids=["task", "supervisor", "both"]
+    "who",
+    [
+        pytest.param(("task",), id="task"),
+        pytest.param(("supervisor",), id="supervisor", marks=needs_forwarding),
+        pytest.param(("supervisor", "task"), id="both"),
+    ],
 )
 
 
@@ -70,7 +77,7 @@ def test_sigterm_during_the_question_leaves_its_run_to_the_retry(
     sandbox.set_breakpoint("before_call", has_input=True)
     task = ask(deferrable=deferrable)
     sandbox.wait_for_breakpoint("before_call")
-    task.send_sigterm("supervisor")
+    task.send_sigterm("task")
     task.until(lambda _: LEFT in task.log(1), "the end of on_kill")
     sandbox.release()
     task.wait("success", or_later=True)
@@ -84,7 +91,7 @@ def test_retry_reattaches_to_the_dbt_sync_after_sigterm(
     task = sync()
     sandbox.wait_for_breakpoint("before_call")
     task.wait_record(phase="running")
-    task.send_sigterm("supervisor")
+    task.send_sigterm("task")
     task.until(lambda now: now["try_number"] == 2, "try 2")
     assert LEFT in task.log(1)
     sandbox.release()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from tests.support.releases import needs_forwarding
 from tests.support.remote_tasks import wait_for
 
 supervisor = pytest.importorskip("airflow.sdk.execution_time.supervisor")
@@ -99,7 +100,9 @@ def under_way(control: SandboxControl, worker: Worker) -> None:
     wait_for(lambda: worker.record.get("phase") == "running", WAIT)
 
 
-@pytest.mark.parametrize("who", ["supervisor", "task", "both"])
+@pytest.mark.parametrize(
+    "who", [pytest.param("supervisor", marks=needs_forwarding), "task", "both"]
+)
 def test_sigterm_leaves_the_run_to_the_retry(
     control: SandboxControl, tmp_path: Path, who: str
 ) -> None:
@@ -133,7 +136,7 @@ def test_sigterm_stops_the_run_in_the_last_try_and_when_the_task_was_ended(
     control.set_breakpoint("mid_stream")
     with working(control, tmp_path, dag_id=dag_id) as worker:
         under_way(control, worker)
-        worker.process.terminate()
+        worker.task.terminate()
         control.wait_until(lambda found: [run.status for run in found.runs] == ["aborted"], WAIT)
         worker.end()
     assert len(control.state().aborts) == 1
@@ -145,7 +148,7 @@ def test_run_is_left_to_the_retry_if_airflow_does_not_report_the_state(
     control.set_breakpoint("mid_stream")
     with working(control, tmp_path) as worker:
         under_way(control, worker)
-        worker.process.terminate()
+        worker.task.terminate()
         assert worker.end() == "up_for_retry"
     assert control.state().aborts == []
 

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
+from airflow.sdk.api import client as airflow_client
+
+# The library that Airflow sends with: httpx2 from Airflow 3.4 on.
+httpx: Any = getattr(airflow_client, "httpx2", None) or airflow_client.httpx
 
 
 class ExecutionApi:
@@ -26,7 +29,7 @@ class ExecutionApi:
         self._max_tries = max_tries
         self._conf = conf
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: Any) -> Any:
         path = request.url.path
         body = json.loads(request.content or b"null")
         store = self._folder / "store"
@@ -82,7 +85,6 @@ class ExecutionApi:
 
 
 def main(folder: str, try_number: str, max_tries: str, dag_id: str, conf: str) -> int:
-    from airflow.sdk.api.client import Client
     from airflow.sdk.api.datamodels._generated import BundleInfo, TaskInstance
     from airflow.sdk.execution_time.supervisor import supervise_task
 
@@ -101,7 +103,9 @@ def main(folder: str, try_number: str, max_tries: str, dag_id: str, conf: str) -
         dag_rel_path="chat.py",
         token="",
         log_path=f"{folder}/log",
-        client=Client(base_url=None, dry_run=True, token="", transport=httpx.MockTransport(api)),
+        client=airflow_client.Client(
+            base_url=None, dry_run=True, token="", transport=httpx.MockTransport(api)
+        ),
     )
 
 
