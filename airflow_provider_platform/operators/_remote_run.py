@@ -291,7 +291,12 @@ class RemoteRunOperator(PlatformOperator):
         record = read_record(attempt.context) if self.durable is not False else None
         step, stop_first = attempt.record.first_step(record)
         if record is not None and stop_first:
-            self.log.info("The input changed or the task was cleared. Stopping the earlier run.")
+            self.log.info(
+                "The input changed or the task was cleared. %s",
+                "Stopping the earlier run."
+                if self.cancel_on_kill
+                else "The earlier run continues.",
+            )
             stop_run(attempt, record.ids)
         if record is not None and step is Step.REPORT:
             self._report_lost(attempt, record.ids)
@@ -357,7 +362,7 @@ class RemoteRunOperator(PlatformOperator):
         not outlive it, poll it once."""
         attempt.submission = Accepted(ids, reattached=True)
         self.store_link(attempt.context, attempt.config, **ids)
-        continues = attempt.kind.outlives_deadline
+        continues = attempt.kind.outlives_deadline or not attempt.cancel_on_kill
         if continues:
             ids = {**ids, "followed_since": attempt.now}
         if continues or attempt.now < _followed_since(ids) + float(self.timeout):
@@ -401,11 +406,12 @@ class RemoteRunOperator(PlatformOperator):
 
                 raise AirflowSkipException(error.message) from None
             raise
-        if not isinstance(attempt.submission, Accepted):
+        run = attempt.submission
+        if outcome is not None:  # the service may have named no run that could be followed
+            return self._finish(attempt, {} if isinstance(run, Unsent) else run.ids, outcome)
+        if not isinstance(run, Accepted):
             raise RuntimeError(f"{type(attempt.kind).__name__} submitted without RunAccepted")
-        if outcome is not None:
-            return self._finish(attempt, attempt.submission.ids, outcome)
-        return self._wait(attempt, attempt.submission.ids)
+        return self._wait(attempt, run.ids)
 
     def _wait(self, attempt: Attempt, ids: Ids) -> Any:
         self._kill.refuse()
@@ -492,7 +498,8 @@ class RemoteRunOperator(PlatformOperator):
         )
         if disposition.stop and not stopped:
             stop_unfollowed(attempt)
-        if disposition.phase is not None:
+        continues = disposition.stop and not attempt.cancel_on_kill
+        if disposition.phase is not None and not continues:  # a retry follows a run that continues
             attempt.record.note(disposition.phase, known or earlier or {})
         sent = attempt.submission
         if not isinstance(sent, Unsent) and (disposition.stop or disposition.phase is not None):

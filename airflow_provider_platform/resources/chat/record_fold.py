@@ -211,6 +211,7 @@ class RecordFold:
                 folded.thinking = known.thinking
                 if content is None and not known.is_blank:
                     folded.closed_without_text, text = True, known.text.getvalue()
+                    folded.is_cut = known.is_cut
             self.records[record_id] = folded
         if text:
             folded.text.write(text)

@@ -82,3 +82,11 @@ def test_a_thread_that_cannot_be_read_leaves_the_run_to_a_retry() -> None:
 def test_the_usage_of_the_stream_is_kept_after_the_thread_is_read() -> None:
     call = asked([*streamed(HALF), usage()], [echo(), final(ANSWER), cutoff(), state()])
     assert call.result()["usage"] == usage()["usage"]
+
+
+def test_end_of_an_answer_is_no_answer_if_a_record_without_text_closes_it() -> None:
+    tail = [final("5 million.", isDelta=True, isInProcess=True), final(None)]  # type: ignore[arg-type]
+    joined_late = [cutoff(streaming=True), *tail, state()]
+    call = asked([cutoff(), echo()], joined_late, *[[cutoff(), state()]] * 3)
+    with pytest.raises(ChatNoAnswerError):
+        call.result()

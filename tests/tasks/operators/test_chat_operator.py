@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,10 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.operators._run_record import STORE_KEY
+from tests.support.fakes.streams import EXPECTED, MESSAGE_ID, PROMPT, Turn, cutoff
 from tests.support.remote_tasks import chat, deferral_while_stopped
 from tests.support.task_context import StateStore, TaskDeferred, TaskTries, deferral
+from tests.support.wire.http_server import answer, serving
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
@@ -323,12 +326,35 @@ def test_clear_is_distinguished_from_a_retry_after_retries_was_lowered(
 
 
 @pytest.mark.exhaustive
-def test_cancel_on_kill_false_stops_no_chat_run(control: SandboxControl) -> None:
+@pytest.mark.usefixtures("task_state")
+def test_retry_waits_for_a_run_that_nothing_may_stop_at_its_deadline(
+    control: SandboxControl,
+) -> None:
     control.set_breakpoint("mid_stream")
+    tries = TaskTries()
+    operator = chat(timeout=3, cancel_on_kill=False)
     with pytest.raises(PlatformDeadlineError):
-        chat(timeout=3, cancel_on_kill=False).execute(TaskTries().context())
+        operator.execute(tries.context())
     assert control.state().aborts == []
     assert statuses(control) == ["streaming"]
+    control.release()
+    operator.execute(tries.context())
+    assert statuses(control) == ["finished"]
+
+
+def test_whole_answer_is_the_result_although_the_service_names_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = [cutoff(chat_id=None), *Turn().records(), *Turn().end()]
+    stream = answer(body=b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    with serving(stream) as server:
+        extra = {"chat_url": f"{server.url}/chat", "chat_api_key": "canary-secret"}
+        connection = {"conn_type": "platform", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
+        user = {"externalId": "nightly"}
+        asking = chat(prompt=PROMPT, message_id=MESSAGE_ID, session_settings=user)
+        assert asking.execute(TaskTries().context())["answer"] == EXPECTED["answer"]
+    assert len(server.requests) == 1
 
 
 @pytest.mark.usefixtures("task_state")
