@@ -75,6 +75,11 @@ class Attempt:
         return EventLog(self.log, self.client.secrets)
 
     @property
+    def ids(self) -> Ids:
+        """Return the ids of what was sent, {} if nothing was."""
+        return {} if isinstance(self.submission, Unsent) else self.submission.ids
+
+    @property
     def known(self) -> Ids | None:
         """Return the ids that suffice to find or stop the submission or the run."""
         match self.submission:

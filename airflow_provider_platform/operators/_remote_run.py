@@ -406,12 +406,11 @@ class RemoteRunOperator(PlatformOperator):
 
                 raise AirflowSkipException(error.message) from None
             raise
-        run = attempt.submission
         if outcome is not None:  # the service may have named no run that could be followed
-            return self._finish(attempt, {} if isinstance(run, Unsent) else run.ids, outcome)
-        if not isinstance(run, Accepted):
+            return self._finish(attempt, attempt.ids, outcome)
+        if not isinstance(attempt.submission, Accepted):
             raise RuntimeError(f"{type(attempt.kind).__name__} submitted without RunAccepted")
-        return self._wait(attempt, run.ids)
+        return self._wait(attempt, attempt.ids)
 
     def _wait(self, attempt: Attempt, ids: Ids) -> Any:
         self._kill.refuse()
