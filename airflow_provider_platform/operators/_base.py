@@ -133,7 +133,7 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
 
     :param platform_conn_id: the connection of type `platform`
     :param multiple_outputs: push the result key by key too, so that `create.output["id"]` works;
-        True by default if the result is an object, but False for sensors
+        True by default if the result is an object, but False for `PlatformApiOperator` and sensors
     """
 
     template_fields: Sequence[str] = ("platform_conn_id",)

@@ -75,7 +75,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     waiting needs DeploymentRead.
 
     :param branch_name: the branch to open
-    :param if_unsupported: on a tenant that cannot open branches : `fail`
+    :param if_unsupported: on a tenant that cannot open branches: `fail`
         the task, or `skip` it
     :param wait_for_build: wait until the branch is built
     :param cancel_on_kill: close the branch if the task is stopped or fails, unless the branch was
