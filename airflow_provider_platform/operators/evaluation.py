@@ -337,6 +337,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             Gate,
             Key,
             falling,
+            first_unmeasured,
             judge,
         )
 
@@ -411,9 +412,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             again = "asks only what was not measured"
             if by_service:
                 again = "starts a new one" if starts_new else "reads the results again"
-            raise failure(
-                f"The evaluation measured too little. {result['answer']} A retry {again}."
-            )
+            said = f"The evaluation measured too little. {result['answer']}"
+            raise failure(f"{said}{first_unmeasured(judged)} A retry {again}.")
         return result
 
     def _give_up(self, attempt: Attempt, error: PlatformError, **how: Any) -> None:

@@ -498,6 +498,16 @@ class Gate:
         return "green", counted
 
 
+def first_unmeasured(judged: Sequence[Judged]) -> str:
+    """Return a sentence, after a space, about the first question that was not measured; an empty
+    string if there is none."""
+    one = next((one.to_json() for one in judged if not one.measured), None)
+    if one is None:
+        return ""
+    said = one["difference"] or f"{one['reason']}."
+    return f" Not measured: {quote_service(one['name'])}: {quote_service(said)}"
+
+
 def _named(names: Sequence[str]) -> str:
     return ", ".join(quote_service(name) for name in names[:5])
 

@@ -307,7 +307,7 @@ class EvaluationRunKind(RunKind[dict[str, Any], SuiteIds]):
                 if unmeasured is None:
                     await self._ask(api, env, state, key, None)
                 else:
-                    warn(api, f"{state.named(key)}: not asked. {_about(unmeasured)}")
+                    warn(api, f"{state.named(key)}: not asked. {unmeasured.difference}")
                     state.add(key, unmeasured)
                     await state.save(api)
 
@@ -323,7 +323,8 @@ class EvaluationRunKind(RunKind[dict[str, Any], SuiteIds]):
         try:
             expected = await self._result(api, env, key, question.sql)
         except PlatformError as error:
-            return _error("ground truth query failed", _said(error))
+            said = api.secrets.redact_text(_said(error)).removeprefix("The query failed: ")
+            return _error("ground truth query failed", f"The expected SQL failed: {said}")
         if expected.is_nothing and not question.allow_empty:
             return _error(
                 "no expected result",

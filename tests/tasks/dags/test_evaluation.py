@@ -119,7 +119,10 @@ def test_question_that_cannot_be_measured_is_never_red(
     assert asked(platform_sandbox)["total revenue"] == times
     run = night(questions=questions)
     assert run.state == "failed"
-    assert "1 of 2 questions were measured" in str(run.task("suite").error)
+    said = str(run.task("suite").error)
+    assert "1 of 2 questions were measured" in said
+    reason = "" if questions is SUITE else "The expected SQL failed: "
+    assert f"Not measured: total: {reason}" in said
     platform_sandbox.control.clear_answers()
     assert verdicts(night())["total"] == ("pass", "stable", None)
 
@@ -188,7 +191,10 @@ def test_branch_that_breaks_an_expected_sql_is_not_merged_and_costs_no_answer(
 
 
 def test_expected_sql_without_a_value_is_not_measured_and_costs_no_answer(
-    night: Any, platform_sandbox: Sandbox
+    night: Any,
+    platform_sandbox: Sandbox,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     nothing = [
         {"name": "sum", "question": "total revenue", "sql": f"{TOTAL} WHERE month = '1999-01'"},
@@ -196,8 +202,11 @@ def test_expected_sql_without_a_value_is_not_measured_and_costs_no_answer(
     ]
     for one, sql in (("total revenue", nothing[0]["sql"]), ("number of orders", nothing[1]["sql"])):
         platform_sandbox.control.answer(one, sql=sql, times=None)
-    run = night(questions=nothing)
+    run = night(questions=nothing, deferrable=False)
+    printed = caplog.text + capsys.readouterr().out
+    assert "sum (production): not asked. The expected SQL returns no row" in printed
     assert (run.state, run.xcom("suite")["status"]) == ("failed", "not_measured")
+    assert "Not measured: sum: The expected SQL returns no row" in str(run.task("suite").error)
     assert "set allow_empty to true" in run.xcom("suite")["questions"][0]["difference"]
     assert asked(platform_sandbox) == {}
     assert not run.xcom("suite", "baseline").get("answers")
