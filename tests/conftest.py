@@ -20,7 +20,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 from airflow_provider_platform.sandbox.demo.dag_runs import isolated
@@ -109,6 +108,8 @@ def _do_not_wait_for_the_disk(connection: Any, _: object) -> None:
 @pytest.fixture(scope="session")
 def airflow_db(_platform_airflow_database: None) -> None:
     """The metadata database of this test process, ready to run DAGs."""
+    from tests.support.releases import airflow_httpx
+
     supervisor = import_module("airflow.sdk.execution_time.supervisor")
     # Airflow 3.3 makes the API of `DAG.test` once, its predecessors for each task, which takes
     # them longer than the task.
@@ -117,7 +118,7 @@ def airflow_db(_platform_airflow_database: None) -> None:
     # The first request to this API makes its routes.
     with (
         _no_garbage(),
-        httpx.Client(
+        airflow_httpx().Client(
             transport=supervisor.in_process_api_server().transport, base_url="http://in-process"
         ) as client,
     ):

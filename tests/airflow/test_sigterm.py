@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.releases import needs_forwarding
+from tests.support.releases import needs_forwarding, needs_missed_heartbeats
 
 if TYPE_CHECKING:
     from tests.airflow.conftest import StartTask
@@ -100,6 +100,7 @@ def test_retry_reattaches_to_the_dbt_sync_after_sigterm(
     assert (one.status, one.sync_job_id) == ("COMPLETED", task.result["sync_job_id"])
 
 
+@needs_missed_heartbeats
 def test_worker_that_wakes_after_its_retry_has_begun_does_not_stop_the_run(
     ask: StartTask, sandbox: PatientControl
 ) -> None:

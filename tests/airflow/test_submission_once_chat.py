@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.releases import needs_missed_heartbeats
+
 if TYPE_CHECKING:
     from tests.support.airflow.airflow_api import AirflowApi
     from tests.support.airflow.fixtures import StartTask
@@ -111,6 +113,7 @@ def test_retry_reads_the_result_again_if_killed_before_the_xcom(
     assert outcomes(sandbox) == ["started"]
 
 
+@needs_missed_heartbeats
 def test_retry_reattaches_after_the_worker_and_its_supervisor_died(
     ask: StartTask, sandbox: PatientControl
 ) -> None:

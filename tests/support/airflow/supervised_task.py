@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from airflow.sdk.api import client as airflow_client
+from tests.support.releases import airflow_httpx
 
-# The library that Airflow sends with: httpx2 from Airflow 3.4 on.
-httpx: Any = getattr(airflow_client, "httpx2", None) or airflow_client.httpx
+httpx = airflow_httpx()
 
 
 class ExecutionApi:
@@ -85,6 +84,7 @@ class ExecutionApi:
 
 
 def main(folder: str, try_number: str, max_tries: str, dag_id: str, conf: str) -> int:
+    from airflow.sdk.api.client import Client
     from airflow.sdk.api.datamodels._generated import BundleInfo, TaskInstance
     from airflow.sdk.execution_time.supervisor import supervise_task
 
@@ -103,9 +103,7 @@ def main(folder: str, try_number: str, max_tries: str, dag_id: str, conf: str) -
         dag_rel_path="chat.py",
         token="",
         log_path=f"{folder}/log",
-        client=airflow_client.Client(
-            base_url=None, dry_run=True, token="", transport=httpx.MockTransport(api)
-        ),
+        client=Client(base_url=None, dry_run=True, token="", transport=httpx.MockTransport(api)),
     )
 
 
