@@ -16,6 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_platform.sandbox.state.journal import RunEntry, SandboxState
     from tests.airflow.conftest import StartTask
     from tests.support.airflow.airflow_api import AirflowApi
     from tests.support.airflow.sandbox_server import PatientControl
@@ -25,6 +26,10 @@ pytestmark = pytest.mark.system
 
 FIRST_SEED = int(os.environ.get("SEED", random.randrange(10**6)))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
+
+
+def active_runs(state: SandboxState) -> list[RunEntry]:
+    return [run for run in state.runs if run.status in ("streaming", "suspended")]
 
 
 class Scene:
@@ -50,7 +55,7 @@ class Scene:
         self.task.clear()
 
     def stop_run(self) -> None:
-        for run in self.sandbox.state().active_runs:
+        for run in active_runs(self.sandbox.state()):
             self.asked_anew += 1
             self.sandbox.abort_thread(run.chat_id)
 
@@ -113,7 +118,7 @@ def test_two_faults_in_one_task_leave_one_answer(
         task.wait("success", try_number=1, or_later=True)
     except AssertionError as error:
         raise AssertionError(drawn) from error
-    state = sandbox.wait_until(lambda state: not state.active_runs)
+    state = sandbox.wait_until(lambda state: not active_runs(state))
     finished = [run.message_id for run in state.runs if run.status == "finished"]
     # A run that was cleared may finish before its stop.
     assert 1 <= len(finished) <= 1 + faults.count("clear"), drawn
