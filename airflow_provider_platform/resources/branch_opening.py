@@ -164,6 +164,8 @@ async def describe_opened(api: Api, ids: BranchIds, build: Build) -> dict[str, A
         )
     if build.status is not None:
         say(api, f"Branch {branch_name} is built (commit {build.hash})")
+    if build.hash is None and ids["was_open"] and ids["opened"]["waits"]:
+        commit = None  # the build that answers may be of an earlier commit
     return {
         "branch_name": branch_name,
         "opened_branch": None if ids["was_open"] else branch_name,

@@ -142,6 +142,18 @@ class TestOpen:
         found = through(opening(), TaskTries())
         assert (found["branch_name"], found["opened_branch"]) == (BRANCH, None)
 
+    @pytest.mark.parametrize("before", [True, False])
+    def test_commit_of_an_earlier_build_is_unknown_if_no_build_names_its_commit(
+        self, before: bool, control: SandboxControl
+    ) -> None:
+        """Else a merge takes a commit that nobody checked."""
+        control.set(named_commits="branches")
+        if before:
+            control.open_branch(BRANCH)
+        found = through(opening(), TaskTries())
+        assert found["status"] == "built"
+        assert (found["hash"] is None) == before
+
     @both_modes
     @pytest.mark.parametrize("before", [True, False])
     def test_failed_task_closes_the_branch_that_it_opened(
