@@ -45,11 +45,26 @@ def queries(events: list[Event], task_id: str) -> list[tuple[Any, ...]]:
     ]
 
 
-def wait_for_ends(file: Path) -> list[Event]:
-    """The events, when each task has reported its end: it does so after its state is known."""
+def root(event: Event) -> str | None:
+    """The id of the DAG run that a task's or a query's event belongs to."""
+    parent = event["run"]["facets"].get("parent")
+    return parent and parent["root"]["run"]["runId"]
+
+
+def wait_for_ends(file: Path, run_id: str) -> list[Event]:
+    """The events of a DAG run, when each task has reported its end: it does so after its state is
+    known. The file has events of other runs too, and may end within a line."""
     deadline = time.monotonic() + 90
     while True:
-        events = [json.loads(line) for line in file.read_text().splitlines(keepends=True)]
+        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        events = [json.loads(line) for line in lines if line.endswith("\n")]
+        this_run = {
+            event["run"]["runId"]
+            for event in events
+            if (run := event["run"]["facets"].get("airflowDagRun"))
+            and run["dagRun"]["run_id"] == run_id
+        }
+        events = [event for event in events if root(event) in this_run]
         ended = {
             event["job"]["name"] for event in events if event["eventType"] in ("COMPLETE", "FAIL")
         }
@@ -70,7 +85,7 @@ def test_queries_of_both_modes_are_reported_once_with_their_tables(
     run_id = api.start_run("lineage", {"platform_conn_id": connection_id})
     first = TaskRun(api, processes, "lineage", run_id, "run_sql")
     first.wait_run("failed")  # the queries that fail
-    events = wait_for_ends(airflow.home / "lineage.jsonl")
+    events = wait_for_ends(airflow.home / "lineage.jsonl", run_id)
     assert secret not in json.dumps(events)
 
     namespace = f"platform://{urlsplit(sandbox.connection()['host']).netloc}"

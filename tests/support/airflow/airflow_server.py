@@ -144,6 +144,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__OPENLINEAGE__SELECTIVE_ENABLE": "True",
+        "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "60",  # events are lost after it
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
             {"type": "file", "log_file_path": str(home / "lineage.jsonl"), "append": True}
         ),
