@@ -362,11 +362,11 @@ class Api:
         read_abort(answered.status, answered.headers, answered.body, now=self.clock())
 
     @_api_step
-    async def sleep(self, seconds: float, *, spread: float = 0.0) -> None:
-        """Pause for `seconds`. With `spread` (0 to 1), the pause is at random up to that fraction
-        shorter or longer, so that waits which began together do not all poll at the same time."""
-        factor = random.uniform(1 - spread, 1 + spread)  # noqa: S311 - guards nothing
-        await asyncio.sleep(max(0.0, seconds * factor))
+    async def sleep(self, seconds: float, longest: float | None = None) -> None:
+        """Pause for `seconds`. With `longest`, pause for a random time between both, so that waits
+        which began together do not all poll at the same time."""
+        longest = seconds if longest is None else longest
+        await asyncio.sleep(random.uniform(seconds, longest))  # noqa: S311 - guards nothing
 
     @_api_step
     async def reload_credentials(self) -> bool:

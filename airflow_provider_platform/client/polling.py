@@ -106,12 +106,10 @@ async def poll_pause(api: Api, seconds: float, left: float, *, failed: bool = Fa
     """Pause before the next poll, until at the latest after the `left` seconds. After a failed poll
     the pause is only longer at random, never shorter: else the failures that a wait tolerates could
     be over before two minutes, and a `Retry-After` would be cut."""
-    spread = POLL_SPREAD
-    if failed:
-        longest = 1 + POLL_SPREAD
-        seconds, spread = seconds * (1 + longest) / 2, (longest - 1) / (longest + 1)
-    if seconds * (1 + spread) <= left:
-        await api.sleep(seconds, spread=spread)
+    shortest = seconds if failed else seconds * (1 - POLL_SPREAD)
+    longest = seconds * (1 + POLL_SPREAD)
+    if longest <= left:
+        await api.sleep(shortest, longest)
     else:
         await api.sleep(max(0.0, min(seconds, left)))
 
@@ -119,7 +117,7 @@ async def poll_pause(api: Api, seconds: float, left: float, *, failed: bool = Fa
 async def first_pause(api: Api, interval: float, left: float) -> None:
     """Pause at random up to the interval, before the first poll of a wait: many waits may
     begin at the same time."""
-    await api.sleep(max(0.0, min(interval, left) / 2), spread=1.0)
+    await api.sleep(0.0, max(0.0, min(interval, left)))
 
 
 @dataclass(frozen=True)

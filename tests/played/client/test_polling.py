@@ -52,7 +52,7 @@ class ScriptedPolls:
 
     def sleep(self, effect: Sleep) -> None:
         self.slept.append(effect.seconds)
-        self.least.append(effect.seconds * (1 - effect.spread))
+        self.least.append(effect.shortest)
         self.now += effect.seconds
 
     def poll_until(

@@ -94,8 +94,13 @@ class SendChat:
 class Sleep:
     """`Api.sleep`"""
 
-    seconds: float
-    spread: float = 0.0
+    shortest: float
+    longest: float
+
+    @property
+    def seconds(self) -> float:
+        """The average of such pauses."""
+        return (self.shortest + self.longest) / 2
 
 
 @dataclass(frozen=True)
@@ -196,8 +201,8 @@ class PlayedApi(Api):
     ) -> None:
         await self.perform(SendChat(path, body, timeout, agent_id))
 
-    async def sleep(self, seconds: float, *, spread: float = 0.0) -> None:
-        await self.perform(Sleep(seconds, spread))
+    async def sleep(self, seconds: float, longest: float | None = None) -> None:
+        await self.perform(Sleep(seconds, seconds if longest is None else longest))
 
     async def reload_credentials(self) -> bool:
         changed: bool = await self.perform(ReloadCredentials())
