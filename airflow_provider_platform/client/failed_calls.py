@@ -186,37 +186,38 @@ def management_error(
 
 
 def chat_error(
-    name: RequestName,
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes,
-    *,
-    now: float,
-    aborts: bool = False,
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> PlatformError:
-    """Return the error of a chat request; `aborts` says that it was an abort."""
+    """Return the error of a chat request."""
     said = service_message(body, headers) or ""
     if says_user_limit(said):
         return user_limit_error(f"{name.action}: the service answered {status}", said, name.where)
+    return _api_error(name, status, headers, body, _chat_step(name, status, said), now=now)
+
+
+def _chat_step(name: RequestName, status: int, said: str) -> str:
+    """Return what to do about a chat request that the service refused."""
     about_thread = "thread" in said.lower()
-    step = {
-        400: "The service refused the request, and the agent received no message.",
-        404: "The agent, the account or the chat thread does not exist. Check Chat address "
-        "(chat_url) and the task's chat_id.",
-        401: "Check the chat credential in the connection.",
-        403: "The chat credential is not allowed to use this agent or thread.",
-    }.get(status, _NEXT_STEP.get(status, ""))
+    if status == 400:
+        return "The service refused the request, and the agent received no message."
+    if status == 401:
+        return f"Check the chat credential in the connection.{_plan_hint(said)}"
+    if status == 403 and (about_thread or name == CHAT_ABORT):
+        return "The thread belongs to another user. Check Session settings (session_settings)."
+    if status == 403:
+        return f"The chat credential is not allowed to use this agent or thread.{_plan_hint(said)}"
     if status == 404 and about_thread:
-        step = (
+        return (
             "Check the task's chat_id and Session settings (session_settings). A thread is "
             "visible to its own user only, and the thread of an ephemeral user is deleted with "
             "that user."
         )
-    if status == 403 and (aborts or about_thread):
-        step = "The thread belongs to another user. Check Session settings (session_settings)."
-    elif status in (401, 403, 404):
-        step = f"{step}{_plan_hint(said)}"
-    return _api_error(name, status, headers, body, step, now=now)
+    if status == 404:
+        return (
+            "The agent, the account or the chat thread does not exist. Check Chat address "
+            f"(chat_url) and the task's chat_id.{_plan_hint(said)}"
+        )
+    return _NEXT_STEP.get(status, "")
 
 
 def _plan_hint(said: str) -> str:

@@ -361,7 +361,7 @@ def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: flo
     if status == 204:
         return
     if status >= 400:
-        raise chat_error(name, status, headers, body, now=now, aborts=True)
+        raise chat_error(name, status, headers, body, now=now)
     value = json_value(name, headers, body) if body.strip() else None
     if isinstance(value, dict) and value.get("error"):
         raise rpc_error(value["error"], name.where)
