@@ -167,11 +167,9 @@ def number(
 def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
     """Return a whole number, also from a string, with all its digits, which a float would lose.
     Raises PlatformInputError."""
-    parsed = number(name, value, minimum=minimum)
+    parsed = number(name, value, minimum=minimum, maximum=maximum)
     if parsed != int(parsed):
         raise refuse(name, "must be a whole number", value)
-    if maximum is not None and parsed > maximum:
-        raise refuse(name, f"must be at most {maximum}", value)
     try:
         return int(value)
     except ValueError:  # a string like "7.0"
