@@ -25,9 +25,6 @@ The thread is not anyio's portal. There, each start of work waits for the loop: 
 a finalizer could wait forever for a loop that waits for a lock of the main thread, and a handler
 that raises meanwhile would lose the work. The portal also cancels a task at each step of its
 clean-up again.
-
-Work that starts together on one loop takes turns (`yield_turn`): a thousand waits do their first
-steps for some milliseconds in each round of the loop, and the loop does all other work in between.
 """
 
 from __future__ import annotations
@@ -44,7 +41,6 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Self, TypeVar
-from weakref import WeakKeyDictionary
 
 from anyio import to_thread
 
@@ -579,26 +575,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-# Turns of many waits that begin together.
-
-
-TURN_SECONDS = 0.005
-"""Seconds of starts in one round of a loop. Without turns, a thousand waits that begin together
-would hold up all other work of the loop for more than a second."""
-_rounds: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
-"""When the round of a loop began."""
-
-
-async def yield_turn() -> None:
-    """Wait until this round of the loop has time for a start. Turns come in the order of the calls.
-    After its turn, the caller should run only for milliseconds until it waits again."""
-    loop = asyncio.get_running_loop()
-    began = _rounds.get(loop)
-    while began is not None and loop.time() - began >= TURN_SECONDS:
-        await asyncio.sleep(0)
-        began = _rounds.get(loop)
-    if began is None:
-        _rounds[loop] = loop.time()
-        loop.call_soon(_rounds.pop, loop, None)

@@ -27,11 +27,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.platform_client import (
-    AsyncPlatformClient,
-    PlatformClient,
-    yield_turn,
-)
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.hooks.connection import (
     config_from_connection,
     connection_retry_policy,
@@ -43,6 +39,7 @@ from airflow_provider_platform.hooks.connection_type import (
     field_behaviour,
     form_widgets,
 )
+from airflow_provider_platform.hooks.fair_scheduling import yield_turn
 from airflow_provider_platform.hooks.lineage import (
     DEFAULT_SCHEMA,
     database_info,

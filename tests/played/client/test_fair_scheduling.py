@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client import platform_client
 from airflow_provider_platform.client.api import Api, ClientState
-from airflow_provider_platform.client.platform_client import yield_turn
 from airflow_provider_platform.client.polling import first_pause, poll_pause
+from airflow_provider_platform.hooks import fair_scheduling
+from airflow_provider_platform.hooks.fair_scheduling import yield_turn
 from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
 from airflow_provider_platform.resources.exports import ExportRunKind
 from airflow_provider_platform.resources.run_kind import RunEnvironment
@@ -121,7 +121,7 @@ def test_each_round_of_the_loop_has_limited_time_for_starts(
     monkeypatch: pytest.MonkeyPatch, seconds: float, rounds: int
 ) -> None:
     """All other work of the loop runs in between. At least one task starts in each round."""
-    monkeypatch.setattr(platform_client, "TURN_SECONDS", seconds)
+    monkeypatch.setattr(fair_scheduling, "TURN_SECONDS", seconds)
 
     async def run() -> list[int]:
         passed = 0
