@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from airflow_provider_platform._airflow import AirflowTaskTimeout
 from airflow_provider_platform.client import argument_rules as arguments
@@ -58,13 +58,14 @@ from airflow_provider_platform.resources.run_kind import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.client.api import Work
+    from airflow_provider_platform.client.api import Api
     from airflow_provider_platform.operators._base import Checks
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -143,7 +144,7 @@ class RemoteRunOperator(PlatformOperator):
 
     def read(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
         """Return the result that the `RunKind` reads from the outcome."""
-        return self._run(attempt, lambda api: attempt.kind.read(api, ids, outcome))
+        return self._run(attempt, attempt.kind.read, ids, outcome)
 
     def run_failed(self, attempt: Attempt, ids: Ids, error: PlatformError) -> None:
         """Called if the run with these ids will have no result: before the task submits again, or
@@ -174,10 +175,7 @@ class RemoteRunOperator(PlatformOperator):
                 if event["status"] == "error":
                     raise from_payload(event["error"])
                 env = self._environment(attempt, ids)
-                known = ids
-                outcome, ids = self._run(
-                    attempt, lambda api: attempt.kind.read_event(api, env, known, event)
-                )
+                outcome, ids = self._run(attempt, attempt.kind.read_event, env, ids, event)
                 attempt.submission = replace(attempt.submission, ids=ids)
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
@@ -220,10 +218,18 @@ class RemoteRunOperator(PlatformOperator):
             interrupted=lambda: self._kill.happened,
         )
 
-    def _run(self, attempt: Attempt, work: Work[T]) -> T:
-        """Run the work on the event loop of the attempt's client, in another thread. This thread
-        handles its events (`_hear`) and returns its result."""
-        return attempt.client.run(work, partial(self._hear, attempt))
+    def _run(
+        self,
+        attempt: Attempt,
+        step: Callable[Concatenate[Api, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a method of a `RunKind` on the event loop of the attempt's client, in another thread.
+        This thread handles its events (`_hear`) and returns its result."""
+        return attempt.client.run(
+            lambda api: step(api, *args, **kwargs), partial(self._hear, attempt)
+        )
 
     def _hear(self, attempt: Attempt, event: object) -> None:
         """Update the record by an event of the run, and log its line. A run that notifies of an
@@ -319,7 +325,7 @@ class RemoteRunOperator(PlatformOperator):
             attempt.submission = Accepted(record.ids)
             self.store_link(attempt.context, attempt.config, **record.ids)
             env = self._environment(attempt)  # a new deadline, however late this try begins
-            outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, record.ids))
+            outcome = self._run(attempt, attempt.kind.follow, env, record.ids)
             return self._finish(attempt, record.ids, outcome)
         return self._reattach(attempt, record.ids)
 
@@ -341,8 +347,7 @@ class RemoteRunOperator(PlatformOperator):
         try:
             env = self._environment(attempt, ids)
             env = replace(env, deadline=max(env.deadline, attempt.now + SINGLE_POLL_SECONDS))
-            known = ids
-            processed, ids = self._run(attempt, lambda api: attempt.kind.find(api, env, known))
+            processed, ids = self._run(attempt, attempt.kind.find, env, ids)
         except PlatformError as error:
             if error.is_dead_run and not self._kill.happened:
                 self.run_failed(attempt, ids, error)
@@ -368,15 +373,14 @@ class RemoteRunOperator(PlatformOperator):
         if continues or attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
-                env, known = self._environment(attempt, ids), ids
-                ids = self._run(attempt, lambda api: attempt.kind.resume(api, env, known))
+                ids = self._run(attempt, attempt.kind.resume, self._environment(attempt, ids), ids)
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error)
             attempt.count("reconnect_success")
             return self._wait(attempt, {**ids, "reattached": True})
         try:
             env = self._environment(attempt, ids)
-            outcome = self._run(attempt, lambda api: attempt.kind.poll_once(api, env, ids))
+            outcome = self._run(attempt, attempt.kind.poll_once, env, ids)
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         if outcome is not None:
@@ -394,9 +398,8 @@ class RemoteRunOperator(PlatformOperator):
         try:
             self.check_before(attempt)
             env = self._environment(attempt)
-            until_end = not self.deferrable
             outcome = self._run(
-                attempt, lambda api: attempt.kind.submit(api, env, ids, until_end=until_end)
+                attempt, attempt.kind.submit, env, ids, until_end=not self.deferrable
             )
         except PlatformError as error:
             accepted = isinstance(attempt.submission, Accepted)
@@ -418,7 +421,7 @@ class RemoteRunOperator(PlatformOperator):
             self._defer(attempt, ids)
         try:
             env = self._environment(attempt, ids)
-            outcome = self._run(attempt, lambda api: attempt.kind.follow(api, env, ids))
+            outcome = self._run(attempt, attempt.kind.follow, env, ids)
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         return self._finish(attempt, ids, outcome)
