@@ -1,9 +1,8 @@
-"""One try of a task: what it works with, and what it knows of its run.
+"""What one try works with, and what it knows of its run. What it does first is in `_run_record`.
 
-Unsent     nothing was sent
-Sent       after `Intended`: sent, and the service has reported nothing yet
-Named      after `Identified`: the ids suffice to find or stop it
-Accepted   after `RunAccepted`: the service has accepted the run
+Unsent      nothing was sent
+Sent        after `Intended` or `Identified`: sent, and not accepted yet
+Confirmed   after `RunAccepted`: the service has accepted the run
 """
 
 from __future__ import annotations
@@ -31,28 +30,22 @@ class Unsent:
 
 @dataclass(frozen=True)
 class Sent:
-    """The submission with these ids was sent. `named`: they suffice to find or stop it."""
+    """The submission with these ids was sent, and the service has not accepted it yet. `named`: the
+    ids suffice to find or stop it. `answered`: the service has reported something of it."""
 
     ids: Ids
     named: bool
+    answered: bool = False
 
 
 @dataclass(frozen=True)
-class Named:
-    """The service has not accepted the submission, but these ids suffice to find or stop it."""
+class Confirmed:
+    """The service has accepted the run."""
 
     ids: Ids
 
 
-@dataclass(frozen=True)
-class Accepted:
-    """The service has accepted the run. `reattached`: an earlier try submitted it."""
-
-    ids: Ids
-    reattached: bool = False
-
-
-Submission = Unsent | Sent | Named | Accepted
+Submission = Unsent | Sent | Confirmed
 
 
 @dataclass
@@ -83,17 +76,26 @@ class Attempt:
     def known(self) -> Ids | None:
         """Return the ids that suffice to find or stop the submission or the run."""
         match self.submission:
-            case Sent(ids, named=True) | Named(ids) | Accepted(ids):
+            case Sent(ids, named=True) | Confirmed(ids):
                 return ids
             case _:
                 return None
 
     @property
+    def reattached(self) -> bool:
+        """Whether an earlier try submitted the run."""
+        return bool(self.ids.get("reattached"))
+
+    @property
     def is_submitting(self) -> bool:
         """Whether something was sent of which the service has reported nothing yet."""
-        if isinstance(self.submission, Accepted):
-            return self.kind.is_submitting(self.submission.ids)
-        return isinstance(self.submission, Sent)
+        match self.submission:
+            case Confirmed(ids):
+                return self.kind.is_submitting(ids)
+            case Sent(answered=answered):
+                return not answered
+            case _:
+                return False
 
     @property
     def now(self) -> float:

@@ -29,7 +29,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     from_payload,
 )
-from airflow_provider_platform.operators._attempt import Accepted, Attempt, Named, Sent, Unsent
+from airflow_provider_platform.operators._attempt import Attempt, Confirmed, Sent, Unsent
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,
@@ -167,7 +167,7 @@ class RemoteRunOperator(PlatformOperator):
         event_ids = event.get("run") or {}
         ids: Ids = run or event_ids
         with self._opened(context, ids) as attempt:
-            attempt.submission = Accepted(ids, reattached=bool(ids.get("reattached")))
+            attempt.submission = Confirmed(ids)
             if event_ids.get(attempt.kind.id_field) != ids.get(attempt.kind.id_field):
                 self.log.warning("Ignoring the event of another run. This task continues to wait.")
                 self._defer(attempt, ids)
@@ -176,7 +176,7 @@ class RemoteRunOperator(PlatformOperator):
                     raise from_payload(event["error"])
                 env = self._environment(attempt, ids)
                 outcome, ids = self._run(attempt, attempt.kind.read_event, env, ids, event)
-                attempt.submission = replace(attempt.submission, ids=ids)
+                attempt.submission = Confirmed(ids)
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
             if outcome is None:
@@ -240,7 +240,7 @@ class RemoteRunOperator(PlatformOperator):
                 attempt.record.write("intent", ids)
                 attempt.submission = Sent(ids, named=named)
             case Identified(ids):
-                attempt.submission = Named(ids)
+                attempt.submission = Sent(ids, named=True, answered=True)
                 attempt.record.note("intent", ids)
             case RunAccepted(ids, sends_next):
                 self._accepted(attempt, ids, must_be_stored=sends_next)
@@ -251,10 +251,7 @@ class RemoteRunOperator(PlatformOperator):
         """Record that the service accepted the submission: from now on the run can be followed and
         stopped."""
         run = {**ids, "key": attempt.record.key}
-        earlier = attempt.submission
-        attempt.submission = Accepted(
-            run, reattached=isinstance(earlier, Accepted) and earlier.reattached
-        )
+        attempt.submission = Confirmed(run)
         self.store_link(attempt.context, attempt.config, **ids)
         store = attempt.record.write if must_be_stored else attempt.record.note
         store("running", run)
@@ -322,7 +319,7 @@ class RemoteRunOperator(PlatformOperator):
         if step is Step.RELOAD:
             self.log.info("The run already succeeded in an earlier try. Reading its result again.")
             attempt.count("already_succeeded")
-            attempt.submission = Accepted(record.ids)
+            attempt.submission = Confirmed(record.ids)
             self.store_link(attempt.context, attempt.config, **record.ids)
             env = self._environment(attempt)  # a new deadline, however late this try begins
             outcome = self._run(attempt, attempt.kind.follow, env, record.ids)
@@ -365,11 +362,12 @@ class RemoteRunOperator(PlatformOperator):
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
         """Re-attach to a run that an earlier try started. If the run is past its deadline, and does
         not outlive it, poll it once."""
-        attempt.submission = Accepted(ids, reattached=True)
-        self.store_link(attempt.context, attempt.config, **ids)
+        ids = {**ids, "reattached": True}
         continues = attempt.kind.outlives_deadline or not attempt.cancel_on_kill
         if continues:
-            ids = {**ids, "followed_since": attempt.now}
+            ids["followed_since"] = attempt.now
+        attempt.submission = Confirmed(ids)
+        self.store_link(attempt.context, attempt.config, **ids)
         if continues or attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
@@ -377,7 +375,7 @@ class RemoteRunOperator(PlatformOperator):
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error)
             attempt.count("reconnect_success")
-            return self._wait(attempt, {**ids, "reattached": True})
+            return self._wait(attempt, ids)
         try:
             env = self._environment(attempt, ids)
             outcome = self._run(attempt, attempt.kind.poll_once, env, ids)
@@ -402,7 +400,7 @@ class RemoteRunOperator(PlatformOperator):
                 attempt, attempt.kind.submit, env, ids, until_end=not self.deferrable
             )
         except PlatformError as error:
-            accepted = isinstance(attempt.submission, Accepted)
+            accepted = isinstance(attempt.submission, Confirmed)
             self._give_up(attempt, error, submitted=accepted, earlier=ids)
             if self.skips_after(error):
                 from airflow_provider_platform._airflow import AirflowSkipException
@@ -411,7 +409,7 @@ class RemoteRunOperator(PlatformOperator):
             raise
         if outcome is not None:  # the service may have named no run that could be followed
             return self._finish(attempt, attempt.ids, outcome)
-        if not isinstance(attempt.submission, Accepted):
+        if not isinstance(attempt.submission, Confirmed):
             raise RuntimeError(f"{type(attempt.kind).__name__} submitted without RunAccepted")
         return self._wait(attempt, attempt.ids)
 
@@ -453,14 +451,12 @@ class RemoteRunOperator(PlatformOperator):
     ) -> Any:
         """Submit a re-attached run again, once, if it will have no result: the stop by the old try
         can land before or after this try began. Every other failure ends the try."""
-        run = attempt.submission
-        reattached = isinstance(run, Accepted) and run.reattached
-        if reattached and error.is_dead_run and not self._kill.happened:
+        if attempt.reattached and error.is_dead_run and not self._kill.happened:
             self.run_failed(attempt, ids, error)
             self.log.info("The re-attached run is over (%s). Submitting again.", error)
             attempt.count("terminal_resubmit")
             return self._submit(attempt, None)
-        attempt.submission = Accepted(ids, reattached=reattached)
+        attempt.submission = Confirmed(ids)
         self._give_up(attempt, error, submitted=True, stopped=stopped)
         raise error
 
@@ -469,7 +465,7 @@ class RemoteRunOperator(PlatformOperator):
         try:
             result = self.finish(attempt, ids, outcome)
         except PlatformError as error:
-            attempt.submission = Accepted(ids)
+            attempt.submission = Confirmed(ids)
             self._give_up(attempt, error, submitted=True)
             raise
         attempt.record.note("done", ids)

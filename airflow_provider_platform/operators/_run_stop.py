@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
-from airflow_provider_platform.operators._attempt import Accepted, Unsent
+from airflow_provider_platform.operators._attempt import Confirmed, Unsent
 from airflow_provider_platform.resources.run_kind import NOT_STOPPED
 from airflow_provider_platform.resources.stop_decision import UNKNOWN, stops_run
 
@@ -89,7 +89,7 @@ class RunKill:
         if attempt.is_submitting:
             with suppress(TimeoutError):  # a thread logs it as soon as the log can be written
                 run_within(0, partial(attempt.log.warning, NOT_ACCEPTED))
-            if isinstance(attempt.submission, Accepted):
+            if isinstance(attempt.submission, Confirmed):
                 timer = threading.Timer(ACCEPTANCE_SECONDS, attempt.client.interrupt)
                 timer.daemon = True
                 timer.start()

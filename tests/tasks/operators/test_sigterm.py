@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
 )
 from airflow_provider_platform.operators import _run_stop
-from airflow_provider_platform.operators._attempt import Accepted
+from airflow_provider_platform.operators._attempt import Confirmed
 from airflow_provider_platform.operators._run_record import STORE_KEY
 from tests.support.remote_tasks import chat, wait_for
 from tests.support.task_context import StateStore, TaskTries, deferral
@@ -303,7 +303,7 @@ def kill_without_store(
         attempt = operator._kill.attempt
         wait_for(
             lambda: (
-                isinstance(attempt.submission, Accepted)
+                isinstance(attempt.submission, Confirmed)
                 and not attempt.record.finds({"chat_id": "any"})
             )
         )
