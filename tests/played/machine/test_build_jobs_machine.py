@@ -58,10 +58,12 @@ class BuildJobsMachine(TaskMachine):
         self._run_steps(then)
 
     @precondition(lambda self: self.platform.builds)
-    @rule(who=WHO, then=THEN)
-    def forget_jobs(self, who: int, then: int) -> None:
+    @rule(who=WHO, between_tries=st.booleans(), then=THEN)
+    def forget_jobs(self, who: int, between_tries: bool, then: int) -> None:
         """The cache in which the service keeps its jobs is emptied."""
-        self._pick(self.platform.builds, who).forget()
+        self._bring_amid(between_tries, *self.task.workers)
+        self._pick(self._going_on or self.platform.builds, who).forget()
+        self._leave_to_retry(between_tries)
         self._run_steps(then)
 
     @rule(then=THEN)

@@ -77,8 +77,13 @@ class ChatMachine(TaskMachine):
         )
 
     @precondition(lambda self: self._going_on)
-    @rule(who=WHO, end=st.sampled_from(["abort", "suspend", "no answer", "error"]), then=THEN)
-    def interrupt_run(self, who: int, end: str, then: int) -> None:
+    @rule(
+        who=WHO,
+        end=st.sampled_from(["abort", "suspend", "no answer", "error"]),
+        between_tries=st.booleans(),
+        then=THEN,
+    )
+    def interrupt_run(self, who: int, end: str, between_tries: bool, then: int) -> None:
         """Somebody aborts a run, the service suspends it, or ends it without an answer."""
         run = self._pick(self._going_on, who)
         if end == "no answer" and run.is_answering:
@@ -89,6 +94,7 @@ class ChatMachine(TaskMachine):
             run.suspend()
         else:
             run.break_off(error=end == "error")
+        self._leave_to_retry(between_tries)
         self._run_steps(then)
 
     @precondition(lambda self: self.thread is not None and self.thread.active is None)

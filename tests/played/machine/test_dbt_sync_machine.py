@@ -55,14 +55,20 @@ class DbtSyncMachine(TaskMachine):
         )
 
     @precondition(lambda self: self._going_on)
-    @rule(who=WHO, end=st.sampled_from(["cancel", "fail"]), then=THEN)
-    def interrupt_sync(self, who: int, end: str, then: int) -> None:
+    @rule(
+        who=WHO,
+        end=st.sampled_from(["cancel", "fail"]),
+        between_tries=st.booleans(),
+        then=THEN,
+    )
+    def interrupt_sync(self, who: int, end: str, between_tries: bool, then: int) -> None:
         """Somebody cancels a sync, or it fails."""
         sync = self._pick(self._going_on, who)
         if end == "cancel":
             sync.stop()
         else:
             sync.break_off()
+        self._leave_to_retry(between_tries)
         self._run_steps(then)
 
     @rule(then=THEN)

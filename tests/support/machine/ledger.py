@@ -12,7 +12,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatEndUnknownError,
+    ChatNoAnswerError,
+    DbtSyncCancelledError,
+    PreAggregationJobsLostError,
+)
 from tests.support.machine.build_jobs import Builds
 from tests.support.machine.platform import Run
 from tests.support.machine.tenant import SimulatedTenant
@@ -22,6 +28,15 @@ if TYPE_CHECKING:
     from tests.support.machine.simulation import Actor, AnyRun, Simulation
 
 ENDED_STATES = {"success", "failed", "skipped", "removed"}
+DEAD_RUN = (
+    ChatAbortedError,
+    ChatNoAnswerError,
+    ChatEndUnknownError,
+    DbtSyncCancelledError,
+    PreAggregationJobsLostError,
+)
+"""The errors which say that a run has no result. The package says so too, with `is_dead_run`: a
+ledger that believed it would not see that it is wrong."""
 
 
 class Asked(Enum):
@@ -201,7 +216,7 @@ class Ledger:
     def failed(self, actor: Actor, error: BaseException) -> None:
         """A try has failed: not by a run that was dead when it took it up, but by its own."""
         own = [one for one in self._owners.values() if one.known.ti is actor.known.ti]
-        dead = isinstance(error, PlatformError) and error.is_dead_run
+        dead = isinstance(error, DEAD_RUN)
         if dead and not own and not actor.told_to_stop:
             self._violate(f"{actor} took a dead run up and asks nothing: {error}")
 

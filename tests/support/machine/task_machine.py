@@ -308,6 +308,14 @@ class TaskMachine(RuleBasedStateMachine):
                     break
                 self._step(actor)
 
+    def _leave_to_retry(self, wanted: bool) -> None:
+        """Kill the workers, if that is wanted, and have Airflow notice it: the next try is the
+        first to learn what becomes of the run."""
+        for actor in self.task.workers if wanted else []:
+            self.task.kill(actor)
+        if wanted and self.task.is_running:
+            self.task.miss()
+
     def _tell_workers(self, told: bool) -> None:
         """Their supervisors collect at once that Airflow wants them ended, or later."""
         for actor in self.task.workers if told else []:
