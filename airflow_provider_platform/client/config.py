@@ -125,6 +125,11 @@ class SessionSettings(InputModel):
         """Settings are one object, written as the service spells it."""
         return to_camel(name)
 
+    @staticmethod
+    def is_left_out(value: Any) -> bool:
+        """Return whether the value is None, "", "None" or {}."""
+        return is_absent(value) or value == {}
+
     @field_validator("external_id")
     @classmethod
     def _external_id_is_normal(cls, value: str | None) -> str | None:
@@ -180,19 +185,12 @@ def session_settings(values: dict[str, Any]) -> SessionSettings:
     """Return the checked settings. None, "", "None" and {} count as absent, an empty list does
     not. Raises PlatformInputError, also for a permission without a value: left out, the user may
     see rows that it was to hide."""
-    settings = _of_present(values)
+    settings = SessionSettings.of(values)
     sent = settings.to_json()
     for name in values:
         if to_camel(name) in NOT_WITH_INTERNAL_ID and _has_a_gap(sent.get(to_camel(name))):
             raise refuse(name, "has no value. Give one, or leave it out")
     return settings
-
-
-def _of_present(values: dict[str, Any]) -> SessionSettings:
-    present = {
-        name: value for name, value in values.items() if not is_absent(value) and value != {}
-    }
-    return SessionSettings.of(present)
 
 
 def _has_a_gap(value: Any) -> bool:
@@ -205,7 +203,7 @@ def _has_a_gap(value: Any) -> bool:
 def _of_connection(value: dict[str, Any]) -> SessionSettings:
     """Return the settings of a connection. Raises ValueError."""
     try:
-        return _of_present(value)
+        return SessionSettings.of(value)
     except PlatformInputError as error:
         raise ValueError(f": {error.reason.removeprefix('Nothing was sent: ')}") from None
 

@@ -174,16 +174,28 @@ class InputModel(BaseModel):
 
     model_config = ConfigDict(**_NAMES, extra="forbid", ser_json_inf_nan="constants")
 
+    @staticmethod
+    def is_left_out(value: Any) -> bool:
+        """Return whether a value of an optional field counts as absent."""
+        return value is None
+
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_none(cls, value: Any) -> Any:
+    def _leave_out_absent(cls, value: Any) -> Any:
+        """Leave out optional fields without a value. An unknown name stays and is refused, whatever
+        its value: it may be the misspelled name of the user who asks."""
         if not isinstance(value, Mapping):
             return value
-        needed = {name for name, field in cls.model_fields.items() if field.is_required()}
+        optional = {
+            spelled
+            for name, field in cls.model_fields.items()
+            if not field.is_required()
+            for spelled in (name, field.alias)
+        }
         return {
             name: item
             for name, item in value.items()
-            if item is not None or to_snake(str(name)) in needed
+            if name not in optional or not cls.is_left_out(item)
         }
 
     @field_validator("*", mode="before")

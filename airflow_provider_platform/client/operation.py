@@ -215,7 +215,8 @@ class _KnownOperation:
         if values is not None and not isinstance(values, Mapping):
             raise refuse("query", f"of {self.row.id} must be a dict of its parameters")
         fitted = table.fit(self._query_schema, values or {}, rendered=rendered)
-        sent = {name: value for name, value in fitted.items() if value is not None}
+        known = self._query_schema["properties"]
+        sent = {name: one for name, one in fitted.items() if one is not None or name not in known}
         check_described(f"query of {self.row.id}", self._query_schema, sent)
         return sent
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -55,8 +55,6 @@ class OutputOptions(InputModel):
     Each is None where it is not given. A template renders to text, so numbers and booleans may be
     texts.
     """
-
-    none_is_absent: ClassVar[bool] = True
 
     compression: Compression | None = None
     delimiter: str | None = None
@@ -113,7 +111,7 @@ def output_options(values: Mapping[str, Any] | None) -> OutputOptions:
         if value is not None and not (isinstance(value, str) and value in ("", "None"))
     }
     known = OutputOptions.model_fields
-    unknown = [str(name) for name in present if name not in known]
+    unknown = [str(name) for name in values or () if name not in known]
     if unknown:
         raise PlatformInputError(
             f"Nothing was sent: output_options has the unknown option {unknown[0]!r}. The options "

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, get_args, overlo
 
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 
-from airflow_provider_platform.client.argument_rules import choice, is_absent, refuse, within
+from airflow_provider_platform.client.argument_rules import choice, given, is_absent, refuse, within
 from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.client.errors import (
@@ -312,9 +312,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     ) -> None:
         super().__init__(platform_conn_id)
         self._place = {name: hook_params[name] for name in _PLACE if name in hook_params}
-        self._hook_params = {
-            name: value for name, value in hook_params.items() if value is not None
-        }
+        self._hook_params = hook_params
         self._known_params: dict[str, Any] | None = None
         self.log_sql = _is_on(self._hook_params.get("log_sql", True))
 
@@ -531,7 +529,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
                         "has no value, and without it the query would run on another branch or in "
                         "another deployment. If you want that, leave it out",
                     )
-            self._known_params = own
+            self._known_params = given(**own)
         return self._known_params
 
 

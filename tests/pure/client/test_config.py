@@ -497,6 +497,8 @@ def test_session_settings_without_empty_values_are_sent(
         ),
         ({"externalId": "a", "settings": {"locale": "de"}}, "settings.locale: "),
         ({"externalId": "a", "extra": SECRET}, "extra"),
+        ({"externalId": "a", "extra": None}, "extra"),
+        ({"externalId": "a", "settings": {"locale": None}}, "settings.locale: "),
     ],
 )
 def test_invalid_session_settings_are_refused(settings: Any, rule: str) -> None:

@@ -201,12 +201,13 @@ def test_input_sends_given_fields_under_the_services_names() -> None:
         ({"dashboard_id": 0}, "dashboard_id"),
         ({"dashboard_id": "many"}, "dashboard_id"),
         ({"dashbord_id": 1}, "dashbord_id"),
+        ({"dashbord_id": None}, "dashbord_id"),
         ({"public_id": ["a"]}, "public_id"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(given_: dict[str, Any], field: str) -> None:
     with pytest.raises(PlatformInputError, match="Nothing was sent") as raised:
-        Ask.build(**given_)
+        Ask.of(given_)
 
     assert raised.value.field == field
 

@@ -197,6 +197,7 @@ def test_strings_stay_strings_unless_a_template_rendered_them() -> None:
 
 def test_none_is_absent_in_a_query_and_null_in_a_body() -> None:
     assert operation("getFolders", query={"parent_id": None, "first": 2}).query == {"first": 2}
+    refused(lambda: operation("getFolders", query={"parent": None}), "parent is not a known field")
     moved = operation("updateWorkbook", workbook_id=1, body={"folder_id": None})
     assert moved.body == {"folderId": None}
     refused(lambda: operation("createFolder", body={"name": None}), "name must be a string")

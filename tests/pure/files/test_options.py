@@ -119,6 +119,7 @@ def test_format_and_options_set_what_the_path_ending_leaves_open(
             {"delimeter": ";"},
             "output_options has the unknown option 'delimeter'. The options are: compression",
         ),
+        ({"delimeter": None}, "output_options has the unknown option 'delimeter'"),
         ({"delimiter": ";;"}, "delimiter: must be one ASCII character"),
         ({"delimiter": '"'}, "not a quote or a line end"),
         ({"delimiter": "é"}, "must be one ASCII character"),

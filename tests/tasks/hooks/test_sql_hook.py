@@ -191,11 +191,12 @@ def test_extras_of_the_connection_are_not_passed_as_keywords(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert platform_sandbox
-    given = extras(monkeypatch, further={"a": 1}, dialect="x", extra__platform__x="y")
-    known = {name: given.get(name) for name in EXTRA_NAMES - {"deployment_id"}}
+    others = {"further": {"a": 1}, "dialect": "x", "extra__platform__x": "y"}
+    empty = dict.fromkeys(EXTRA_NAMES - extras(monkeypatch).keys())
+    given = extras(monkeypatch, **empty, **others)
     hook = BaseSQLOperator.get_hook("platform_default", {"timezone": "Europe/Paris"})
     assert hook.get_first("SELECT 1") == (1,)
-    hook = PlatformSqlHook(**{**known, **given})
+    hook = PlatformSqlHook(**given)
     assert hook.get_first("SELECT 1") == (1,)
 
 
@@ -214,6 +215,7 @@ def test_sql_hook_takes_branch_and_types(platform_sandbox: Sandbox) -> None:
     ("named", "said"),
     [
         ({"brnach_name": "a"}, r"'brnach_name' .* \(did you mean branch_name\?\)"),
+        ({"brnach_name": None}, r"'brnach_name' .* \(did you mean branch_name\?\)"),
         ({"branch_name": None}, "branch_name of hook_params has no value"),
         ({"branch_name": "None"}, "branch_name of hook_params has no value"),
         ({"deployment_id": None}, "deployment_id of hook_params has no value"),
