@@ -5,13 +5,18 @@ Adding or removing a recipient twice changes nothing, so long lists are sent in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from airflow_provider_platform.client.argument_rules import shown
 from airflow_provider_platform.client.errors import (
+    PlatformApiError,
+    PlatformError,
     PlatformProtocolError,
+    from_payload,
 )
 from airflow_provider_platform.client.models import EmptiableResponse, InputModel, ResponseModel
 from airflow_provider_platform.client.operation import typed
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 
 BATCH = 1000
 """Recipients in one request, at most."""
+_PLACE = re.compile(r"recipients\[(\d+)\]")
+"""How the service names a recipient that it refuses: by the place in the request."""
 
 NewRecipientType = Literal["USER", "EMBED_USER"]
 """Who can be added here; the service lists SLACK channels too, and refuses to add them."""
@@ -65,6 +72,11 @@ class NotificationRecipientInput(InputModel):
         if self.type == "EMBED_USER" and None in (self.embed_tenant_name, self.external_id):
             raise ValueError("an EMBED_USER needs embed_tenant_name and external_id")
         return self
+
+    @property
+    def named(self) -> str:
+        """How the caller names the recipient."""
+        return self.email or self.external_id or str(self.user_id)
 
 
 class RecipientToRemove(InputModel):
@@ -159,7 +171,10 @@ async def add_recipients(
         operation = add_notification_recipients(
             deployment_id=deployment_id, id=notification_id, body={"recipients": batch}
         )
-        answer = await api.call(operation)
+        try:
+            answer = await api.call(operation)
+        except PlatformApiError as error:
+            raise _naming(error, checked[start : start + BATCH]) from error
         for name in NotificationRecipientsMutationResponse.model_fields:
             getattr(joined, name).extend(getattr(answer, name) or [])
     return joined
@@ -230,6 +245,17 @@ async def _listed(
 ) -> list[NotificationRecipient]:
     listing = list_notification_recipients(deployment_id=deployment_id, id=notification_id)
     return (await collect(api.call, listing)).items
+
+
+def _naming(error: PlatformApiError, batch: Sequence[NotificationRecipientInput]) -> PlatformError:
+    """Return the error, which also says who the recipients are that it names by their places."""
+    places = dict.fromkeys(map(int, _PLACE.findall(error.reason)))
+    named = [
+        f"recipients[{place}] is {batch[place].type} {shown(batch[place].named)}."
+        for place in list(places)[:5]
+        if place < len(batch)
+    ]
+    return from_payload({**error.to_payload(), "message": " ".join([error.reason, *named])})
 
 
 def _id_of(recipient: NotificationRecipient) -> int | None:

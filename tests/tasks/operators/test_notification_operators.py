@@ -494,6 +494,16 @@ class TestRecipients:
             self.change(number, recipients=[self.ADMIN])
         assert len(self.change(number)) == 2
 
+    def test_error_about_a_refused_recipient_names_the_recipient(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        number = create().execute(TaskTries().context())["id"]
+        left = {"type": "USER", "email": "left@acme.example.com"}
+        with pytest.raises(AirflowFailException) as refused:
+            self.change(number, add=[self.ANALYST, left])
+        assert "recipients[1] is no user of this account" in str(refused.value)
+        assert "recipients[1] is USER 'left@acme.example.com'." in str(refused.value)
+
     def test_whole_list_cannot_be_combined_with_changes(self) -> None:
         with pytest.raises(PlatformInputError, match="cannot be combined with add or remove"):
             PlatformNotificationRecipientsOperator(
