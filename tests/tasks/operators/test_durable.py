@@ -14,7 +14,7 @@ from tests.support.task_context import TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
-stats = pytest.importorskip("airflow.sdk.observability.stats", reason="Airflow 3.3 has counters")
+stats = pytest.importorskip("airflow.sdk.observability.stats", reason="Airflow 3.3 counts tries")
 
 Counts = list[tuple[str, dict[str, Any]]]
 
@@ -22,6 +22,8 @@ Counts = list[tuple[str, dict[str, Any]]]
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     """What Airflow counts."""
+    if not hasattr(stats, "incr"):
+        pytest.skip("Airflow 3.3 counts tries")
     found: Counts = []
     monkeypatch.setattr(stats, "incr", lambda name, *, tags: found.append((name, tags)))
     return found
