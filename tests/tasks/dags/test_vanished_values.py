@@ -80,7 +80,7 @@ def test_default_arguments_of_a_dag_count_as_given(
 def test_mapped_task_without_a_value_sends_nothing(
     run_dag: RunDag, platform_sandbox: Sandbox, made_by: str, gone: Any
 ) -> None:
-    with DAG("gone_mapped") as dag:
+    with DAG(f"gone_mapped_{made_by}") as dag:
 
         @task
         def users() -> list[Any]:
