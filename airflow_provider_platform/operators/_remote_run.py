@@ -378,7 +378,7 @@ class RemoteRunOperator(PlatformOperator):
             return self._wait(attempt, ids)
         try:
             env = self._environment(attempt, ids)
-            outcome = self._run(attempt, attempt.kind.poll_once, env, ids)
+            outcome = self._run(attempt, attempt.kind.poll_past_deadline, env, ids)
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         if outcome is not None:

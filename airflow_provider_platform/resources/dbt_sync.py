@@ -660,10 +660,13 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome, DbtSyncIds]):
             return False, ids
         return True, _accepted(ids, sync, waits=self.wait_for_completion is not False)
 
-    async def follow(self, api: Api, env: RunEnvironment, ids: DbtSyncIds) -> DbtSyncOutcome:
-        return await super().follow(api, env, ids) if ids["waits"] else _only_started(ids)
+    async def poll(self, api: Api, ids: DbtSyncIds) -> DbtSyncOutcome:
+        """Return the outcome of a sync that the task does not wait for."""
+        return _only_started(ids)
 
     def watch(self, env: RunEnvironment, ids: DbtSyncIds) -> Poll[DbtSyncOutcome]:
+        if not ids["waits"]:
+            return super().watch(env, ids)
         return _KnownSync(ids["deployment_id"], ids["sync_job_id"], env.deadline).poll
 
     async def stop(self, api: Api, ids: DbtSyncIds, *, seconds: float | None = None) -> bool:

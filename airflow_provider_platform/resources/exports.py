@@ -194,11 +194,11 @@ class ExportRunKind(RunKind[ExportOutcome, ExportIds]):
             )
         return ExportOutcome(answer.content_type) if answer.status == COMPLETED else None
 
-    async def poll_once(
+    async def poll_past_deadline(
         self, api: Api, env: RunEnvironment, ids: ExportIds
     ) -> ExportOutcome | None:
         try:
-            return await super().poll_once(api, env, ids)
+            return await super().poll_past_deadline(api, env, ids)
         except DashboardExportFailedError:
             return None
 

@@ -234,22 +234,25 @@ class RunKind(BaseModel, ABC, Generic[OutcomeT, IdsT]):
         """Return the name of the run, for the end of an error message."""
         return f"{self.noun} {quote_service(ids[self.id_field])}, deployment {ids['deployment_id']}"
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: IdsT) -> OutcomeT | None:
-        """Return the outcome of the run, or None if the run is not over now. Only a run that can be
-        stopped is polled once, by a retry that comes after its deadline. A poll that fails for a
-        moment is repeated for `SINGLE_POLL_SECONDS`."""
+    async def poll_past_deadline(self, api: Api, env: RunEnvironment, ids: IdsT) -> OutcomeT | None:
+        """Return the outcome of the run, or None if the run is not over now. A retry that comes
+        after the deadline of a run that can be stopped asks this. A poll that fails for a moment is
+        repeated for `SINGLE_POLL_SECONDS`."""
         # A DAG file imports this module.
+        from airflow_provider_platform.client.polling import FailureBudget, poll_once
         from airflow_provider_platform.client.repeats import pause_after
 
         until = api.clock() + SINGLE_POLL_SECONDS
         while True:
-            try:
-                return await self.follow(api, replace(env, deadline=api.clock()), ids)
-            except PlatformDeadlineError as error:
-                if not isinstance(failure := error.__cause__, PlatformError):
-                    return None
-                if api.clock() >= until:
-                    raise failure from None
+            poll = self.watch(replace(env, deadline=api.clock()), ids)
+            outcome: OutcomeT | None
+            outcome, failure = await poll_once(
+                api, poll, FailureBudget(), grace=self.may_be_late, notify_failures=False
+            )
+            if failure is None:
+                return outcome
+            if api.clock() >= until:
+                raise failure
             pause = max(env.poll_interval, pause_after(failure, 1))
             await api.sleep(min(pause, until - api.clock()))
 

@@ -123,7 +123,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
         if self.never_fail:
             return None
-        cause = end.__cause__
+        cause = end.__cause__  # Airflow raises the skip from the failure
         if isinstance(end, AirflowSkipException) and isinstance(cause, Exception):
             in_time = isinstance(cause, AirflowSensorTimeout | AirflowTaskTimeout)
             return None if in_time else cause

@@ -154,7 +154,9 @@ class ChatRunKind(RunKind[dict[str, Any], ChatIds]):
             await call.follow_or_resume(api)
         return _outcome(api, call)
 
-    async def poll_once(self, api: Api, env: RunEnvironment, ids: ChatIds) -> dict[str, Any] | None:
+    async def poll_past_deadline(
+        self, api: Api, env: RunEnvironment, ids: ChatIds
+    ) -> dict[str, Any] | None:
         call = self._known_call(
             api.config, replace(env, deadline=api.clock() + LATE_POLL_SECONDS), ids
         )

@@ -138,13 +138,13 @@ def _take_the_default(patch: pytest.MonkeyPatch) -> None:
 @breaks("builds that are too late are started again", (BuildJobsMachine,))
 def _stop_builds(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PreAggregationsRunKind, "can_stop", True)
-    patch.setattr(PreAggregationsRunKind, "poll_once", lambda *_: _answer(None))
+    patch.setattr(PreAggregationsRunKind, "poll_past_deadline", lambda *_: _answer(None))
 
 
 @breaks("a merge that is too late is planned again", (MergeMachine,))
 def _stop_merges(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MergeRunKind, "can_stop", True)
-    patch.setattr(MergeRunKind, "poll_once", lambda *_: _answer(None))
+    patch.setattr(MergeRunKind, "poll_past_deadline", lambda *_: _answer(None))
 
 
 @breaks("a lost merge is sent again without a look", (MergeMachine,))

@@ -312,14 +312,14 @@ class TestStart:
         assert found.sync_job_id == "near"
 
 
-class TestPollOnce:
+class TestPollPastDeadline:
     """A retry begins after the deadline of the sync, and polls it once."""
 
     @staticmethod
     def polled(tenant: PlayedTenant) -> Any:
         env = RunEnvironment(NOON - 1.0)
         ids = {"deployment_id": 1, "sync_job_id": SYNC, "waits": True, "branch_name": "b"}
-        return tenant.run(DbtSyncRunKind().poll_once(api_with(tenant.clock), env, ids))
+        return tenant.run(DbtSyncRunKind().poll_past_deadline(api_with(tenant.clock), env, ids))
 
     def test_running_sync_is_polled_once(self) -> None:
         tenant = under_way((0.0, "RUNNING"))

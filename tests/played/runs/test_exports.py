@@ -64,7 +64,7 @@ def test_a_retry_starts_a_new_export_if_the_earlier_one_has_failed(answer: Any) 
     """A last poll at the deadline reports no end either: the error of the deadline stays."""
     with pytest.raises(DashboardExportFailedError):
         play(KIND.poll(API, dict(IDS)), answers(answer))
-    assert play(KIND.poll_once(API, ENV, dict(IDS)), answers(answer)) is None
+    assert play(KIND.poll_past_deadline(API, ENV, dict(IDS)), answers(answer)) is None
     assert play(KIND.find(API, ENV, dict(IDS)), answers(answer)) == (False, IDS)
 
 

@@ -217,7 +217,7 @@ def test_poll_of_a_deleted_sync_ends_without_a_busy_loop() -> None:
         nonlocal now, calls
         ids = {"deployment_id": 1, "sync_job_id": "gone", "waits": True}
         env = RunEnvironment(deadline=15.0, poll_interval=5.0)
-        program = DbtSyncRunKind().poll_once(api_with(lambda: now), env, ids)
+        program = DbtSyncRunKind().poll_past_deadline(api_with(lambda: now), env, ids)
         effect = program.send(None)
         while True:
             if isinstance(effect, Call):
