@@ -155,6 +155,9 @@ HISTORY_PAGE = 50
 NEAR_SECONDS = 120.0
 """How far from the intent our sync may begin: the time of a request, and the difference between the
 clocks."""
+READ_AGAIN_SECONDS = 2.0
+"""Seconds until the task reads again what the service may show late: a started sync in the history,
+and the result of a complete sync."""
 
 
 # The history of syncs.
@@ -221,47 +224,27 @@ def _begins_with_oldest(syncs: list[DbtSyncRun]) -> bool:
 
 
 async def start(
-    api: Api,
-    deployment_id: int,
-    body: dict[str, Any],
-    *,
-    ids_before: Collection[str] | None,
-    submitted_at: float,
-    deadline: float | None = None,
+    api: Api, body: dict[str, Any], intent: DbtSyncIds, *, deadline: float | None = None
 ) -> DbtSyncResponse:
-    """Start one sync. `ids_before` are the ids in the history before the start, None if there is no
-    history. `submitted_at` is the intent's Unix time. Neither a refused start nor a request for the
-    history is repeated beyond the deadline (Unix time).
+    """Start one sync. Neither a refused start nor a request for the history is repeated beyond the
+    deadline (Unix time).
 
     If the response is lost, the history is read. Raises PlatformOutcomeUnknownError if it does not
     show whether the sync was started.
     """
     try:
-        operation = start_dbt_sync(deployment_id=deployment_id, body=body)
+        operation = start_dbt_sync(deployment_id=intent["deployment_id"], body=body)
         return await api.call(operation, deadline=deadline)
     except PlatformError as error:
         if not may_have_been_processed(error):
             raise
         cause = error
-    find = find_started(
-        api,
-        deployment_id,
-        body,
-        ids_before=ids_before,
-        submitted_at=submitted_at,
-        deadline=deadline,
-    )
+    find = find_started(api, body, intent, deadline=deadline)
     return await find_lost_start(cause, find, noun="sync", listing="history")
 
 
 async def find_started(
-    api: Api,
-    deployment_id: int,
-    body: dict[str, Any],
-    *,
-    ids_before: Collection[str] | None,
-    submitted_at: float,
-    deadline: float | None = None,
+    api: Api, body: dict[str, Any], intent: DbtSyncIds, *, deadline: float | None = None
 ) -> DbtSyncResponse | None:
     """Return the sync that a start with a lost response began, or None if it began none (see the
     module; arguments as for `start`). A request for the history is not repeated beyond the deadline
@@ -271,7 +254,7 @@ async def find_started(
     could be this one, or if it does not show whose sync a new one is.
     """
     lost = "The service did not confirm the start of the dbt sync, and "
-    where = f"deployment {deployment_id}"
+    where = f"deployment {intent['deployment_id']}"
     unread = PlatformOutcomeUnknownError(
         f"{lost}the task could not read the history of syncs. The tenant may have no history, or "
         "the token may not be allowed to read it. A sync may be running. Look at the deployment's "
@@ -279,47 +262,50 @@ async def find_started(
         "clear the task to start a sync.",
         where=where,
     )
+    ids_before = intent.get("ids_before")
     if ids_before is None:
         raise unread
     for poll in range(2):
         try:
-            history = await read_history(api, deployment_id, deadline=deadline)
+            history = await read_history(api, intent["deployment_id"], deadline=deadline)
         except OperationMissingError as error:
             raise unread from error
         new = [run for run in history.syncs if run.sync_job_id not in {"", *ids_before}]
-        left_out = history.left_out
-        own = {run.sync_job_id: _is_own(run, body, submitted_at) for run in new}
+        own = {run.sync_job_id: _is_own(run, body, intent["submitted_at"]) for run in new}
         ours = [run for run in new if own[run.sync_job_id]]
-        if len(ours) > 1:
-            ids = ", ".join(run.sync_job_id for run in ours)
-            raise PlatformOutcomeUnknownError(
-                f"{lost}the history has several new syncs that could belong to this task ({ids}). "
-                "Look at these syncs. If one of them did the work of this task, mark this task as "
-                "successful. If none did, clear the task to start another sync.",
-                where=where,
-            )
         if ours:
-            (run,) = ours
-            return DbtSyncResponse.model_validate(
-                {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
-            )
+            break
         if poll == 0:
-            await api.sleep(2.0)
+            await api.sleep(READ_AGAIN_SECONDS)
     unclear = [sync_job_id for sync_job_id, is_own in own.items() if is_own is None]
-    if unclear or left_out:
+    if len(ours) == 1:
+        (run,) = ours
+        return DbtSyncResponse.model_validate(
+            {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
+        )
+    if ours:
+        ids = ", ".join(run.sync_job_id for run in ours)
+        problem = (
+            f"the history has several new syncs that could belong to this task ({ids}). Look at "
+            "these syncs."
+        )
+    elif unclear:
         problem = (
             f"the history has new syncs ({', '.join(map(quote_service, unclear))}), but does not "
             "show whether this task started one of them. Look at these syncs."
-            if unclear
-            else "some entries of the history of syncs cannot be read, so the history does not "
+        )
+    elif history.left_out > intent.get("left_out_before", 0):
+        problem = (
+            "some new entries of the history of syncs cannot be read, so the history does not "
             "show whether this task started a sync. Look at the syncs in the platform."
         )
-        raise PlatformOutcomeUnknownError(
-            f"{lost}{problem} If one of them did the work of this task, mark this task as "
-            "successful. If none did, clear the task to start another sync.",
-            where=where,
-        )
-    return None
+    else:
+        return None
+    raise PlatformOutcomeUnknownError(
+        f"{lost}{problem} If one of them did the work of this task, mark this task as successful. "
+        "If none did, clear the task to start another sync.",
+        where=where,
+    )
 
 
 def find_equal(
@@ -547,7 +533,7 @@ class _KnownSync:
                     break
             if api.clock() >= until:
                 break
-            await api.sleep(2.0)
+            await api.sleep(READ_AGAIN_SECONDS)
         warn(api, f"The dbt sync is complete, but the task returns no result of it: {missing}")
         return None
 
@@ -561,6 +547,8 @@ class DbtSyncIds(RunIds):
     deployment_id: int
     ids_before: NotRequired[list[str] | None]
     """Before the start is accepted: the syncs that the history had; None without a history."""
+    left_out_before: NotRequired[int]
+    """How many rows of this history could not be parsed."""
     sync_job_id: NotRequired[str]
     workflow_id: NotRequired[str | None]
     branch_name: NotRequired[str | None]
@@ -606,7 +594,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome, DbtSyncIds]):
         self, api: Api, env: RunEnvironment, earlier: DbtSyncIds | None, *, until_end: bool
     ) -> DbtSyncOutcome | None:
         deployment_id = api.config.resolve_deployment_id(self.deployment_id)
-        ids_before, waits = None, self.wait_for_completion is not False
+        waits = self.wait_for_completion is not False
+        history: History | None = None
         try:
             history = await read_history(api, deployment_id, deadline=env.deadline)
         except OperationMissingError as missing:
@@ -619,25 +608,17 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome, DbtSyncIds]):
                 )
             waits = False
         else:
-            ids_before = history.ids
             running = await self._equal_sync(api, deployment_id, history)
             if running is not None:
                 return await self._follow_other(api, deployment_id, running)
-        submitted_at = api.clock()
         intent: DbtSyncIds = {
             "deployment_id": deployment_id,
-            "ids_before": ids_before,
-            "submitted_at": submitted_at,
+            "ids_before": history.ids if history else None,
+            "left_out_before": history.left_out if history else 0,
+            "submitted_at": api.clock(),
         }
         await api.notify(Intended(intent))
-        started = await start(
-            api,
-            deployment_id,
-            self.body,
-            ids_before=ids_before,
-            submitted_at=submitted_at,
-            deadline=env.deadline,
-        )
+        started = await start(api, self.body, intent, deadline=env.deadline)
         run = _accepted(intent, started, waits=waits)
         await api.notify(RunAccepted(run))
         say(
@@ -648,14 +629,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome, DbtSyncIds]):
         return None if waits else _only_started(run)
 
     async def find(self, api: Api, env: RunEnvironment, ids: DbtSyncIds) -> tuple[bool, DbtSyncIds]:
-        sync = await find_started(
-            api,
-            ids["deployment_id"],
-            self.body,
-            ids_before=ids.get("ids_before"),
-            submitted_at=ids["submitted_at"],
-            deadline=api.clock() + SINGLE_POLL_SECONDS,
-        )
+        deadline = api.clock() + SINGLE_POLL_SECONDS
+        sync = await find_started(api, self.body, ids, deadline=deadline)
         if sync is None:
             return False, ids
         return True, _accepted(ids, sync, waits=self.wait_for_completion is not False)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     DbtSyncCancelledError,
     DbtSyncFailedError,
@@ -63,6 +64,11 @@ def waiting(tenant: PlayedTenant, *, seconds: float = AN_HOUR, interval: float =
     env = RunEnvironment(NOON + seconds, interval)
     ids = {"deployment_id": 1, "sync_job_id": SYNC, "waits": True}
     return tenant.run(DbtSyncRunKind().follow(api_with(tenant.clock), env, ids))
+
+
+def intent(ids_before: list[str] | None) -> Any:
+    """The ids of a start at noon, with what the history had before."""
+    return {"deployment_id": 1, "submitted_at": NOON, "ids_before": ids_before}
 
 
 def under_way(*stages: tuple[float, str], **options: Any) -> PlayedTenant:
@@ -197,7 +203,7 @@ class TestWait:
 
 class TestStart:
     def started(self, tenant: PlayedTenant, known: list[str] | None) -> Any:
-        return tenant.run(start(API, 1, BODY, ids_before=known, submitted_at=NOON))
+        return tenant.run(start(API, BODY, intent(known)))
 
     @pytest.mark.parametrize("error", [NO_ANSWER, PlatformServerError("bad gateway", status=502)])
     @pytest.mark.parametrize("visible_after", [0.0, 1.5])
@@ -242,7 +248,7 @@ class TestStart:
 
     def test_start_and_search_keep_to_the_deadline(self) -> None:
         tenant = PlayedTenant(lost=True, faults={"startDbtSync": [NO_ANSWER]})
-        tenant.run(start(API, 1, BODY, ids_before=[], submitted_at=NOON, deadline=NOON + 2))
+        tenant.run(start(API, BODY, intent([]), deadline=NOON + 2))
         assert tenant.deadlines == [NOON + 2, NOON + 2]
 
     @pytest.mark.parametrize("branch", [{}, [], True, 7], ids=repr)
@@ -251,7 +257,7 @@ class TestStart:
         odd["startedAt"] = at(NOON + 1)
         nameless = {"syncJobId": "", "status": "RUNNING"}
         tenant = PlayedTenant(others=[nameless, odd])
-        found = tenant.run(find_started(API, 1, {}, ids_before=[], submitted_at=NOON))
+        found = tenant.run(find_started(API, {}, intent([])))
         assert found is not None
         assert found.sync_job_id == "new"
 
@@ -274,9 +280,7 @@ class TestStart:
     )
     def test_sync_of_another_client_is_not_found_as_ours(self, other: dict[str, Any]) -> None:
         tenant = PlayedTenant(others=[{**other, "status": "RUNNING", "startedAt": at(NOON)}])
-        assert (
-            tenant.run(find_started(API, 1, BODY, ids_before=["older"], submitted_at=NOON)) is None
-        )
+        assert tenant.run(find_started(API, BODY, intent(["older"]))) is None
 
     @pytest.mark.parametrize(
         ("body", "odd"),
@@ -300,14 +304,22 @@ class TestStart:
             with pytest.raises(
                 PlatformOutcomeUnknownError, match="does not show whether this task"
             ):
-                tenant.run(find_started(API, 1, wanted, ids_before=["known"], submitted_at=NOON))
+                tenant.run(find_started(API, wanted, intent(["known"])))
+
+    def test_history_with_an_old_unreadable_entry_shows_that_nothing_was_started(self) -> None:
+        rows = [{"branchName": "no id"}, {"syncJobId": "known"}]
+        tenant = PlayedTenant(others=rows, faults={"startDbtSync": [NO_ANSWER]})
+        config = PlatformConfig.build(host="https://acme.example.com/api", management_token="t")
+        api, env = api_with(tenant.clock, config), RunEnvironment(NOON + AN_HOUR)
+        kind = DbtSyncRunKind(deployment_id=1)
+        with pytest.raises(PlatformTransportError, match="A retry starts a sync"):
+            tenant.run(kind.submit(api, env, None, until_end=False))
 
     def test_sync_that_started_nearest_to_the_submission_is_found(self) -> None:
         near = {"syncJobId": "near", "startedAt": at(NOON + 5), "source": "git"}
         late = {"syncJobId": "late", "startedAt": at(NOON + 600), "source": "git"}
         tenant = PlayedTenant(others=[late, near])
-        wanted = {}
-        found = tenant.run(find_started(API, 1, wanted, ids_before=[], submitted_at=NOON))
+        found = tenant.run(find_started(API, {}, intent([])))
         assert found is not None
         assert found.sync_job_id == "near"
 

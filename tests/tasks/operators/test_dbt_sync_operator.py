@@ -22,6 +22,7 @@ from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.resources import dbt_sync as dbt_run
 from airflow_provider_platform.resources.dbt_sync import (
+    DbtSyncIds,
     DbtSyncRunKind,
     start,
 )
@@ -202,7 +203,8 @@ def test_sync_whose_outcome_the_service_has_lost_fails_after_a_few_looks(
 
 
 def test_start_with_an_unreadable_response_is_not_repeated() -> None:
-    program = start(API, 1, {"branchName": "b1"}, ids_before=None, submitted_at=0.0)
+    intent: DbtSyncIds = {"deployment_id": 1, "ids_before": None, "submitted_at": 0.0}
+    program = start(API, {"branchName": "b1"}, intent)
     effect = program.send(None)
     assert isinstance(effect, Call)
     assert effect.operation.operation_id == "startDbtSync"
