@@ -197,13 +197,15 @@ class RecordKeeper:
     def note(self, phase: Phase, ids: Ids) -> None:
         """Write the outcome of the call. If the store refuses (the task was stopped) or cannot be
         reached, log this: the call was made, and the task still needs its outcome. Airflow itself
-        has repeated the write by then; the try writes once more at its end (`flush_pending`)."""
+        has repeated the write by then. `flush_pending` writes once more, before a task defers and
+        after a PlatformError; a try that is killed has no time for it."""
         try:
             self.write(phase, ids)
         except Exception:
             log.warning(
                 "The record of the run (phase: %s) could not be written to Airflow's task state "
-                "store. The task writes it again before it ends.",
+                "store. The task continues. Unless a later write succeeds, a retry knows only the "
+                "record before it.",
                 phase,
                 exc_info=True,
             )
