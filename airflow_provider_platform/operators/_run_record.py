@@ -218,8 +218,12 @@ class RecordKeeper:
     def finds(self, ids: Ids | None) -> bool:
         """Return whether a retry finds the run of these ids: the last write succeeded, or the
         previously stored record names the same run."""
-        if ids is None or self.store is None or self._pending is None:
-            return self.store is not None and self._pending is None
+        if self.store is None:
+            return False
+        if self._pending is None:
+            return True
+        if ids is None:
+            return False
         names = [name for name in ids if name.endswith("_id")]
         return all(self._stored.get(name) == ids[name] for name in names)
 
