@@ -1,4 +1,6 @@
-"""What a retry does and what a clear does: the record by which nothing is submitted twice.
+"""The decision of a try: what it does first, by the record of the try before it.
+
+The record is why nothing is submitted twice.
 
 Before a call that must not be repeated, the task writes what it is going to do, and after the call
 its outcome. The record is in the task state store (Airflow 3.3+), which survives retries, crashes
