@@ -135,10 +135,6 @@ def test_readme_dag_asks_once(
     assert [m.text for m in platform_sandbox.control.state().messages] == ["revenue by country"]
 
 
-def test_dag_of_the_cluster_page_can_be_imported() -> None:
-    run("cluster.md 1")
-
-
 def test_code_of_the_hook_page_runs(platform_sandbox: Sandbox) -> None:
     assert len(run("hook.md 1")["biggest_customers"].function()) == 5
     platform_sandbox.control.open_branch("nightly")
@@ -380,9 +376,9 @@ def test_files_of_the_ci_page_pass(
 ) -> None:
     monkeypatch.chdir(airflow_home)
     file = airflow_home / "dags" / "first_question.py"
-    file.write_text(PIECES["ci.md 1"])
+    file.write_text(PIECES["start.md 1"])
     try:
-        run("ci.md 2")["test_question_is_asked_once"](platform_sandbox)
+        run("ci.md 1")["test_question_is_asked_once"](platform_sandbox)
     finally:
         file.unlink()
 
