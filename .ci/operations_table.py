@@ -24,6 +24,7 @@ RULES = (
     *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
 )
 OPEN: dict[str, Any] = {}
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast as the one in Python
 
 Schema = dict[str, Any]
 
@@ -67,7 +68,7 @@ def as_text(made: dict[str, Any]) -> str:
 def read(document: Path) -> dict[str, Any]:
     """Return the table of the OpenAPI document in this file."""
     content, differences = document.read_text(), DIFFERENCES.read_text()
-    return table(yaml.safe_load(content), yaml.safe_load(differences))
+    return table(yaml.load(content, _LOADER), yaml.load(differences, _LOADER))
 
 
 class _Reader:

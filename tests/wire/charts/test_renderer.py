@@ -307,14 +307,12 @@ def test_chart_that_needs_too_much_memory_ends_the_process() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_process_has_no_environment_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", "secret")
-    with ChartRenderer(ChartLimits(seconds=120)) as renderer:
-        renderer.render(BARS, COLUMNS, ROWS, ["svg"])
-        process = Path(f"/proc/{pid_of(renderer)}")
-        assert process.joinpath("environ").read_bytes() == b"TZ=UTC\0"
-        assert process.joinpath("cwd").readlink() == Path("/")
-        assert b"\0-I\0" in process.joinpath("cmdline").read_bytes()
+def test_process_has_no_environment_of_ours(renderer: ChartRenderer) -> None:
+    renderer.render(BARS, COLUMNS, ROWS, ["svg"])
+    process = Path(f"/proc/{pid_of(renderer)}")
+    assert process.joinpath("environ").read_bytes() == b"TZ=UTC\0"
+    assert process.joinpath("cwd").readlink() == Path("/")
+    assert b"\0-I\0" in process.joinpath("cmdline").read_bytes()
 
 
 def test_process_that_dies_is_an_error_and_the_next_chart_is_drawn() -> None:
