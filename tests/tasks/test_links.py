@@ -9,7 +9,6 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowSensorTimeout
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformConfigError
 from airflow_provider_platform.links import LINK_KEY, ThreadLink
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import PlatformDeleteBranchOperator
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_platform.sandbox.server import Sandbox
-    from airflow_provider_platform.triggers import PlatformRunTrigger
 
 REPORT = {
     "report_id": 101,
@@ -74,23 +72,6 @@ def test_link_that_cannot_be_stored_does_not_fail_the_task(
     said = caplog.text + capsys.readouterr().out
     assert "The task's link to the platform could not be stored" in said
     assert "API_SERVER_ERROR" in said
-
-
-def test_link_that_cannot_be_stored_does_not_fail_a_resumed_task(platform_sandbox: Sandbox) -> None:
-    tries = TaskTries()
-    context = tries.context()
-    waiting = deferral_while_stopped(
-        platform_sandbox.control, chat(deferrable=True).execute, context
-    )
-    trigger: PlatformRunTrigger = waiting.trigger
-
-    async def brought() -> Any:
-        return [event.payload async for event in trigger.run()]
-
-    [event] = asyncio.run(brought())
-    context["ti"].xcom_push = refusing(tries)["ti"].xcom_push
-    result = chat(deferrable=True).execute_complete(context, event=event, **waiting.kwargs)
-    assert result["answer"]
 
 
 def test_a_chat_links_to_its_thread_agent_and_branch(platform_sandbox: Sandbox) -> None:
@@ -178,16 +159,6 @@ def test_link_of_a_file_is_its_path_in_the_template_or_its_own_web_address() -> 
     assert address("s3://bucket/x y.csv") == expected
     assert address("https://a.example/x") == "https://a.example/x"
     assert address("") is None
-
-
-@pytest.mark.parametrize("placeholder", ["sha256", "manifest"])
-def test_template_of_a_file_has_only_its_path(placeholder: str) -> None:
-    with pytest.raises(PlatformConfigError, match=r"only \{path\} as placeholder"):
-        PlatformConfig.build(
-            host="https://acme.example.com",
-            management_token="canary-of-a-token",
-            web_links={"file": f"https://files.example.com/{{{placeholder}}}"},
-        )
 
 
 def test_task_that_deletes_a_notification_or_a_branch_does_not_link_to_it() -> None:

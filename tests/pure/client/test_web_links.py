@@ -61,6 +61,7 @@ def test_pattern_without_its_value_gives_no_address(values: dict[str, object]) -
         ),
         ({"thread": "https://acme.example.com/{report_id}"}, "{agent_id} and {chat_id}"),
         ({"thread": "https://acme.example.com/{}"}, "not {}"),
+        ({"file": "https://files.example.com/{sha256}"}, "only {path} as placeholder"),
         ({"thread": 7}, "must have a web address"),
     ],
 )

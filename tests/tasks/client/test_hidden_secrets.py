@@ -3,7 +3,6 @@ quotes it: in errors, in the log, and new secrets are added to the mask in time.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformAuthenticationError,
-    PlatformBadRequestError,
     PlatformError,
     PlatformPermissionError,
     PlatformProtocolError,
@@ -24,7 +22,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.failed_calls import service_message
 from airflow_provider_platform.client.json_text import parse_line
 from airflow_provider_platform.client.operation import Operation, operation, raw_operation
-from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.platform_client import PlatformClient
 from airflow_provider_platform.client.redaction import KnownSecrets, credentials_in, forms
 from airflow_provider_platform.resources.chat.call import ChatCall, ChatLimits
 from airflow_provider_platform.resources.deployments import (
@@ -140,11 +138,10 @@ def oauth(secret: Any = CANARY, **config: Any) -> Operation[Any]:
     return operation("createOAuthIntegration", body=body)
 
 
-@FORMS
 def test_data_token_is_hidden_if_the_data_api_quotes_it(
-    platform_sandbox: Sandbox, config: PlatformConfig, form: str
+    platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
-    quoting(platform_sandbox, "authorization", form, api="data")
+    quoting(platform_sandbox, "authorization", "plain", api="data")
     with PlatformClient(config) as client:
         query = SqlQuery("SELECT 1", deployment_id=1, deadline=client.clock() + 30)
         with pytest.raises(PlatformPermissionError) as caught:
@@ -177,18 +174,6 @@ def test_sent_secret_is_hidden_if_the_response_quotes_it(
     with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
         client.run(oauth(secret))
     check_no_trace(caught.value, CANARY)
-
-
-@FORMS
-def test_sent_secret_is_hidden_if_its_quote_is_cut(
-    platform_sandbox: Sandbox, config: PlatformConfig, form: str
-) -> None:
-    long = "canary/" * 100
-    quoting(platform_sandbox, "body", form, path="/oauth-integrations")
-    with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
-        client.run(oauth(long))
-    check_no_trace(caught.value, long)
-    assert "nary" not in str(caught.value)
 
 
 def test_credentials_in_free_form_fields_are_hidden(
@@ -257,13 +242,6 @@ def test_a_secret_that_was_rotated_stays_hidden(
     check_no_trace(caught.value, "canary-of-the-old-token")
 
 
-def test_credential_in_the_body_of_an_error_is_hidden(
-    platform_sandbox: Sandbox, config: PlatformConfig
-) -> None:
-    said = service_message(b'{"token": "canary-of-a-token", "secret": "must be given"}')
-    assert said == "token: ***; secret: must be given"
-
-
 def test_of_a_proxy_only_the_password_is_hidden() -> None:
     config = PlatformConfig.build(
         host="http://127.0.0.1:9/api",
@@ -304,31 +282,3 @@ def test_new_token_is_masked_before_the_caller_gets_it(
             client.run(oauth())
     assert masked == [token.get_secret_value(), CANARY]
     assert threading.get_ident() not in threads
-
-
-def test_new_token_is_masked_on_an_event_loop(
-    platform_sandbox: Sandbox, config: PlatformConfig
-) -> None:
-    masked: list[str] = []
-
-    async def mask(secrets: list[str]) -> None:
-        await asyncio.sleep(0)
-        masked.extend(secrets)
-
-    async def mint() -> str:
-        body = {"expiresIn": 60}
-        async with AsyncPlatformClient(config, mask=mask) as client:
-            answer = await client.run(create_deployment_token(deployment_id=1, body=body))
-            return answer.cube_api_token.get_secret_value()
-
-    assert [asyncio.run(mint())] == masked
-
-
-def test_text_that_only_resembles_a_secret_is_shown(
-    platform_sandbox: Sandbox, config: PlatformConfig
-) -> None:
-    said = "refused: nextToken must be shorter, token: 5"
-    platform_sandbox.control.fault("status", status=400, message=said, api="management")
-    with PlatformClient(config) as client, pytest.raises(PlatformBadRequestError) as caught:
-        client.run(get_deployment(deployment_id=1))
-    assert said in str(caught.value)

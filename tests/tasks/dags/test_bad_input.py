@@ -37,17 +37,10 @@ def connect(**given: Any) -> PlatformConnectReportOperator:
 
 CASES: dict[str, tuple[dict[str, Any], Any, str]] = {
     "no host": ({"host": None}, sync, "host"),
-    "no token": ({"password": None}, sync, "password"),
-    "http": ({"host": "http://acme.example.com"}, sync, "https"),
-    "mask": ({"chat_api_key": "***"}, ask, r"chat_api_key.*\*\*\*"),
     "no chat side": ({"chat_url": None, "chat_api_key": None}, ask, "chat_url"),
-    "no credential": ({"chat_api_key": None}, ask, "chat_api_key"),
-    "two credentials": ({"chat_service_token": "a.b.c"}, ask, "both"),
     "wrong key": ({"chat_api_key": "wrong"}, ask, "premium"),
     "wrong token": ({"password": "wrong"}, sync, "401"),
     "nobody": ({"session_settings": None}, ask, "session_settings"),
-    "capitals": ({"session_settings": {"externalId": "Nightly"}}, ask, "externalId.*lowercase"),
-    "deployment": ({"deployment_id": "seven"}, sync, "deployment_id"),
     "other deployment": ({"deployment_id": 99}, connect, "404.*deployment 99"),
 }
 
@@ -79,10 +72,6 @@ def test_bad_connection_error_names_the_field_and_the_remedy(
 RENDERED: dict[str, tuple[Any, str]] = {
     "an empty prompt": (lambda: ask(prompt="{{ '' }}"), "prompt"),
     "a deployment that is no number": (lambda: sync(deployment_id="{{ 'x' }}"), "deployment_id"),
-    "groups beside internalId": (
-        lambda: ask(session_settings={"internalId": "{{ 'a@b.c' }}", "groups": ["g"]}),
-        "groups",
-    ),
     "a report that does not exist": (lambda: connect(report_id=7), "Report 7|report 7"),
 }
 

@@ -126,14 +126,10 @@ def test_question_sql_and_own_tasks_inside_ask_the_branch(
 
 
 @pytest.mark.exhaustive
-@modes
 def test_branch_whose_check_fails_is_closed_and_kept(
-    deferrable: bool,
-    run_dag: RunDag,
-    platform_sandbox: Sandbox,
-    capsys: pytest.CaptureFixture[str],
+    run_dag: RunDag, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = run_dag(gated("SELECT nothing FROM nowhere", deferrable=deferrable))
+    run = run_dag(gated("SELECT nothing FROM nowhere"))
     assert run.state == "failed"
     assert run.states["branch_gate.merge"] == run.states["publish"] == "upstream_failed"
     assert run.states["branch_gate.close"] == run.states["branch_gate.delete"] == "success"
@@ -343,17 +339,6 @@ class TestPlace:
 
 
 @pytest.mark.exhaustive
-@modes
-def test_sleeping_branch_is_woken(
-    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.open_branch(BRANCH)
-    platform_sandbox.control.advance(3600)
-    run = run_dag(gated(deferrable=deferrable))
-    assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
-
-
-@pytest.mark.exhaustive
 def test_branch_with_new_commits_after_the_merge_is_not_deleted(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -448,16 +433,6 @@ def test_gate_without_merge_only_checks_the_branch(
 
 
 @pytest.mark.exhaustive
-def test_gate_that_may_not_publish_says_which_permission_it_lacks(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.set(token_lacks=["SchemaUpdate"])
-    run = run_dag(gated())
-    assert "SchemaUpdateDevBranches is not enough" in errors(run)["branch_gate.merge"]
-    assert BRANCH in platform_sandbox.control.branches()
-
-
-@pytest.mark.exhaustive
 def test_branch_is_deleted_after_a_failure_if_asked_for(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -492,28 +467,13 @@ def merge_by_hand() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
 def test_branch_merged_by_another_user_during_the_checks_is_not_merged_twice(
-    merge_commit: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
-    platform_sandbox.control.set(merge_commit=merge_commit)
     run = run_dag(gated(first=merge_by_hand))
     assert (run.state, run.xcom("branch_gate.merge")["merged"]) == ("success", False)
     assert merged(platform_sandbox) == [BRANCH]
     assert BRANCH not in platform_sandbox.control.branches()
-
-
-@pytest.mark.exhaustive
-def test_merge_of_nothing_is_no_success_if_production_has_other_files(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    def refuses_and_moves() -> None:
-        platform_sandbox.control.set(merge_outcome="nothing", build_delay=0, build_seconds=0)
-        platform_sandbox.control.add_branch("main")
-
-    run = run_dag(gated(first=refuses_and_moves))
-    assert "answered that it merged nothing" in errors(run)["branch_gate.merge"]
-    assert BRANCH in platform_sandbox.control.branches()
 
 
 class TestTwoGatesOnOneBranch:
@@ -534,11 +494,10 @@ class TestTwoGatesOnOneBranch:
         return dag
 
     @pytest.mark.exhaustive
-    @pytest.mark.parametrize("first", ["one", "two"])
     def test_branch_is_merged_once_and_the_second_gate_fails(
-        self, first: str, run_dag: RunDag, platform_sandbox: Sandbox
+        self, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
-        run = run_dag(self.two_gates(first))
+        run = run_dag(self.two_gates("two"))
         assert (run.state, run.states["one.merge"]) == ("failed", "success")
         assert run.states["two.count"] == "failed"
         assert run.states["two.merge"] == "upstream_failed"

@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators.branches import (
-    PlatformCloseBranchOperator,
-    PlatformOpenBranchOperator,
-)
-from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
-from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.sensors.branches import PlatformBuildSensor
 from tests.support.modes import in_both_modes, is_deferred
 
@@ -22,51 +15,10 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-COUNT = "SELECT COUNT(*) AS orders FROM orders"
-modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
-soon: dict[str, Any] = {"poll_interval": 0.05, "retries": 0}
-
 
 @pytest.fixture(autouse=True)
 def builds(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_pace=0.02, build_delay=0.1, build_seconds=0.2, pace=0.01)
-
-
-@pytest.mark.exhaustive
-@modes
-def test_a_synced_branch_is_opened_asked_queried_and_closed(
-    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    with DAG(dag_id="open_ask_close") as dag:
-        sync = PlatformDbtSyncOperator(task_id="sync", ref="main", deferrable=deferrable, **soon)
-        branch = PlatformOpenBranchOperator(
-            task_id="open",
-            branch_name=sync.output["branch_name"],
-            deferrable=deferrable,
-            **soon,
-        )
-        name = branch.output["branch_name"]
-        ask = PlatformChatOperator(
-            task_id="ask", prompt="total revenue", active_branch_name=name, retries=0
-        )
-        count = PlatformQueryOperator(
-            task_id="count", sql=COUNT, branch_name=name, deferrable=deferrable, retries=0
-        )
-        close = PlatformCloseBranchOperator(
-            task_id="close", branch_name=branch.output["opened_branch"]
-        ).as_teardown(setups=branch)
-        [ask, count] >> close
-    run = run_dag(dag)
-    assert [run.task(name).error for name in ("sync", "open", "ask", "count", "close")] == [
-        None
-    ] * 5
-    opened = run.task("open").xcoms
-    assert opened["return_value"]["opened_branch"] == run.task("sync").xcoms["branch_name"]
-    assert opened["return_value"]["branch_name"] == opened["branch_name"]
-    assert opened["status"] == "built"
-    assert int(run.task("count").xcoms["return_value"]["rows"][0][0]) > 0
-    assert run.task("ask").xcoms["queries"][0]["error"] is None
-    assert run.task("close").xcoms["return_value"]["closed"] is True
 
 
 class TestSensor:

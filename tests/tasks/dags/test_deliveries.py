@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from tests.support.modes import in_both_modes, is_deferred
 
@@ -45,21 +44,3 @@ def test_delivery_result_is_the_same_in_both_modes(run_now: Any, platform_sandbo
     assert {key: task.xcoms[key] for key in result} == result
     assert result["started"] is True
     assert result["status"] == "succeeded"
-
-
-def test_schedule_is_resumed_after_a_failed_delivery(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.set(delivery_outcome="failed")
-    with DAG(dag_id="paused") as dag:
-        pause = PlatformApiOperator(
-            task_id="pause", operation="pauseReportDelivery", ids={"id": 502}
-        )
-        deliver = PlatformRunDeliveryOperator(task_id="deliver", delivery_id=502, retries=0)
-        resume = PlatformApiOperator(
-            task_id="resume", operation="resumeReportDelivery", ids={"id": 502}
-        )
-        pause >> deliver >> resume.as_teardown(setups=[pause])
-    run = run_dag(dag)
-    assert run.states == {"pause": "success", "deliver": "failed", "resume": "success"}
-    assert run.xcom("resume")["status"] == "active"

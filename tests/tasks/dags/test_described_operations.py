@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.errors import (
-    PlatformProtocolError,
-)
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
@@ -22,7 +19,7 @@ def hook(platform_sandbox: Sandbox) -> PlatformHook:
 
 
 @pytest.mark.parametrize("path", ["slash", "plain"])
-@pytest.mark.parametrize("other", ["404", "405", "redirect"])
+@pytest.mark.parametrize("other", ["404", "redirect"])
 def test_embed_tenant_is_deleted_under_either_path(
     hook: PlatformHook, platform_sandbox: Sandbox, path: str, other: str
 ) -> None:
@@ -35,26 +32,6 @@ def test_embed_tenant_is_deleted_under_either_path(
     assert [tenant["name"] for tenant in hook.iterate("listEmbedTenants")] == ["acme-retail"]
     hook.delete_embed_tenant("acme-retail")
     assert list(hook.iterate("listEmbedTenants")) == []
-
-
-@pytest.mark.parametrize("lists", ["legacy", "unpaged"])
-def test_lists_are_read_from_tenants_of_every_release(
-    hook: PlatformHook, platform_sandbox: Sandbox, lists: str
-) -> None:
-    expected = list(hook.list_reports())
-    if lists == "legacy":
-        platform_sandbox.control.set(lists=lists)
-    else:
-        platform_sandbox.control.fault("odd_field", path="/reports$", field="pageInfo")
-    assert list(hook.list_reports()) == expected
-
-
-def test_a_cursor_that_repeats_is_an_error(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(page_size=2)
-    repeated = {"field": "pageInfo.endCursor", "value": "aXRlbTox", "count": None}
-    platform_sandbox.control.fault("odd_field", path="/reports$", **repeated)
-    with pytest.raises(PlatformProtocolError, match="cursor"):
-        list(hook.list_reports())
 
 
 def test_embed_session_is_created_and_gives_a_token(hook: PlatformHook) -> None:

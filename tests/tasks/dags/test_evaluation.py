@@ -51,15 +51,6 @@ def test_each_line_of_a_question_names_it_once(
     assert [line for line in lines if line.count("total (production)") > 1] == []
 
 
-def test_question_that_fails_once_is_flaky_and_green(night: Any, platform_sandbox: Sandbox) -> None:
-    night()
-    platform_sandbox.control.answer("total revenue", sql=WRONG, times=1)
-    run = night()
-    assert (run.state, run.xcom("suite")["status"]) == ("success", "green")
-    assert verdicts(run)["total"] == ("pass", "flaky", None)
-    assert asked(platform_sandbox)["total revenue"] == 3
-
-
 def test_question_that_fails_each_time_is_a_regression_and_red(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -73,18 +64,6 @@ def test_question_that_fails_each_time_is_a_regression_and_red(
     assert (question["sql"], question["sql_before"]) == (WRONG, TOTAL)
     assert "expected" in question["difference"]
     assert asked(platform_sandbox)["total revenue"] == 4
-    assert night().state == "failed", "a red night does not become the baseline"
-
-
-@pytest.mark.exhaustive
-def test_reset_baseline_accepts_the_answers_of_tonight(
-    night: Any, platform_sandbox: Sandbox
-) -> None:
-    night()
-    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
-    assert verdicts(night(reset_baseline=True))["total"] == ("fail", "new_failure", "unknown")
-    run = night()
-    assert (run.state, verdicts(run)["total"]) == ("success", ("fail", "stable", "unknown"))
 
 
 @pytest.mark.exhaustive
@@ -140,16 +119,6 @@ def test_retry_asks_only_what_was_not_measured(night: Any, platform_sandbox: San
 
 
 @pytest.mark.exhaustive
-def test_agent_is_the_cause_although_the_model_was_merged(
-    night: Any, platform_sandbox: Sandbox
-) -> None:
-    night()
-    merge_a_branch(platform_sandbox)
-    platform_sandbox.control.answer("total revenue", sql=WRONG, times=None)
-    assert verdicts(night())["total"] == ("fail", "regression", "agent")
-
-
-@pytest.mark.exhaustive
 def test_model_in_which_the_sql_before_is_wrong_is_the_cause(
     night: Any, platform_sandbox: Sandbox
 ) -> None:
@@ -164,27 +133,16 @@ def test_model_in_which_the_sql_before_is_wrong_is_the_cause(
     assert verdicts(run)["orders"] == ("error", "regression", "model")
 
 
-def test_branch_that_breaks_an_expected_sql_is_not_merged_and_costs_no_answer(
-    night: Any, run_dag: RunDag, platform_sandbox: Sandbox
+def test_branch_that_breaks_an_expected_sql_fails_and_costs_no_answer(
+    night: Any, platform_sandbox: Sandbox
 ) -> None:
     """Four of five questions pass, and production answers the fifth."""
-    control = platform_sandbox.control
-    control.add_branch(BRANCH)
-    control.set(branch_lacks_columns=["orders.amount"])
+    platform_sandbox.control.open_branch(BRANCH)
+    platform_sandbox.control.set(branch_lacks_columns=["orders.amount"])
     others = [{**SUITE[1], "name": f"n{n}", "question": f"number of orders {n}"} for n in range(4)]
-    with (
-        DAG(dag_id="gated", default_args={"retries": 0}) as dag,
-        branch_gate(BRANCH, group_id="gate", poll_interval=0.05) as gate,
-    ):
-        PlatformEvaluationOperator(
-            task_id="suite",
-            questions=[SUITE[0], *others],
-            branch_name=gate.branch_name,
-            poll_interval=0.1,
-        )
-    run = run_dag(dag)
-    assert run.states["gate.merge"] == "upstream_failed"
-    result = run.xcom("gate.suite")
+    run = night(questions=[SUITE[0], *others], branch_name=BRANCH)
+    assert run.state == "failed"
+    result = run.xcom("suite")
     assert result["status"] == "not_measured"
     assert "production answered 1 that the branch did not: total" in result["reason"]
     assert asked(platform_sandbox)["total revenue"] == 1, "only production is asked"
@@ -278,18 +236,6 @@ def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sa
 
 @in_both_modes("night")
 @pytest.mark.exhaustive
-def test_quota_that_is_used_up_ends_the_task(
-    night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 0.5)
-    platform_sandbox.control.set(token_quota=10, answer_tokens=1000, pace=0.01)
-    run = night(parallel=1)
-    assert run.state == "failed"
-    assert "token" in str(run.task("suite").error)
-
-
-@in_both_modes("night")
-@pytest.mark.exhaustive
 def test_tokens_of_answers_before_a_used_up_quota_are_pushed(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +243,7 @@ def test_tokens_of_answers_before_a_used_up_quota_are_pushed(
     platform_sandbox.control.set(token_quota=1000, answer_tokens=1000, pace=0.3)
     run = night(parallel=1)
     assert run.state == "failed"
+    assert "token" in str(run.task("suite").error)
     assert run.xcom("suite", "total_usage")["totalTokens"] == 1000
 
 
@@ -370,30 +317,16 @@ def test_branch_that_answers_worse_blocks_its_merge(
     control.add_branch(BRANCH)
     control.answer("total revenue", sql=TOTAL, times=None)
     control.answer("number of orders", sql=WRONG, times=None)  # wrong on both sides
-    soon: dict[str, Any] = {"poll_interval": 0.05, "default_args": {"retries": 0}}
-
-    def gated() -> FinishedRun:
-        with (
-            DAG(dag_id="evaluated", default_args={"retries": 0}) as dag,
-            branch_gate(BRANCH, **soon) as gate,
-        ):
-            PlatformEvaluationOperator(
-                task_id="suite",
-                questions=SUITE,
-                branch_name=gate.branch_name,
-                poll_interval=0.1,
-                output_path=None,
-            )
-        return run_dag(dag)
-
     control.answer("total revenue", sql=WRONG, branch=BRANCH, times=None)
-    run = gated()
+    soon: dict[str, Any] = {"poll_interval": 0.05, "default_args": {"retries": 0}}
+    with DAG("evaluated", default_args={"retries": 0}) as dag, branch_gate(BRANCH, **soon) as gate:
+        PlatformEvaluationOperator(
+            task_id="suite", questions=SUITE, branch_name=gate.branch_name, poll_interval=0.1
+        )
+    run = run_dag(dag)
     assert run.states["branch_gate.merge"] == "upstream_failed"
     result = run.xcom("branch_gate.suite")
     assert [one["stability"] for one in result["questions"]] == ["regression", "stable"]
-    control.clear_answers()
-    control.answer("total revenue", sql=TOTAL, times=None)
-    assert gated().states["branch_gate.merge"] == "success"
 
 
 @pytest.mark.exhaustive
@@ -486,11 +419,3 @@ def test_notifier_sends_the_table_of_a_red_night(night: Any, platform_sandbox: S
     assert night(on_failure_callback=notifier).state == "failed"
     [markdown] = sent
     assert "| total | fail | regression | agent |" in markdown
-
-
-def merge_a_branch(sandbox: Sandbox) -> None:
-    """Change the build of production."""
-    sandbox.control.add_branch("other")
-    with PlatformHook() as hook:
-        body = {"branchName": "other", "message": "m", "removeBranchAfterMerge": False}
-        hook.call("mergeToDefaultBranch", deployment_id=1, body=body)

@@ -54,19 +54,3 @@ def test_export_writes_the_file_and_returns_its_path(
     assert (found["path"], found["size"]) == (str(path), len(data))
     assert found["content_type"] == "application/pdf"
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_failed_export_names_the_reason(export: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(export_outcome="failed")
-    task = export()
-    assert task.error.startswith("DashboardExportFailedError")
-    assert "ran into its time limit" in task.error
-
-
-def test_export_fails_if_the_dashboard_restricts_downloads(
-    export: Any, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.change("dashboards", 501, restrictDataDownload=True)
-    task = export()
-    assert task.error.startswith("AirflowFailException")
-    assert "does not allow data to be downloaded" in task.error

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.notifications import (
     PlatformCreateNotificationOperator,
     PlatformDeleteNotificationOperator,
     PlatformListNotificationsOperator,
     PlatformNotificationRecipientsOperator,
     PlatformUpdateNotificationOperator,
-)
-from airflow_provider_platform.operators.workbooks import (
-    PlatformPublishWorkbookOperator,
 )
 
 if TYPE_CHECKING:
@@ -67,31 +63,3 @@ def test_notification_is_created_changed_and_deleted_in_a_dag(
     assert run.xcom("update")["isEnabled"] is False
     assert [item["id"] for item in run.xcom("list")] == [created["id"]]
     assert platform_sandbox.control.state().changed("notifications", "deleted")
-
-
-def test_dashboard_under_review_skips_the_task_and_those_after_it(
-    run_dag: RunDag, platform_sandbox: Sandbox
-) -> None:
-    words = "This dashboard requires review before publishing"
-    platform_sandbox.control.fault("status", path="/publish", status=400, message=words, count=None)
-    folders = "/v1/deployments/{deploymentId}/folders"
-    with DAG(dag_id="review", params={"choice": "skip"}) as dag:
-        skip = PlatformPublishWorkbookOperator(
-            task_id="skip",
-            workbook_id="{{ 301 }}",
-            on_review_required="{{ params.choice }}",  # type: ignore[arg-type]
-        )
-        fail = PlatformPublishWorkbookOperator(task_id="fail", workbook_id="{{ 301 }}", retries=3)
-        skip >> PlatformApiOperator(task_id="after_skip", path=folders)
-        skip >> PlatformApiOperator(task_id="anyway", path=folders, trigger_rule="none_failed")
-        fail >> PlatformApiOperator(task_id="after_fail", path=folders)
-    run = run_dag(dag)
-    assert run.states == {
-        "skip": "skipped",
-        "after_skip": "skipped",
-        "anyway": "success",
-        "fail": "failed",
-        "after_fail": "upstream_failed",
-    }
-    requests = platform_sandbox.control.state().requests
-    assert sum(request.method == "POST" for request in requests) == 2

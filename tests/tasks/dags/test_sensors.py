@@ -61,14 +61,6 @@ class TestDbtSync:
         task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
         assert task.error.startswith("DbtSyncCancelledError")
 
-    def test_old_tenant_is_not_reported_as_a_wrong_address(
-        self, sense: Any, platform_sandbox: Sandbox
-    ) -> None:
-        platform_sandbox.control.set(tenant="described")
-        task = sense(PlatformDbtSyncSensor, sync_job_id="1")
-        assert task.error.startswith("AirflowFailException")
-        assert "status of dbt syncs cannot be read: this tenant does not have" in task.error
-
     @in_both_modes("sense")
     def test_timeout_raises_airflow_sensor_timeout(
         self, sense: Any, platform_sandbox: Sandbox
@@ -76,16 +68,6 @@ class TestDbtSync:
         platform_sandbox.control.set(dbt_pace=60)
         task = sense(PlatformDbtSyncSensor, sync_job_id=start_sync(), timeout=0.2)
         assert task.error.startswith("AirflowSensorTimeout")
-
-
-class TestChatThread:
-    @in_both_modes("sense")
-    def test_thread_sensor_waits_while_the_thread_streams(
-        self, sense: Any, platform_sandbox: Sandbox
-    ) -> None:
-        chat_id = PlatformHook().chat("Revenue by country").chat_id
-        task = sense(PlatformChatThreadSensor, chat_id=chat_id)
-        assert task.xcoms["return_value"] == {"chat_id": chat_id, "is_streaming": False}
 
 
 @pytest.mark.exhaustive
@@ -114,14 +96,6 @@ class TestSoftFail:
         assert task.state == "failed"
         assert task.error.startswith("AirflowFailException")
         assert "refused the chat credential" in task.error
-
-    def test_bad_connection_fails_the_task(
-        self, sense: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        connection = platform_sandbox.connection_json(host=None)
-        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
-        task = sense(PlatformReportSensor, report_id=101, soft_fail=True)
-        assert (task.state, "host" in task.error) == ("failed", True)
 
     @in_both_modes("sense")
     def test_failure_of_a_later_poll_fails_the_task(

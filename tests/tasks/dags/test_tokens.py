@@ -54,17 +54,6 @@ def test_xcom_has_the_tokens_of_all_tries(
     assert used > (of_answer or {"totalTokens": 0})["totalTokens"]
 
 
-def test_xcom_of_a_failed_task_has_its_tokens(
-    platform_sandbox: Sandbox,
-    run_dag: RunDag,
-) -> None:
-    platform_sandbox.control.fault("no_final", count=None)
-    task = asked(platform_sandbox, run_dag, f"failed_{False}", deferrable=False, retries=0)
-    assert task.state == "failed"
-    assert task.xcoms["total_usage"]["totalTokens"] > 0
-    assert "usage" not in task.xcoms
-
-
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_usage_that_comes_after_the_answer_is_waited_for(
     platform_sandbox: Sandbox, run_dag: RunDag, *, deferrable: bool
@@ -87,20 +76,6 @@ def test_usage_that_is_too_late_is_reported_as_not_counted(
     assert task.state == "success"
     assert "total_usage" not in task.xcoms
     assert "The tokens of this run are not counted" in capfd.readouterr().out + caplog.text
-
-
-@needs_store
-def test_task_without_tokens_left_is_not_retried(
-    platform_sandbox: Sandbox,
-    run_dag: RunDag,
-) -> None:
-    platform_sandbox.control.fault("no_final", count=None)
-    arguments = {"deferrable": False, "max_tokens": 1, "retries": 3}
-    task = asked(platform_sandbox, run_dag, f"spent_{False}", **arguments)
-    assert task.state == "failed"
-    assert "and max_tokens is 1" in str(task.error)
-    assert len(platform_sandbox.control.state().messages) == 1
-    assert task.xcoms["total_usage"]["totalTokens"] > 1
 
 
 def test_deferrable_task_reports_the_error_of_a_run_that_fails_at_once(

@@ -10,7 +10,6 @@ from airflow.sdk import DAG, task
 from airflow_provider_platform._airflow import AirflowSkipException
 from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 from airflow_provider_platform.sensors.notifications import PlatformNotificationSensor
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 TASKS: dict[str, tuple[type, str, dict[str, Any]]] = {
     "merge": (PlatformMergeBranchOperator, "deployment_id", {"branch_name": "nightly"}),
     "chat": (PlatformChatOperator, "session_settings", {"prompt": "revenue by country"}),
-    "sync": (PlatformDbtSyncOperator, "platform_conn_id", {}),
-    "query": (PlatformQueryOperator, "deployment_id", {"sql": "SELECT 1"}),
     "sensor": (PlatformNotificationSensor, "notification_id", {"poke_interval": 1, "timeout": 5}),
 }
 
@@ -45,8 +42,6 @@ def refused(found: FinishedTask, place: str) -> None:
     [
         ("merge", "output", False),
         ("chat", "output", True),
-        ("query", "template", False),
-        ("sync", "template", True),
         ("sensor", "template", False),
     ],
 )

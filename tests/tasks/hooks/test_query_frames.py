@@ -297,13 +297,6 @@ def test_a_frame_has_the_columns_of_the_operators_file(
     assert str(table.schema.field("happened_at").type) == "timestamp[us]"
 
 
-def test_a_result_in_pages_is_one_frame(platform_sandbox: Sandbox) -> None:
-    sql = "SELECT id, status FROM orders"
-    hook = PlatformHook()
-    whole = hook.run_sql(sql, page_by=["id"], page_rows=100).to_arrow(on_truncated="fail")
-    assert whole["id"].to_pylist() == hook.run_sql(SQL).to_arrow()["id"].to_pylist()
-
-
 def test_broken_result_gives_no_frame(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_chunk_rows=100)
     platform_sandbox.control.fault("cut", api="data", after=2)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -104,16 +102,6 @@ def test_run_sql_reads_rows_in_pages(hook: PlatformHook, platform_sandbox: Sandb
         hook.run_sql(SQL, page_by=["id"])
 
 
-def test_timeout_applies_to_each_page(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
-    """The second page waits for the service, which holds each query back for a while."""
-    platform_sandbox.control.set(data_max_rows=300)
-    rows = hook.run_sql("SELECT id FROM orders", page_by=["id"], timeout=1.0)
-    assert next(rows) == ["1"]
-    platform_sandbox.control.fault("continue_wait", api="data", count=None)
-    with pytest.raises(PlatformDeadlineError):
-        list(rows)
-
-
 @pytest.mark.parametrize("name", ["default_row_limit", "max_row_limit", "page_rows"])
 @pytest.mark.parametrize("value", [0, -1, True, "20000", 2.5])
 def test_row_limit_that_is_not_a_positive_integer_is_refused(
@@ -122,13 +110,6 @@ def test_row_limit_that_is_not_a_positive_integer_is_refused(
     with pytest.raises(PlatformInputError, match=f"{name} must be a whole number, 1 or more"):
         hook.run_sql(SQL, **{name: value})
     assert platform_sandbox.control.state().requests == []
-
-
-def test_hook_can_be_used_while_rows_are_read(hook: PlatformHook) -> None:
-    rows = hook.run_sql(SQL)
-    next(rows)
-    assert hook.get_app_config() is not None
-    assert len(list(rows)) > 100
 
 
 def test_a_query_that_still_runs_is_asked_for_again(
@@ -192,15 +173,6 @@ def test_query_wakes_a_sleeping_branch(hook: PlatformHook, platform_sandbox: San
     assert queries(platform_sandbox) == 2
 
 
-def test_a_timeout_may_be_a_timedelta(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.fault("continue_wait", api="data", count=None)
-    with pytest.raises(PlatformDeadlineError):
-        next(hook.run_sql(SQL, timeout=timedelta(milliseconds=100)))
-    platform_sandbox.control.clear_faults()
-    soon = {"timeout": timedelta(seconds=60), "poll_interval": timedelta(milliseconds=50)}
-    assert hook.chat("revenue by country", **soon).answer
-
-
 def ids(rows: Any) -> list[int]:
     return [int(row[0]) for row in rows]
 
@@ -250,37 +222,6 @@ def test_result_of_a_closed_hook_raises_an_error(hook: PlatformHook) -> None:
     for _ in range(2):
         with pytest.raises(PlatformClosedError, match="closed before the run was complete"):
             list(rows)
-
-
-def test_with_block_closes_the_result(hook: PlatformHook) -> None:
-    with hook.run_sql(SQL) as rows:
-        next(rows)
-    with pytest.raises(PlatformClosedError):
-        next(rows)
-
-
-def test_a_result_that_broke_off_stays_broken(
-    hook: PlatformHook, platform_sandbox: Sandbox
-) -> None:
-    platform_sandbox.control.fault("cut", api="data", after=2)
-    rows = hook.run_sql(SQL)
-    for _ in range(2):
-        with pytest.raises(PlatformTransportError):
-            list(rows)
-    with pytest.raises(DataQueryError):
-        assert hook.run_sql("SELECT nonsense FROM orders").columns
-
-
-def test_results_can_be_read_in_threads(hook: PlatformHook, expected_ids: list[int]) -> None:
-    found: list[list[int]] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(ids(hook.run_sql(SQL)))) for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected_ids] * 6
 
 
 @pytest.mark.exhaustive

@@ -56,18 +56,6 @@ class TestAgent:
         assert asked_agents(control) == {"2"}
         assert [message.message_id for message in control.state().messages] == [OWN_ID]
 
-    def test_trigger_and_worker_follow_the_run_at_the_named_agent(
-        self, control: SandboxControl
-    ) -> None:
-        tries = TaskTries()
-        task = chat(deferrable=True, agent_id=2)
-        waiting = deferral_while_stopped(control, task.execute, tries.context())
-        (event,) = asyncio.run(events_of(waiting.trigger))
-        run = waiting.kwargs["run"]
-        result = chat(deferrable=True, agent_id=2).execute_complete(tries.context(), event, run)
-        assert result["answer"]
-        assert asked_agents(control) == {"2"}
-
     def test_changed_agent_stops_the_run_at_the_earlier_agent(
         self, control: SandboxControl
     ) -> None:

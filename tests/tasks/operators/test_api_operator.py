@@ -130,12 +130,6 @@ class TestWriting:
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "lost"
 
-    def test_unknown_outcome_says_what_the_service_said(self, platform_sandbox: Sandbox) -> None:
-        fault = {"method": "POST", "status": 500, "message": "no disk"}
-        platform_sandbox.control.fault("status", **fault)
-        with pytest.raises(AirflowFailException, match=r"500: no disk.* did not confirm"):
-            call(method="POST", path=WORKBOOKS, body={"name": "Nightly"})
-
     def test_call_is_not_repeated_after_a_crash_behind_its_record(
         self, platform_sandbox: Sandbox
     ) -> None:
@@ -190,18 +184,13 @@ class TestCredentials:
     ("arguments", "field"),
     [
         ({"path": "https://elsewhere.example.com/v1"}, "path"),
-        ({"path": "/v1/../../admin"}, "path"),
-        ({"path": "/v1//reports"}, "path"),
-        ({"path": "/v1/reports?first=1"}, "path"),
         ({"path": ""}, "path"),
         ({"path": "/v1/x", "operation": "getReport"}, "operation"),
         ({"operation": "getRepotr"}, "operation"),
         ({"operation": "getReport"}, "report_id"),
         ({"operation": "getReport", "ids": {"reprot_id": 1}}, "reprot_id"),
-        ({"operation": "createFolder", "body": {"nam": "x"}}, "name"),
         ({"operation": "createFolder", "body": {"name": "x", "parentId": "y"}}, "parentId"),
         ({"operation": "getReport", "report_id": 1, "paginate": True}, "operation"),
-        ({"path": "/api/reports"}, "path"),
         ({"path": "/v1/x", "method": "TRACE"}, "method"),
         ({"path": "/v1/x", "query": "a=b"}, "query"),
         ({"path": "/v1/x", "body": "{"}, "body"),

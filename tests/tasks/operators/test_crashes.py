@@ -13,7 +13,7 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
 from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
-from tests.support.remote_tasks import chat, sync
+from tests.support.remote_tasks import chat
 from tests.support.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
@@ -75,21 +75,6 @@ def carry_through(make: Any, number: int, when: When, error: type[BaseException]
         result = make().execute(tries.context())
     assert store.has_failed, "the record was written less often"
     return result
-
-
-@TIMES
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_dbt_sync_is_started_once(
-    control: SandboxControl, number: int, when: When, error: type[BaseException]
-) -> None:
-    result = carry_through(
-        sync,
-        number,
-        when,
-        error,
-    )
-    (one,) = control.state().syncs
-    assert (result["sync_job_id"], result["status"]) == (one.sync_job_id, "COMPLETED")
 
 
 @TIMES

@@ -23,7 +23,6 @@ from tests.support.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
-    from airflow_provider_platform.sandbox.server import Sandbox
 
 RUNS = {"method": "POST", "path": "/runs$"}
 """The requests that start a run."""
@@ -140,12 +139,6 @@ def test_run_that_begins_after_the_check_is_treated_like_a_running_one(
     assert starts(control) == 1
 
 
-def test_run_is_found_and_followed_after_a_lost_response(control: SandboxControl) -> None:
-    control.fault("lost_response", **RUNS)
-    assert deliver().execute(TaskTries().context())["started"] is True
-    assert starts(control) == 1
-
-
 def test_retry_sends_a_start_that_never_arrived(control: SandboxControl) -> None:
     tries = TaskTries()
     control.fault("status", **RUNS, status=500)
@@ -154,22 +147,6 @@ def test_retry_sends_a_start_that_never_arrived(control: SandboxControl) -> None
     assert starts(control) == 0
     assert deliver().execute(tries.context())["started"] is True
     assert starts(control) == 1
-
-
-def test_lost_start_without_a_trace_has_an_unknown_outcome_and_is_not_repeated(
-    control: SandboxControl,
-) -> None:
-    start_elsewhere()
-    for number in range(2):
-        listed = {"method": "GET", "path": "/runs$", "count": None}
-        control.fault("odd_field", field=f"items.{number}.id", value=None, **listed)
-    control.fault("lost_response", **RUNS)
-    tries = TaskTries()
-    with pytest.raises(AirflowFailException, match="the list of its runs has no ids") as caught:
-        deliver().execute(tries.context())
-    assert "mark this task as successful" in str(caught.value)
-    assert tries.store[STORE_KEY]["phase"] == "lost"
-    assert starts(control) == 2
 
 
 def test_a_retry_follows_the_run_that_outlived_the_deadline(control: SandboxControl) -> None:
@@ -200,17 +177,6 @@ def not_activated(control: SandboxControl) -> None:
 
 def test_deliveries_that_are_not_activated_are_named(control: SandboxControl) -> None:
     not_activated(control)
-    with pytest.raises(AirflowFailException, match="not activated on this tenant"):
-        deliver().execute(TaskTries().context())
-
-
-@pytest.mark.parametrize("answer", ["html", "404", "405"])
-def test_older_tenant_is_distinguished_from_a_wrong_id(
-    answer: str, control: SandboxControl
-) -> None:
-    control.set(tenant="described")
-    if answer != "html":
-        control.fault("status", path="/report-deliveries", status=int(answer), count=None)
     with pytest.raises(AirflowFailException, match="not activated on this tenant"):
         deliver().execute(TaskTries().context())
 
@@ -247,12 +213,3 @@ def test_invalid_arguments_are_refused_when_the_dag_is_parsed(
     with pytest.raises(PlatformInputError) as caught:
         deliver(**arguments)
     assert caught.value.field == field
-
-
-def test_slash_in_an_id_does_not_change_the_path(
-    control: SandboxControl, platform_sandbox: Sandbox
-) -> None:
-    with pytest.raises(AirflowFailException):
-        deliver(delivery_id="501/../502").execute(TaskTries().context())
-    assert starts(control) == 0
-    assert platform_sandbox.control.state().requests

@@ -72,7 +72,6 @@ class TestCreate:
         "settings",
         [
             {"filters": [{"member": "orders.region", "operator": "equals", "value": ["EU"]}]},
-            {"time_grains": [{"member": "orders.created_at", "grain": "week"}]},
             {"member_switchers": [{"member": "orders.measure", "selected": "count"}]},
         ],
         ids=lambda settings: next(iter(settings)),
@@ -150,21 +149,13 @@ class TestCreate:
         with pytest.raises(AirflowFailException, match="Give dashboard_id instead"):
             create(**dashboards).execute(TaskTries().context())
 
-    @pytest.mark.parametrize(
-        ("other", "cron"),
-        [
-            ({"hour": 7}, "30 7 * * *"),
-            ({"timezone": "UTC"}, "30 6 * * *"),
-            ({"schedule_type": "WEEKLY", "day_of_week": 1}, "30 6 * * 1"),
-        ],
-    )
     def test_times_edited_in_the_dag_change_the_one_schedule(
-        self, other: dict[str, Any], cron: str, platform_sandbox: Sandbox
+        self, platform_sandbox: Sandbox
     ) -> None:
         first = create().execute(TaskTries().context())
-        changed = create(**other).execute(TaskTries().context())
-        assert changed["cronExpression"] == cron
-        assert changed["timezone"] == other.get("timezone", "Europe/Berlin")
+        edited = {"schedule_type": "WEEKLY", "day_of_week": 1, "timezone": "UTC"}
+        changed = create(**edited).execute(TaskTries().context())
+        assert (changed["cronExpression"], changed["timezone"]) == ("30 6 * * 1", "UTC")
         assert created(platform_sandbox) == [changed["id"]] == [first["id"]]
 
     def test_schedule_with_other_times_stays_with_if_exists_skip(
@@ -209,13 +200,11 @@ class TestCreate:
         PlatformHook().call("deleteNotification", id=first["id"])
         assert create(key="morning").execute(TaskTries().context())["id"] != first["id"]
 
-    @pytest.mark.parametrize(
-        "cron", ["@daily", "30 6 L * *", "30 6 * * FRI#2", "0 30 6 * * *", "60 * * * *"]
-    )
     def test_unusual_cron_expression_is_left_to_the_service(
-        self, cron: str, platform_sandbox: Sandbox
+        self, platform_sandbox: Sandbox
     ) -> None:
-        custom = {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": cron}
+        times = {"hour": None, "minute": None, "custom_cron": "30 6 L * *"}
+        custom = {"schedule_type": "CUSTOM", **times}
         with pytest.raises(AirflowFailException, match=r"400.*customCron must be a cron"):
             create(**custom).execute(TaskTries().context())
         assert created(platform_sandbox) == []
@@ -241,13 +230,6 @@ class TestCreate:
         twins(platform_sandbox)
         with pytest.raises(AirflowFailException, match=r"several notifications match \(\d+, \d+\)"):
             create(if_exists="update").execute(TaskTries().context())
-
-    def test_if_exists_fail_fails_for_an_existing_notification(
-        self, platform_sandbox: Sandbox
-    ) -> None:
-        create().execute(TaskTries().context())
-        with pytest.raises(AirflowFailException, match=r"Nothing was created.*give this one a key"):
-            create(if_exists="fail").execute(TaskTries().context())
 
     def test_notification_is_found_after_a_lost_response(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
@@ -310,10 +292,8 @@ class TestCreate:
         ({"hour": 24}, "hour"),
         ({"minute": -1}, "minute"),
         ({"schedule_type": "YEARLY"}, "schedule_type"),
-        ({"day_of_week": 1}, "schedule_type"),
         ({"schedule_type": "WEEKLY", "day_of_week": 7}, "day_of_week"),
         ({"schedule_type": "MONTHLY", "day_of_month": 0}, "day_of_month"),
-        ({"schedule_type": "CUSTOM", "hour": None, "minute": None}, "schedule_type"),
         ({"custom_cron": "99 * *"}, "custom_cron"),
         ({"timezone": "Mars/Olympus"}, "timezone"),
         ({"notification_format": "gif"}, "notification_format"),
@@ -321,14 +301,6 @@ class TestCreate:
         ({"dashboard_id": None}, "dashboard_id"),
         ({"if_exists": "ignore"}, "if_exists"),
         ({"filters": [{"member": "o.s", "operator": "resembles"}]}, "[0].operator"),
-        (
-            {"filters": [{"member": "o.s", "operator": "is_empty", "value": 1}]},
-            "filters[0].value",
-        ),
-        (
-            {"filters": [{"member": "o.s", "operator": "between", "value": [1]}]},
-            "filters[0].value",
-        ),
         ({"time_grains": "day"}, "time_grains"),
         ({"schedule_type": ""}, "schedule_type"),
     ],
@@ -378,26 +350,12 @@ class TestUpdateAndDelete:
         assert found["isEnabled"] is False
         assert found["notificationFormat"] == "pdf"
 
-    def test_an_empty_list_removes_the_filters(self, platform_sandbox: Sandbox) -> None:
-        filters = [{"member": "orders.status", "operator": "is_null"}]
-        first = create(filters=filters).execute(TaskTries().context())
-        update = PlatformUpdateNotificationOperator(
-            task_id="update", notification_id=first["id"], filters=[]
-        )
-        assert update.execute(TaskTries().context())["filters"] == []
-
     def test_delete_operator_deletes_once(self, platform_sandbox: Sandbox) -> None:
         first = create().execute(TaskTries().context())
         tries = TaskTries()
         delete = PlatformDeleteNotificationOperator(task_id="d", notification_id=first["id"])
         assert delete.execute(tries.context()) is None
         assert delete.execute(tries.context()) is None
-
-    def test_wrong_id_is_reported_in_the_first_try(self, platform_sandbox: Sandbox) -> None:
-        delete = PlatformDeleteNotificationOperator(task_id="d", notification_id=987)
-        words = "(?s)987.*deployment 1|deployment 1.*987"
-        with pytest.raises(AirflowFailException, match=words):
-            delete.execute(TaskTries().context())
 
 
 class TestList:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.operators._run_record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
@@ -51,12 +49,6 @@ class TestChat:
             ask(key).execute(tries.context())
         assert key not in json.dumps(tries.store)
 
-    def test_result_in_xcom_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
-        key = platform_sandbox.chat_api_key
-        result = ask(key, fail_on_tool_error="never").execute(TaskTries().context())
-        assert "no such table: ***" in result["queries"][0]["error"]
-        assert key not in json.dumps(result)
-
     def test_trigger_event_hides_the_quoted_key(self, platform_sandbox: Sandbox) -> None:
         key, tries = platform_sandbox.chat_api_key, TaskTries()
         operator = ask(key, deferrable=True)
@@ -88,36 +80,6 @@ class TestChat:
         logged = capture.lines()
         assert logged
         assert key not in json.dumps([event, result, tries.store, logged])
-
-    @pytest.mark.parametrize("deferrable", [False, True])
-    def test_a_result_is_redacted_once_on_the_worker_and_deferred(
-        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, deferrable: bool
-    ) -> None:
-        results: list[Any] = []
-        redact = KnownSecrets.redact_data
-
-        def counted(secrets: KnownSecrets, value: Any, **options: Any) -> Any:
-            if not isinstance(value, str) and "no such table" in str(value):
-                results.append(value)  # the queries, and the errors of the tools
-            return redact(secrets, value, **options)
-
-        monkeypatch.setattr(KnownSecrets, "redact_data", counted)
-        key = platform_sandbox.chat_api_key
-        _, result = self.finished(
-            platform_sandbox, ask(key, **LENIENT, deferrable=deferrable), TaskTries()
-        )
-        assert "no such table: ***" in result["queries"][0]["error"]
-        assert len(results) == 2
-
-    @pytest.mark.parametrize("deferrable", [False, True])
-    def test_secret_equal_to_a_field_name_does_not_rename_the_field(
-        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, deferrable: bool
-    ) -> None:
-        monkeypatch.setattr(PlatformConfig, "secrets", property(lambda _: ["title"]))
-        _, result = self.finished(
-            platform_sandbox, ask("orders", **LENIENT, deferrable=deferrable), TaskTries()
-        )
-        assert result["queries"][0]["title"]
 
     @staticmethod
     def finished(

@@ -33,14 +33,6 @@ def test_report_sensor_finds_a_report_by_name() -> None:
     assert found(PlatformReportSensor, name="Top products", folder_id="11")["id"] == 103
 
 
-def test_report_sensor_waits_for_an_outdated_report() -> None:
-    waits(PlatformReportSensor, report_id=101, updated_after="2026-07-19T05:30:00Z")
-    report = found(
-        PlatformReportSensor, report_id="{{ 101 }}", updated_after="2026-07-19T05:29:59Z"
-    )
-    assert report["id"] == 101
-
-
 def test_report_sensor_sees_the_refresh_of_a_placement() -> None:
     refreshed = {"report_id": 101, "refreshed_after": "2026-07-20T00:00:00Z"}
     place = {"externalWorkbookId": "w", "resultLocation": "A!1"}

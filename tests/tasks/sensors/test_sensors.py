@@ -102,11 +102,6 @@ class TestChatThread:
         with pytest.raises(AirflowFailException, match="404"):
             poke(PlatformChatThreadSensor, **other)
 
-    def test_thread_sensor_fails_at_once_for_a_refused_key(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.rotate_chat_key()
-        with pytest.raises(AirflowFailException, match="refused the chat credential"):
-            poke(PlatformChatThreadSensor, chat_id="c")
-
 
 class TestFailures:
     SYNC = "/dbt-sync/"
@@ -169,13 +164,6 @@ class TestFailures:
 
     def test_a_sync_that_was_just_started_may_be_unknown(self, platform_sandbox: Sandbox) -> None:
         assert poke(PlatformDbtSyncSensor, sync_job_id="unknown") is None
-
-    def test_non_retryable_error_of_a_sensor_fails_the_task(
-        self, platform_sandbox: Sandbox
-    ) -> None:
-        platform_sandbox.control.rotate_management_token()
-        with pytest.raises(AirflowFailException, match="Management token"):
-            poke(PlatformReportSensor, report_id=101)
 
 
 class TestDeferred:
