@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.resources.dbt_sync import (
     DbtSyncRunKind,
     cancel_dbt_sync,
@@ -32,6 +33,14 @@ def test_body_contains_only_the_given_fields(given: dict[str, Any], body: dict[s
     assert (operation.method, operation.path) == ("POST", "/v1/deployments/7/dbt-sync")
     assert operation.body == body
     assert not operation.repeatable
+
+
+def test_start_without_an_id_says_what_the_service_sent() -> None:
+    sent = {"syncJobId": "", "branchName": "x" * 9000}
+    words = r'syncJobId is missing, the service sent {"syncJobId": "", "branchName": "xxx'
+    with pytest.raises(PlatformProtocolError, match=words) as caught:
+        start_dbt_sync(deployment_id=7).read(sent)
+    assert len(str(caught.value)) < 2000
 
 
 @pytest.mark.parametrize("answer", [None, {}])
