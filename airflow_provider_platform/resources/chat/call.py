@@ -87,6 +87,7 @@ from airflow_provider_platform.resources.chat.request import (
 )
 from airflow_provider_platform.resources.chat.run_state import (
     Accepted,
+    ChatEvent,
     ChatRun,
     ThreadNamed,
     Verdict,
@@ -295,7 +296,7 @@ class ChatCall:
         that was sent twice.
         """
         run, limits = self.run, self.limits
-        if self.request.input is not None and input_digest(self.request.input) != run.digest:
+        if input_digest(self.request.input or "") != run.digest:
             raise errors.prompt_changed(run)
         refusals = 0
         reloaded = False
@@ -545,7 +546,7 @@ class ChatCall:
         run = self.run
 
         async def read() -> bool:
-            reader = replace(run, accepted=False)
+            reader = run.fresh()
             try:
                 return await self._read_latest(api, reader, until)
             except PlatformApiError as error:
@@ -634,11 +635,7 @@ class ChatCall:
                     clean = True
                     break
                 now = api.clock()
-                for event in run.feed(data, now):
-                    if isinstance(event, ThreadNamed | Accepted):
-                        await api.notify(event)
-                    else:
-                        api.report(event)
+                await _hand_over(api, run.feed(data, now))
                 if connection.received_data:
                     last_active = now
                 if connection.ended and ended is None:
@@ -651,9 +648,12 @@ class ChatCall:
             pass  # broken: the verdict says what that means
         except PlatformError:
             run.disconnect(clean=False)
+            await _hand_over(api, run.take_events())
             raise
         await api.close_stream(complete=clean or connection.complete)
-        return run.disconnect(clean=clean)
+        verdict = run.disconnect(clean=clean)
+        await _hand_over(api, run.take_events())
+        return verdict
 
     async def _follow_up(self, api: Api, limits: ChatLimits, *, until_end: bool) -> Verdict:
         """One request without `input`. Returns its verdict, STREAMING if the stream was left.
@@ -741,3 +741,13 @@ class ChatCall:
         ):
             raise failure
         await self._pause(api, pause_after(failure, 1))
+
+
+async def _hand_over(api: Api, events: list[ChatEvent]) -> None:
+    """Notify the caller of the events of a run. The run goes on once the caller has recorded the
+    ids in them."""
+    for event in events:
+        if isinstance(event, ThreadNamed | Accepted):
+            await api.notify(event)
+        else:
+            api.report(event)

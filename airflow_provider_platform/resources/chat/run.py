@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.choices import MAX_ROWS, IfThreadBusy
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
-from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.redaction import shortened
 from airflow_provider_platform.resources.chat import errors
 from airflow_provider_platform.resources.chat.call import (
@@ -120,14 +119,7 @@ class ChatRunKind(RunKind[dict[str, Any], ChatIds]):
                 await api.notify(before)
             api.report(event)
 
-        try:
-            over = await call.ask(api.hearing(hear), until_end=until_end, repeats=state.repeats)
-        except PlatformError:
-            if call.run.can_be_followed and not state.accepted:
-                await api.notify(RunAccepted(call.ids(submitted_at)))
-            raise
-        if call.run.can_be_followed and not state.accepted:
-            await api.notify(RunAccepted(call.ids(submitted_at)))
+        over = await call.ask(api.hearing(hear), until_end=until_end, repeats=state.repeats)
         return _outcome(api, call) if over else None
 
     async def find(self, api: Api, env: RunEnvironment, ids: ChatIds) -> tuple[bool, ChatIds]:
@@ -191,7 +183,7 @@ class ChatRunKind(RunKind[dict[str, Any], ChatIds]):
         if event.get("result") is not None:
             return of_this_release(event["result"]), ids
         call = self._known_call(api.config, replace(env, deadline=api.clock() + env.timeout), ids)
-        await call.follow_or_resume(api)
+        await call.follow(api)
         result = _outcome(api, call)
         result["usage"] = result["usage"] or event.get("usage")
         queries = event.get("queries", 0)
@@ -267,7 +259,6 @@ class _Question:
     call: ChatCall
     submitted_at: float
     repeats: bool
-    accepted: bool = False
 
     def ids(self) -> ChatIds:
         """Return the ids that name the question now."""
@@ -280,7 +271,6 @@ class _Question:
         if isinstance(event, ThreadNamed):
             return Identified(self.ids())
         if isinstance(event, Accepted):
-            self.accepted = True
             return RunAccepted(self.call.ids(self.submitted_at))
         if isinstance(event, Waiting) and self.repeats:
             self.repeats = False  # the service reported that it was not processed

@@ -42,7 +42,7 @@ log. Text of the service in it is one line of at most 500 characters without con
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -310,6 +310,10 @@ class ChatRun:
         """The answer that has begun, where the thread is read to confirm it."""
         self._connection: Connection | None = None
 
+    def fresh(self) -> ChatRun:
+        """Return a run of the same message that has read no connection yet."""
+        return replace(self, accepted=False)
+
     def __str__(self) -> str:
         thread = f"chat {quote_service(self.chat_id)}" if self.chat_id else "no chat id yet"
         return f"{thread}, message {self.message_id}"
@@ -327,9 +331,13 @@ class ChatRun:
         PlatformProtocolError for a line that is not JSON or too long, or for too much text in all,
         PlatformAddressError for a web page."""
         self.progress.now = now
-        connection = self.connection
-        connection.feed(data)
-        self.chat_id = self.chat_id or connection.chat_id
+        self.connection.feed(data)
+        return self.take_events()
+
+    def take_events(self) -> list[ChatEvent]:
+        """Return the events since the last call. The end of a connection, too, may show that the
+        message is accepted."""
+        self.chat_id = self.chat_id or self.connection.chat_id
         if self.chat_id is not None:
             self.progress.add_thread(self.chat_id, self.message_id, accepted=self.accepted)
         return self.progress.drain()

@@ -8,16 +8,26 @@ import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
+    ChatNoAnswerError,
     ChatSuspendedError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
 )
+from airflow_provider_platform.resources.chat.request import input_digest
 from airflow_provider_platform.resources.chat.run import ChatRunKind
-from airflow_provider_platform.resources.run_kind import RunEnvironment
+from airflow_provider_platform.resources.run_kind import RunAccepted, RunEnvironment
 from tests.support.fakes.chat_calls import DEADLINE
 from tests.support.fakes.effects import api_with
 from tests.support.fakes.played_service import NOON, PlayedService, drive
-from tests.support.fakes.streams import CHAT_ID, EXPECTED, MESSAGE_ID, PROMPT, cutoff
+from tests.support.fakes.streams import (
+    CHAT_ID,
+    EXPECTED,
+    MESSAGE_ID,
+    PROMPT,
+    cutoff,
+    serialized,
+    state,
+)
 
 CONFIG = PlatformConfig.build(
     chat_url="https://ai.example.com/agents/1/chat",
@@ -33,6 +43,7 @@ IDS = {
     "accepted": True,
     "submitted_at": NOON,
 }
+ASKED = {"identity": {"externalId": "nightly"}, "input_sha256": input_digest(PROMPT)}
 SUSPENDED = {"status": "suspended"}
 
 
@@ -85,3 +96,14 @@ def test_a_thread_that_is_gone_is_an_error_only_if_the_author_named_it(existing:
     else:
         found, ids = find(Gone())
         assert (found, ids["chat_id"]) == (False, None)
+
+
+def test_message_that_only_the_last_record_shows_is_recorded_as_accepted() -> None:
+    messages = [serialized("HumanMessage", PROMPT, MESSAGE_ID)]
+    service = PlayedService(scripted=[[cutoff(), state(messages)]])
+    kind = ChatRunKind(prompt=PROMPT, chat_id=CHAT_ID, message_id=MESSAGE_ID)
+    with pytest.raises(ChatNoAnswerError):
+        drive(kind.submit(api_with(service.clock, CONFIG), ENV, None, until_end=True), service)
+    assert [event.ids for event in service.notices if isinstance(event, RunAccepted)] == [
+        {**IDS, "in_existing_thread": True, **ASKED}
+    ]
