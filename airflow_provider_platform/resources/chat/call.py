@@ -21,6 +21,7 @@ no request has `input` any more.
 The verdict on a connection decides what follows:
 
     verdict           submit                   follow                     find_message
+    LEFT              return                   (not asked for)            True
     OVER              finish                   finish                     True
     ABORTED, FAILED   raise                    raise                      raise
     REFUSED           reload the credential, once; then raise
@@ -298,33 +299,10 @@ class ChatCall:
         run, limits = self.run, self.limits
         if input_digest(self.request.input or "") != run.digest:
             raise errors.prompt_changed(run)
-        refusals = 0
-        reloaded = False
         while True:
-            self._check_limits(api)
-            failure: PlatformError | None = None
-            try:
-                verdict = await self._connect(
-                    api, self._prompt_body(), limits, submits=True, until_end=until_end
-                )
-            except PlatformError as error:
-                failure = error
-                verdict = await self._verdict_on_refused_prompt(api, error)
-                if verdict is None:
-                    refusals += 1
-                    pause = pause_after(error, refusals)
-                    if refusals >= limits.max_attempts or api.clock() + pause >= limits.deadline:
-                        raise
-                    await self._pause(api, pause)
-                    continue
-            if verdict is None:
+            verdict, failure = await self._send_prompt(api, until_end=until_end)
+            if verdict is Verdict.LEFT:
                 return False
-            if verdict is Verdict.REFUSED and not reloaded:
-                reloaded = True
-                if await api.reload_credentials():
-                    if run.connection.refused_at_once:
-                        continue
-                    verdict = Verdict.BROKEN  # the prompt may have been processed before
             if verdict is Verdict.BUSY and not run.accepted:
                 if limits.if_thread_busy == "fail":
                     raise errors.thread_busy(run)
@@ -335,7 +313,7 @@ class ChatCall:
             if verdict in FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
                 return await self._finish(api, verdict)
             if run.chat_id is None:
-                raise errors.thread_unknown(run, failure)
+                raise errors.thread_unknown(run, failure) from failure
             if failure is not None:
                 await self._pause_after_failure(api, failure)
             if run.accepted or await self._find_lost_message(api, failure):
@@ -345,24 +323,41 @@ class ChatCall:
             repeats = True
             await self._pause_after_failure(api, failure)
 
-    def _prompt_body(self) -> dict[str, Any]:
-        """The body that asks. It names the thread as soon as the service has named it."""
+    async def _send_prompt(
+        self, api: Api, *, until_end: bool
+    ) -> tuple[Verdict, PlatformError | None]:
+        """Send the prompt until the service has or may have processed it, or its thread is busy.
+        Return the verdict, and the error if no stream was opened."""
+        run, limits = self.run, self.limits
         body = self.request.to_json()
-        return body if self.run.chat_id is None else {**body, "chatId": self.run.chat_id}
-
-    async def _verdict_on_refused_prompt(self, api: Api, error: PlatformError) -> Verdict | None:
-        """What it means that no stream was opened for the prompt. None: send it again."""
-        if is_busy(error):
-            return Verdict.BUSY
-        if isinstance(error, PlatformAuthenticationError) and await api.reload_credentials():
-            return None
-        if cannot_have_been_processed(error):
-            return None
-        if not is_transient(error):
-            raise error
-        if self.run.chat_id is None:
-            raise errors.thread_unknown(self.run, error) from error
-        return Verdict.BROKEN
+        if run.chat_id is not None:
+            body["chatId"] = run.chat_id
+        refusals = 0
+        reloaded = False
+        while True:
+            self._check_limits(api)
+            try:
+                verdict = await self._connect(api, body, limits, submits=True, until_end=until_end)
+            except PlatformError as error:
+                if is_busy(error):
+                    return Verdict.BUSY, error
+                if not await _may_send_again(api, error):
+                    if not is_transient(error):
+                        raise
+                    return Verdict.BROKEN, error
+                refusals += 1
+                pause = pause_after(error, refusals)
+                if refusals >= limits.max_attempts or api.clock() + pause >= limits.deadline:
+                    raise
+                await self._pause(api, pause)
+                continue
+            if verdict is Verdict.REFUSED and not reloaded:
+                reloaded = True
+                if await api.reload_credentials():
+                    if run.connection.refused_at_once:
+                        continue
+                    return Verdict.BROKEN, None  # the prompt may have been processed before
+            return verdict, None
 
     async def _find_lost_message(self, api: Api, failure: PlatformError | None) -> bool:
         """`find_message` after the prompt ended with `failure`, or with a stream that broke. An
@@ -604,9 +599,9 @@ class ChatCall:
         *,
         submits: bool,
         until_end: bool,
-    ) -> Verdict | None:
-        """One request and its stream. Returns the verdict, or None if the stream was left because
-        the message is accepted."""
+    ) -> Verdict:
+        """One request and its stream. Without `until_end` the stream is left once the message is
+        accepted."""
         run = self.run
         await api.open_stream(
             body, timeout=limits.idle_timeout, repeatable=not submits, agent_id=self.agent_id
@@ -628,7 +623,7 @@ class ChatCall:
                 data: bytes | None = await api.read_stream(wait) if wait > 0 else None
                 if data is None and leaves_at is not None:
                     await api.close_stream()
-                    return None
+                    return Verdict.LEFT
                 if data is None:
                     break
                 if data == b"":
@@ -656,8 +651,8 @@ class ChatCall:
         return verdict
 
     async def _follow_up(self, api: Api, limits: ChatLimits, *, until_end: bool) -> Verdict:
-        """One request without `input`. Returns its verdict, STREAMING if the stream was left.
-        Raises the error of a refused credential, and RuntimeError for a run without a thread."""
+        """One request without `input`. Raises the error of a refused credential, and RuntimeError
+        for a run without a thread."""
         if self.run.chat_id is None:
             raise RuntimeError("a run without a thread cannot be followed")
         body = self.request.follow(self.run.chat_id)
@@ -669,11 +664,11 @@ class ChatCall:
             raise
         if verdict is Verdict.REFUSED:
             raise errors.run_ended(self.run, verdict)
-        return verdict or Verdict.STREAMING
+        return verdict
 
     # The end.
 
-    async def _finish(self, api: Api, verdict: Verdict | None) -> bool:
+    async def _finish(self, api: Api, verdict: Verdict) -> bool:
         """Return True for a run that is over, after reading lost records if that is possible; for
         any other verdict raise the error that the run ended with.
 
@@ -741,6 +736,14 @@ class ChatCall:
         ):
             raise failure
         await self._pause(api, pause_after(failure, 1))
+
+
+async def _may_send_again(api: Api, error: PlatformError) -> bool:
+    """Return whether a prompt that was answered with this error can be sent again: with a new
+    credential, or because the service did not process it."""
+    if isinstance(error, PlatformAuthenticationError) and await api.reload_credentials():
+        return True
+    return cannot_have_been_processed(error)
 
 
 async def _hand_over(api: Api, events: list[ChatEvent]) -> None:

@@ -132,6 +132,7 @@ class Verdict(Enum):
     ABSENT = "the thread does not contain our message"
     UNCLEAR = "the thread may contain our message"
     BROKEN = "the connection broke before the run ended"
+    LEFT = "the stream was left, because the message is accepted"
 
 
 # The run of one message, over all its connections.
