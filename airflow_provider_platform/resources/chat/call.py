@@ -32,10 +32,11 @@ The verdict on a connection decides what follows:
     UNCLEAR           find the message         raise                      raise
     BROKEN            find the message         connect again              connect again
 
-`poll_thread` connects again: for two minutes at least while connections bring nothing, and as long
-as they bring something new or say that the thread is streaming. Once the message is found or
-accepted, `submit` follows it. "Finish" reads the thread once more if records may have been lost, or
-if the final answer is not complete.
+`_poll` is the one loop that connects again, with the failure budget of every other wait
+(`client.polling`): for two minutes at least while connections bring nothing, and as long as they
+bring something new or say that the thread is streaming. Each wait says by a function of `FollowUps`
+whether it connects again. Once the message is found or accepted, `submit` follows it. "Finish"
+reads the thread once more if records may have been lost, or if the final answer is not complete.
 
 A stop may come late: a worker or a triggerer that was frozen can try to stop a run that ended long
 ago, while the thread answers somebody else's message. An abort knows threads only. So every stop
@@ -48,8 +49,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NotRequired, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from airflow_provider_platform.client.choices import (
     MAX_ROWS,
@@ -71,7 +72,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.failed_calls import rpc_error
-from airflow_provider_platform.client.polling import poll_pause
+from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 from airflow_provider_platform.client.repeats import (
     cannot_have_been_processed,
     is_transient,
@@ -95,17 +96,15 @@ from airflow_provider_platform.resources.chat.run_state import (
     Waiting,
 )
 from airflow_provider_platform.resources.chat.thread import (
-    Again,
     abort,
-    poll_thread,
     read_answer,
+    read_until,
+    with_new_credential,
 )
 from airflow_provider_platform.resources.run_kind import RunIds
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
-
-T = TypeVar("T")
 
 IDLE_POLLS = 5
 """How many connections in a row must show an idle thread before its run counts as lost."""
@@ -125,9 +124,10 @@ ABORT_SHARE = 1 / 3
 MIN_ABORT_SECONDS = 0.5
 LATE_MESSAGE_GRACE = 0.5
 """Seconds in which a thread that seems to be ours may still send a later message."""
-PAUSE_BETWEEN_READS = 0.2
 
 FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
+UNDECIDED = (Verdict.BUSY, Verdict.STREAMING, Verdict.BROKEN)
+"""Only another connection can say more."""
 
 
 @dataclass(frozen=True)
@@ -382,18 +382,7 @@ class ChatCall:
         outage is tolerated, raises the last error, or ChatEndUnknownError if the thread is not
         streaming.
         """
-        run = self.run
-        resumed = False
-
-        def judge(verdict: Verdict) -> Verdict | None:
-            nonlocal resumed
-            if verdict is Verdict.SUSPENDED and (run.connection.grew or not resumed):
-                resumed = True
-                return None
-            waits = (Verdict.BUSY, Verdict.STREAMING, Verdict.BROKEN)
-            return None if verdict in waits else verdict
-
-        verdict = await self._poll(api, judge)
+        verdict = await self._poll(api, FollowUps(self.run), _may_continue)
         return await self._finish(api, verdict)
 
     async def follow_or_resume(self, api: Api) -> bool:
@@ -414,19 +403,11 @@ class ChatCall:
         """Return whether an accepted run is over. Each request takes at most `seconds`. False if
         the service says that the run continues, or shows no end of it. Raises the error that the
         run ended with, and the last failure if the service could not be reached."""
-        run = self.run
-        answered = False
-
-        def judge(verdict: Verdict) -> Verdict | None:
-            nonlocal answered
-            answered = answered or run.connection.history_received
-            waits = verdict is Verdict.BROKEN and not run.reported_streaming
-            return None if waits else verdict
-
+        polls = FollowUps(self.run)
         try:
-            verdict = await self._poll(api, judge, seconds=seconds)
+            verdict = await self._poll(api, polls, _is_unanswered, seconds=seconds)
         except PlatformError as error:
-            if answered and (is_transient(error) or isinstance(error, ChatEndUnknownError)):
+            if polls.answered and (is_transient(error) or isinstance(error, ChatEndUnknownError)):
                 return False
             raise
         if verdict is Verdict.OVER or verdict in FINAL_VERDICTS:
@@ -442,17 +423,11 @@ class ChatCall:
         """
         run = self.run
 
-        def judge(verdict: Verdict) -> bool | None:
-            if run.accepted:
-                return True
-            if verdict in FINAL_VERDICTS:
-                raise errors.run_ended(run, verdict)
-            if verdict is Verdict.UNCLEAR:
-                raise errors.message_unclear(run)
-            return False if verdict in (Verdict.ABSENT, Verdict.SUSPENDED) else None
+        def is_unknown(polls: FollowUps) -> bool:
+            return not run.accepted and polls.verdict in UNDECIDED
 
         try:
-            return await self._poll(api, judge, until_end=False)
+            verdict = await self._poll(api, FollowUps(run), is_unknown, until_end=False)
         except PlatformNotFoundError:
             if run.in_existing_thread:
                 raise
@@ -462,52 +437,57 @@ class ChatCall:
             if is_transient(error):
                 raise errors.thread_unread(run, error) from error
             raise
+        if run.accepted:
+            return True
+        if verdict in FINAL_VERDICTS:
+            raise errors.run_ended(run, verdict)
+        if verdict is Verdict.UNCLEAR:
+            raise errors.message_unclear(run)
+        return False
 
     async def _poll(
         self,
         api: Api,
-        judge: Callable[[Verdict], T | None],
+        polls: FollowUps,
+        connects_again: Callable[[FollowUps], bool],
         *,
         until_end: bool = True,
         seconds: float | None = None,
-    ) -> T:
-        """Connect again until `judge` makes something of the verdict (see `poll_thread`). With
-        `seconds` each connection lasts that long at most."""
-        run, limits = self.run, self.limits
-        idle = stalled = 0
+    ) -> Verdict:
+        """Connect as long as `connects_again` says so, and return the last verdict. With `seconds`
+        each connection lasts that long at most, and the last failure is the error of the deadline.
 
-        async def read() -> T | Again:
-            nonlocal idle, stalled
+        A connection that fails for a moment is repeated: an outage of two minutes is survived.
+        Raises that failure at once if the service asks to wait beyond the deadline.
+        """
+        limits = self.limits
+        budget = FailureBudget()
+        failure: PlatformError | None = None
+        while True:
+            if failure and seconds and api.clock() >= limits.deadline:
+                raise failure
+            self._check_limits(api, failure)
             once = limits if seconds is None else limits.within(api.clock() + seconds, seconds)
-            verdict = await self._follow_up(api, once, until_end=until_end)
-            if (outcome := judge(verdict)) is not None:
-                return outcome
-            if verdict is not Verdict.BROKEN:
-                idle = 0
-                return Again(limits.poll_interval)
-            grew = run.connection.grew
-            stalled = 0 if grew else stalled + 1
-            if grew or run.reported_streaming:
-                idle = 0
-                return Again(pause_after(None, stalled))
-            idle += run.reported_idle
-            if idle >= IDLE_POLLS:
-                raise errors.end_unknown(run, idle)
-            raise errors.nothing_new(run)
-
-        def interrupted() -> PlatformError | None:
-            return errors.interrupted(run) if limits.interrupted() else None
-
-        return await poll_thread(
-            api,
-            read,
-            deadline=limits.deadline,
-            interval=limits.poll_interval,
-            overdue=lambda failure: (
-                failure if failure and seconds else errors.deadline_passed(run, failure)
-            ),
-            interrupted=interrupted,
-        )
+            follow_up = partial(self._follow_up, api, once, until_end=until_end)
+            try:
+                polls.add(await with_new_credential(api, follow_up))
+                if not connects_again(polls):
+                    return polls.verdict
+                pause = polls.pause(limits.poll_interval)
+            except PlatformError as error:
+                if not budget.tolerates(error, api.clock()) or self._asks_too_long(api, error):
+                    raise
+                failure = error
+                # A stream that breaks is opened again at once: mostly that is no outage.
+                if budget.failures == 1 and not isinstance(error, PlatformApiError):
+                    pause = pause_after(error, 1)
+                else:
+                    pause = budget.pause(limits.poll_interval, error)
+            else:
+                budget.clear()
+                failure = None
+            left = limits.deadline - api.clock()
+            await poll_pause(api, pause, left, failed=failure is not None)
 
     # Stop.
 
@@ -538,32 +518,18 @@ class ChatCall:
     async def _is_latest(self, api: Api, until: float) -> bool:
         """Whether the thread's latest user message is ours. A read that breaks before it says so is
         repeated, up to that time."""
-        run = self.run
-
-        async def read() -> bool:
-            reader = run.fresh()
-            try:
-                return await self._read_latest(api, reader, until)
-            except PlatformApiError as error:
-                if is_busy(error):
-                    return False
-                raise
-
         try:
-            return await poll_thread(
-                api,
-                read,
-                deadline=until,
-                interval=PAUSE_BETWEEN_READS,
-                overdue=lambda failure: failure or errors.not_stopped(run),
-            )
+            return await read_until(api, lambda: self._read_latest(api, until), deadline=until)
         except PlatformError as error:
+            if is_busy(error):
+                return False
             if is_transient(error):
-                raise errors.not_stopped(run) from error
+                raise errors.not_stopped(self.run) from error
             raise
 
-    async def _read_latest(self, api: Api, reader: ChatRun, until: float) -> bool:
+    async def _read_latest(self, api: Api, until: float) -> bool:
         """What one reading says. Raises PlatformTransportError if it broke too early to say it."""
+        reader = self.run.fresh()
         reader.connect(submits=False)
         connection = reader.connection
         end = until
@@ -701,26 +667,23 @@ class ChatCall:
         result too. An answer that is not complete is no result, so that its thread is waited for.
         """
         run = self.run
-        left = READINGS
 
-        def judge(verdict: Verdict) -> Verdict | None:
-            nonlocal left
-            left -= 1
-            if not run.reported_streaming and verdict is not Verdict.BROKEN:
-                return verdict
-            gives_up = not left or not run.may_lack_records
-            return verdict if gives_up and not confirms else None
+        def may_show_more(polls: FollowUps) -> bool:
+            if not run.reported_streaming and polls.verdict is not Verdict.BROKEN:
+                return False
+            return confirms or (polls.count < READINGS and run.may_lack_records)
 
-        await self._poll(api, judge)
+        await self._poll(api, FollowUps(run), may_show_more)
 
     # Pauses and limits.
 
-    def _check_limits(self, api: Api) -> None:
-        """Raise PlatformInterruptedError or PlatformDeadlineError if no more requests are due."""
+    def _check_limits(self, api: Api, failure: PlatformError | None = None) -> None:
+        """Raise PlatformInterruptedError or PlatformDeadlineError if no more requests are due.
+        `failure` is the error of the last request."""
         if self.limits.interrupted():
             raise errors.interrupted(self.run)
         if api.clock() >= self.limits.deadline:
-            raise errors.deadline_passed(self.run)
+            raise errors.deadline_passed(self.run, failure)
 
     async def _pause(self, api: Api, seconds: float) -> None:
         await api.sleep(max(0.0, min(seconds, self.limits.deadline - api.clock())))
@@ -728,14 +691,70 @@ class ChatCall:
     async def _pause_after_failure(self, api: Api, failure: PlatformError | None) -> None:
         """Pause before the next request. Raises the failure if the service asks to wait beyond the
         deadline: waiting would gain nothing."""
-        asked = failure.retry_after if isinstance(failure, PlatformApiError) else None
-        if (
-            failure is not None
-            and asked is not None
-            and api.clock() + asked >= self.limits.deadline
-        ):
+        if failure is not None and self._asks_too_long(api, failure):
             raise failure
         await self._pause(api, pause_after(failure, 1))
+
+    def _asks_too_long(self, api: Api, error: PlatformError) -> bool:
+        """Whether the service asks to wait beyond the deadline."""
+        asked = error.retry_after if isinstance(error, PlatformApiError) else None
+        return asked is not None and api.clock() + asked >= self.limits.deadline
+
+
+@dataclass
+class FollowUps:
+    """What the connections of one wait have shown so far, each of them without `input`."""
+
+    run: ChatRun
+    verdict: Verdict = Verdict.BROKEN
+    """The verdict on the latest connection."""
+    count: int = 0
+    suspended: int = 0
+    """How many connections found the run suspended."""
+    answered: bool = False
+    """Whether a connection has shown the thread."""
+    stalled: int = 0
+    """How many connections in a row broke and brought nothing new."""
+    idle: int = 0
+    """How many of these showed an idle thread."""
+
+    def add(self, verdict: Verdict) -> None:
+        """Count a connection."""
+        self.verdict = verdict
+        self.count += 1
+        self.suspended += verdict is Verdict.SUSPENDED
+        busy = verdict is Verdict.BUSY  # there may be no connection yet
+        self.answered = self.answered or busy or self.run.connection.history_received
+
+    def pause(self, poll_interval: float) -> float:
+        """Return the seconds until the next connection. Raises PlatformTransportError if the latest
+        brought nothing new, ChatEndUnknownError if the thread is idle."""
+        run = self.run
+        if self.verdict is not Verdict.BROKEN:
+            self.idle = 0
+            return poll_interval
+        grew = run.connection.grew
+        self.stalled = 0 if grew else self.stalled + 1
+        if grew or run.reported_streaming:
+            self.idle = 0
+            return pause_after(None, self.stalled)
+        self.idle += run.reported_idle
+        if self.idle >= IDLE_POLLS:
+            raise errors.end_unknown(run, self.idle)
+        raise errors.nothing_new(run)
+
+
+def _may_continue(polls: FollowUps) -> bool:
+    """Whether the run may continue. If it is suspended, the next connection says whether it has
+    resumed."""
+    if polls.verdict is Verdict.SUSPENDED:
+        return polls.suspended == 1 or polls.run.connection.grew
+    return polls.verdict in UNDECIDED
+
+
+def _is_unanswered(polls: FollowUps) -> bool:
+    """Whether the thread neither showed an end of the run nor said that the run continues."""
+    return polls.verdict is Verdict.BROKEN and not polls.run.reported_streaming
 
 
 async def _may_send_again(api: Api, error: PlatformError) -> bool:

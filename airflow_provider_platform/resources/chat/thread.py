@@ -6,16 +6,18 @@ that as turns. If a service replays no history, the turns are read from the mess
 without their queries (`truncated`). A final record that is not complete is an answer only if those
 messages complete it, as in a run (see `run_state`).
 
-`poll_thread` is the one loop of all that wait for something in a thread: for the end of a run, for
-a message whose response was lost, for a readable thread. It has the failure budget of every other
-wait (`client.polling`), so an outage of two minutes ends none of them.
+A reading takes seconds and is repeated as every other call is (`client.repeats`). `ChatCall` waits
+for a run.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client.config import SessionSettings
 from airflow_provider_platform.client.errors import (
@@ -30,9 +32,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, rpc_error
 from airflow_provider_platform.client.json_text import db_safe, replace_surrogates
-from airflow_provider_platform.client.polling import FailureBudget, poll_pause
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.client.repeats import FIRST_PAUSE, pause_after
+from airflow_provider_platform.client.repeats import tenacity_policy
 from airflow_provider_platform.resources.chat import record_fold
 from airflow_provider_platform.resources.chat.record_fold import RecordFold, Records
 from airflow_provider_platform.resources.chat.record_reader import (
@@ -77,7 +78,7 @@ async def abort(
     body: dict[str, Any] = {"chatId": chat_id}
     if settings is not None:
         body["sessionSettings"] = settings.identity
-    await _with_new_credential(
+    await with_new_credential(
         api, lambda: api.send_chat("/abort", body, timeout=timeout, agent_id=agent_id)
     )
 
@@ -99,7 +100,7 @@ async def thread_is_streaming(
     if settings is not None:
         body["sessionSettings"] = settings.to_json()
     try:
-        return await _with_new_credential(
+        return await with_new_credential(
             api, lambda: _ask_state(api, chat_id, body, timeout, agent_id)
         )
     except PlatformApiError as error:
@@ -108,7 +109,7 @@ async def thread_is_streaming(
         raise
 
 
-async def _with_new_credential(api: Api, request: Callable[[], Awaitable[T]]) -> T:
+async def with_new_credential(api: Api, request: Callable[[], Awaitable[T]]) -> T:
     """Return the answer to a request, which is sent again if a new credential replaces a refused
     one."""
     try:
@@ -191,63 +192,13 @@ async def read_answer(
     return data == b""
 
 
-@dataclass(frozen=True)
-class Again:
-    """A reading brought nothing yet; the next comes after so many seconds."""
-
-    seconds: float
-
-
-async def poll_thread(
-    api: Api,
-    read: Callable[[], Awaitable[T | Again]],
-    *,
-    deadline: float,
-    interval: float,
-    overdue: Callable[[PlatformError | None], PlatformError],
-    interrupted: Callable[[], PlatformError | None] = lambda: None,
-) -> T:
-    """Read until `read` returns something else than `Again`.
-
-    A reading that fails for a moment is repeated: an outage of two minutes is survived. A refused
-    credential is read again, once. Raises the error of `read` otherwise, and if the service asks to
-    wait beyond the deadline (Unix time); `overdue` makes the error of the deadline from that of the
-    last reading.
-    """
-    budget = FailureBudget()
-    reloaded = False
-    failure: PlatformError | None = None
-    while True:
-        if (stopped := interrupted()) is not None:
-            raise stopped
-        if api.clock() >= deadline:
-            raise overdue(failure)
-        try:
-            outcome = await read()
-        except (ChatRpcError, PlatformAuthenticationError):
-            if reloaded or not await api.reload_credentials():
-                raise
-            reloaded = True
-            continue
-        except PlatformError as error:
-            asked = error.retry_after if isinstance(error, PlatformApiError) else None
-            too_late = asked is not None and api.clock() + asked >= deadline
-            if not budget.tolerates(error, api.clock()) or too_late:
-                raise
-            failure = error
-            # A stream that breaks is opened again at once: mostly that is no outage.
-            is_break = budget.failures == 1 and not isinstance(error, PlatformApiError)
-            pause = pause_after(error, 1) if is_break else budget.pause(interval, error)
-            # A stop has a few seconds for all its readings.
-            pause = min(pause, max(interval, (deadline - api.clock()) / 4))
-        else:
-            budget.clear()
-            reloaded = False
-            failure = None
-            if not isinstance(outcome, Again):
-                return outcome
-            pause = outcome.seconds
-        await poll_pause(api, pause, deadline - api.clock(), failed=budget.failures > 0)
+async def read_until(api: Api, read: Callable[[], Awaitable[T]], *, deadline: float) -> T:
+    """Return what a reading says. One that fails for a moment is repeated until the deadline (Unix
+    time), and one that a new credential may help is repeated once. Raises the last error."""
+    policy = tenacity_policy(
+        repeatable=True, max_attempts=sys.maxsize, deadline=deadline, clock=api.clock
+    )
+    return await AsyncRetrying(**policy, sleep=api.sleep)(with_new_credential, api, read)
 
 
 def read_streaming(chat_id: str, record: Any) -> bool | None:
@@ -449,13 +400,7 @@ async def read_thread(
             raise _unread(thread_id)
         return reader.thread()
 
-    return await poll_thread(
-        api,
-        read,
-        deadline=deadline,
-        interval=FIRST_PAUSE,
-        overdue=lambda failure: failure or _unread(thread_id),
-    )
+    return await read_until(api, read, deadline=deadline)
 
 
 async def _read(

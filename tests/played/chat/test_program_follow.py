@@ -255,6 +255,13 @@ def test_poll_says_whether_the_run_is_over() -> None:
     assert call.result()["answer"] == EXPECTED["answer"]
 
 
+def test_poll_of_a_thread_that_answers_another_message_says_that_the_run_is_not_over() -> None:
+    busy = Fault("refuse", status=400, body=b'{"message": "Streaming for thread is in progress"}')
+    service = PlayedService(faults=[busy])
+    call = accepted_call(service)
+    assert drive(call.chat.poll_final_state(api_with(service.clock)), service) is False
+
+
 def look(service: PlayedService, call: Call, **limits: Any) -> bool:
     chat = replace(call.chat, limits=replace(call.limits, **limits))
     return drive(chat.poll_final_state(api_with(service.clock)), service)
