@@ -394,8 +394,7 @@ class ChatCall:
         try:
             return await self.follow(api)
         except ChatSuspendedError:
-            request = self.request.model_copy(update={"chat_id": self.run.chat_id})
-            return await replace(self, request=request).submit(api)
+            return await self.submit(api)
 
     # Poll.
 

@@ -411,15 +411,15 @@ async def _read(
     agent_id: int | str | None,
 ) -> None:
     """Read the thread once, as long as a useful record may follow."""
-    until, was_live, was_ended = deadline, False, False
+    until = deadline
 
     def feed(data: bytes) -> float | None:
-        nonlocal until, was_live, was_ended
+        nonlocal until
         reader.feed(data)
-        if reader.ended and not was_ended:
-            was_ended, until = True, min(until, api.clock() + USAGE_SECONDS)
-        elif reader.is_live and not was_live:
-            was_live, until = True, min(until, api.clock() + LIVE_SECONDS)
+        if reader.ended:
+            until = min(until, api.clock() + USAGE_SECONDS)
+        elif reader.is_live:
+            until = min(until, api.clock() + LIVE_SECONDS)
         return None if reader.complete else until
 
     seconds = max(deadline - api.clock(), LIVE_SECONDS)
