@@ -194,9 +194,7 @@ class ToolCall:
             return str(got.get(name) or sent.get(name) or "")
 
         columns, rows = _table(_columns(got.get("schema")), _rows(got))
-        error = read.error if read.text is None else read.text
-        if self.result is None:
-            error = UNFINISHED
+        error = UNFINISHED if self.result is None else self.error
         specification = got.get("vegaSpec") or sent.get("vegaSpec")
         chart, chart_error = _chart(specification if error is None else None)
         return Query(
@@ -360,7 +358,7 @@ def _columns(schema: Any) -> list[dict[str, str]]:
 
 
 def _table(
-    columns: list[dict[str, str]], data: Any
+    columns: list[dict[str, str]], received: list[Any]
 ) -> tuple[list[dict[str, str]], list[list[Any]]]:
     """Return the columns and the rows, each row a list in column order.
 
@@ -368,7 +366,6 @@ def _table(
     name that no column has becomes a column of its own, after the others, so that no value is lost.
     Without a schema the first row's names come first.
     """
-    received = data if isinstance(data, list) else []
     row_types = set(map(type, received))
     if row_types <= {list}:
         return columns, received
