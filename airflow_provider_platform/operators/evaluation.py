@@ -409,7 +409,10 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         if status == "not_measured":
             starts_new = by_service and not missing
             failure = EvaluationRunFailedError if starts_new else EvaluationNotMeasuredError
-            again = "asks only what was not measured"
+            again = (
+                "asks only what was not measured. If the expected SQL of a question is wrong, "
+                "correct it and clear the task"
+            )
             if by_service:
                 again = "starts a new one" if starts_new else "reads the results again"
             said = f"The evaluation measured too little. {result['answer']}"

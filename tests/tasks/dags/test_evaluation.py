@@ -164,7 +164,9 @@ def test_expected_sql_without_a_value_is_not_measured_and_costs_no_answer(
     printed = caplog.text + capsys.readouterr().out
     assert "sum (production): not asked. The expected SQL returns no row" in printed
     assert (run.state, run.xcom("suite")["status"]) == ("failed", "not_measured")
-    assert "Not measured: sum: The expected SQL returns no row" in str(run.task("suite").error)
+    said = str(run.task("suite").error)
+    assert "Not measured: sum: The expected SQL returns no row" in said
+    assert "If the expected SQL of a question is wrong, correct it and clear the task." in said
     assert "set allow_empty to true" in run.xcom("suite")["questions"][0]["difference"]
     assert asked(platform_sandbox) == {}
     assert not run.xcom("suite", "baseline").get("answers")
