@@ -628,8 +628,10 @@ def test_query_sends_branch_time_zone_and_cache(query: Any, platform_sandbox: Sa
     platform_sandbox.control.open_branch("feature/a")
     given = {"branch_name": "feature/a", "timezone": "Europe/Paris", "cache": "no-cache"}
     assert query("SELECT 1", **given)["row_count"] == 1
+    before = queries(platform_sandbox)
     with pytest.raises(AirflowFailException, match="Bad branch"):
         query("SELECT 1", branch_name="nowhere")
+    assert queries(platform_sandbox) == before + 1, "the worker asks again what the trigger asked"
 
 
 @in_both_modes("query")
