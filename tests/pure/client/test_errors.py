@@ -18,10 +18,8 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_fields import LABELS
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
-    PlatformBadRequestError,
     PlatformConfigError,
     PlatformError,
-    PlatformServerError,
     PlatformTransportError,
     from_payload,
 )
@@ -201,10 +199,6 @@ def test_each_status_has_its_error_class(status: int, name: str) -> None:
 def test_error_about_a_thread_names_the_step_of_its_status(status: int, step: str) -> None:
     said = b'{"message": "no such thread"}'
     assert step in str(chat_error(CHAT_STREAM, status, {}, said, now=0.0))
-
-
-def test_client_error_status_is_not_a_server_error() -> None:
-    assert not issubclass(PlatformBadRequestError, PlatformServerError)
 
 
 MARKS = re.compile(r"::(end)?group::|##\[(end)?group\]", re.IGNORECASE)

@@ -107,5 +107,5 @@ def test_abandoned_call_does_not_keep_the_process_alive() -> None:
     with pytest.raises(TimeoutError):
         run_within(0.1, may_end.wait)
     abandoned = set(threading.enumerate()) - before
-    assert [thread.daemon for thread in abandoned] == [True]
     may_end.set()
+    assert [thread.daemon for thread in abandoned] == [True]

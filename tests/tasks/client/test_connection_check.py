@@ -51,11 +51,6 @@ class TestOverHttp:
             ({"deployment_id": 99}, "Deployment 99 not found"),
             ({"chat_api_key": "wrong"}, "refused the chat credential"),
             ({"chat_api_key": "wrong", "session_settings": None}, "refused the chat credential"),
-            (
-                {"session_settings": {"internalId": "nobody@example.com"}},
-                "Check Session settings (session_settings)",
-            ),
-            ({"host": "http://127.0.0.1:9"}, "no connection could be made"),
         ],
     )
     def test_check_reports_the_api_that_does_not_work(
@@ -65,13 +60,6 @@ class TestOverHttp:
         assert not ok
         assert words in message
         assert message.count(" does not work: ") == 1
-
-    def test_a_refused_service_token_is_explained(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(service_tokens=True)
-        token = platform_sandbox.service_token(scope=None)
-        ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
-        assert not ok
-        assert "lacks the scope 'chat'" in message
 
 
 @pytest.mark.parametrize("kind", ["agents", "deployments"])
