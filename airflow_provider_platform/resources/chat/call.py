@@ -101,7 +101,7 @@ from airflow_provider_platform.resources.chat.thread import (
     read_until,
     with_new_credential,
 )
-from airflow_provider_platform.resources.run_kind import RunIds
+from airflow_provider_platform.resources.run_kind import SINGLE_POLL_SECONDS, RunIds
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.api import Api
@@ -115,8 +115,6 @@ USAGE_WAIT = 5.0
 EARLY_END = 0.5
 """Seconds for which the stream of an accepted question is read on before it is left: only an open
 stream gets the error of a run that fails at once, such as a used-up quota, and its usage."""
-POLL_SECONDS = 15.0
-"""Seconds that one poll for the final state may take."""
 STOP_SECONDS = 6.0
 """Seconds that a stop may take."""
 ABORT_SHARE = 1 / 3
@@ -398,13 +396,13 @@ class ChatCall:
 
     # Poll.
 
-    async def poll_final_state(self, api: Api, *, seconds: float = POLL_SECONDS) -> bool:
-        """Return whether an accepted run is over. Each request takes at most `seconds`. False if
-        the service says that the run continues, or shows no end of it. Raises the error that the
-        run ended with, and the last failure if the service could not be reached."""
+    async def poll_final_state(self, api: Api) -> bool:
+        """Return whether an accepted run is over. Each request takes at most `SINGLE_POLL_SECONDS`.
+        False if the service says that the run continues, or shows no end of it. Raises the error
+        that the run ended with, and the last failure if the service could not be reached."""
         polls = FollowUps(self.run)
         try:
-            verdict = await self._poll(api, polls, _is_unanswered, seconds=seconds)
+            verdict = await self._poll(api, polls, _is_unanswered, seconds=SINGLE_POLL_SECONDS)
         except PlatformError as error:
             if polls.answered and (is_transient(error) or isinstance(error, ChatEndUnknownError)):
                 return False

@@ -152,7 +152,7 @@ class ChatRunKind(RunKind[dict[str, Any], ChatIds]):
         call = self._known_call(
             api.config, replace(env, deadline=api.clock() + LATE_POLL_SECONDS), ids
         )
-        over = await call.poll_final_state(api, seconds=SINGLE_POLL_SECONDS)
+        over = await call.poll_final_state(api)
         return _outcome(api, call) if over else None
 
     async def stop(self, api: Api, ids: ChatIds, *, seconds: float | None = None) -> bool:

@@ -96,9 +96,7 @@ async def thread_is_streaming(
     Raises PlatformNotFoundError for an unknown thread, ChatRpcError for a refused credential,
     PlatformTransportError if the answer ended before it said so.
     """
-    body: dict[str, Any] = {"chatId": chat_id}
-    if settings is not None:
-        body["sessionSettings"] = settings.to_json()
+    body = ChatRequest.build(chat_id=chat_id, session_settings=settings).to_json()
     try:
         return await with_new_credential(
             api, lambda: _ask_state(api, chat_id, body, timeout, agent_id)

@@ -289,7 +289,7 @@ def test_poll_of_a_silent_stream_takes_no_longer_than_its_seconds(kind: Any) -> 
     service = PlayedService(replay="none", faults=[Fault(kind, after=AFTER_MARK)])
     call = accepted_call(service)
     began = service.now
-    program = call.chat.poll_final_state(api_with(service.clock), seconds=15.0)
+    program = call.chat.poll_final_state(api_with(service.clock))
     assert drive(program, service) is False
     assert service.now - began <= 15.0
 

@@ -165,7 +165,9 @@ def test_retry_after_the_deadline_polls_once(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
     if not ended:
-        monkeypatch.setattr("airflow_provider_platform.resources.chat.run.SINGLE_POLL_SECONDS", 1.0)
+        monkeypatch.setattr(
+            "airflow_provider_platform.resources.chat.call.SINGLE_POLL_SECONDS", 1.0
+        )
     control.set_breakpoint("mid_stream")
     tries = TaskTries()
     run = deferred(tries).kwargs["run"]
