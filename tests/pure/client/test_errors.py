@@ -24,7 +24,12 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.failed_calls import CHAT_STREAM, chat_error, error_for_status
-from airflow_provider_platform.client.redaction import MAX_SERVICE_TEXT, quote_service
+from airflow_provider_platform.client.redaction import (
+    MAX_LOG_LINE,
+    MAX_SERVICE_TEXT,
+    log_line,
+    quote_service,
+)
 
 CHAT = "https://ai.example.com/api/v1/public/acme/agents/7/chat"
 
@@ -247,6 +252,15 @@ def test_no_text_forges_a_log_line(text: str) -> None:
     assert len(quoted) <= MAX_SERVICE_TEXT
     assert not MARKS.search(quoted)
     assert quote_service(quoted).isprintable()
+
+
+def test_error_with_ids_of_the_service_is_one_line() -> None:
+    forged, shown = "7\n::endgroup::\x1b[31m", "7\\n:\\:endgroup::\\x1b[31m"
+    error = PlatformError(f"branch {forged} has no build", where=f"branch {forged}")
+    assert str(error) == f"branch {shown} has no build (branch {shown})"
+    assert str(from_payload(error.to_payload())) == str(error)
+    assert log_line(shown) == shown
+    assert len(log_line("x" * 5000)) == MAX_LOG_LINE
 
 
 SETTINGS = ("chat_url", "chat_api_key", "chat_service_token", "data_api_url", "ca_bundle")
