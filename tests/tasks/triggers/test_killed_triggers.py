@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from airflow_provider_platform.triggers import PlatformRunTrigger
 
-ENDED = ["failed", None]
-"""None: the task was cleared and waits, perhaps for tasks before it that were cleared too."""
 RUNS_AGAIN = ["queued", "running"]
 
 
@@ -71,35 +69,14 @@ def kill(trigger: PlatformRunTrigger, monkeypatch: pytest.MonkeyPatch, state: st
 
 
 @pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("state", ENDED)
-def test_killed_trigger_stops_the_run_of_an_ended_task(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str, given: bool
-) -> None:
-    control = platform_sandbox.control
-    trigger = asking(control, a_thread() if given else None)
-    kill(trigger, monkeypatch, state)
-    assert control.state().runs[-1].status == "aborted"
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_killed_trigger_leaves_the_run_of_a_deferred_task_alone(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, given: bool
-) -> None:
-    control = platform_sandbox.control
-    trigger = asking(control, a_thread() if given else None)
-    kill(trigger, monkeypatch, "deferred")
-    assert control.state().runs[-1].status == "streaming"
-    assert control.state().aborts == []
-
-
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("state", RUNS_AGAIN)
-def test_next_try_of_a_cleared_task_stops_the_run_instead_of_the_trigger(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str | None, given: bool
+@pytest.mark.parametrize(("state", "end"), [("failed", "aborted"), ("deferred", "streaming")])
+def test_killed_trigger_stops_only_the_run_of_an_ended_task(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str, end: str, given: bool
 ) -> None:
     control = platform_sandbox.control
     kill(asking(control, a_thread() if given else None), monkeypatch, state)
-    assert control.state().aborts == []
+    assert control.state().runs[-1].status == end
+    assert len(control.state().aborts) == (end == "aborted")
 
 
 @pytest.mark.parametrize("state", ["failed", *RUNS_AGAIN, "deferred"])
