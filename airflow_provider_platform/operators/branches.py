@@ -18,7 +18,7 @@ from airflow_provider_platform._airflow import (
 )
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import POLL_INTERVAL, IfUnsupported, MergeTarget
-from airflow_provider_platform.client.errors import OperationMissingError
+from airflow_provider_platform.client.errors import OperationMissingError, PlatformError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
@@ -45,9 +45,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.resources.run_kind import Ids
 
 
 class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
@@ -112,15 +110,9 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
         self.wait_for_build: Any = wait_for_build
         self.validate_known_arguments()
 
-    def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
-        try:
-            return super()._submit(attempt, ids)
-        except OperationMissingError as error:
-            if self.if_unsupported == "fail":
-                raise
-            from airflow_provider_platform._airflow import AirflowSkipException
-
-            raise AirflowSkipException(error.message) from None
+    def skips_after(self, error: PlatformError) -> bool:
+        unsupported = isinstance(error, OperationMissingError)
+        return super().skips_after(error) or (unsupported and self.if_unsupported == "skip")
 
 
 class PlatformCloseBranchOperator(DeploymentOperator):
