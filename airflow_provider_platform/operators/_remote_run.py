@@ -170,7 +170,7 @@ class RemoteRunOperator(PlatformOperator):
             attempt.submission = Confirmed(ids)
             if event_ids.get(attempt.kind.id_field) != ids.get(attempt.kind.id_field):
                 self.log.warning("Ignoring the event of another run. This task continues to wait.")
-                self._defer(attempt, ids)
+                self._defer(attempt)
             try:
                 if event["status"] == "error":
                     raise from_payload(event["error"])
@@ -178,10 +178,8 @@ class RemoteRunOperator(PlatformOperator):
                 outcome, ids = self._run(attempt, attempt.kind.read_event, env, ids, event)
                 attempt.submission = Confirmed(ids)
             except PlatformError as error:
-                return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
-            if outcome is None:
-                return self._wait(attempt, ids)
-            return self._finish(attempt, ids, outcome)
+                return self._after_failure(attempt, error, stopped=event.get("stopped", False))
+            return self._wait(attempt) if outcome is None else self._finish(attempt, outcome)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -293,7 +291,10 @@ class RemoteRunOperator(PlatformOperator):
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context) if self.durable is not False else None
         step, stop_first = attempt.record.first_step(record)
-        if record is not None and stop_first:
+        if record is None:
+            attempt.count("fresh_submit")
+            return self._submit(attempt, None)
+        if stop_first:
             self.log.info(
                 "The input changed or the task was cleared. %s",
                 "Stopping the earlier run."
@@ -301,30 +302,23 @@ class RemoteRunOperator(PlatformOperator):
                 else "The earlier run continues.",
             )
             stop_run(attempt, record.ids)
-        if record is not None and step is Step.REPORT:
+        continuations = {
+            Step.FIND_OUT: self._recover,
+            Step.REATTACH: self._reattach,
+            Step.RELOAD: self._reload,
+        }
+        if step in continuations:
+            attempt.count("reconnect_attempt")
+            return continuations[step](attempt, record.ids)
+        if step is Step.REPORT:
             self._report_lost(attempt, record.ids)
-        if record is None or step in (Step.START, Step.REPORT):
-            earlier: Ids | None = None
-            if record is not None and record.key == attempt.record.key:
-                earlier = attempt.kind.carried_over(record.ids)
-            if record is not None and record.phase in ("failed", "lost"):
-                attempt.count("reconnect_attempt")
-                attempt.count("terminal_resubmit")
-            else:
-                attempt.count("fresh_submit")
-            return self._submit(attempt, earlier)
-        attempt.count("reconnect_attempt")
-        if step is Step.FIND_OUT:
-            return self._recover(attempt, record.ids)
-        if step is Step.RELOAD:
-            self.log.info("The run already succeeded in an earlier try. Reading its result again.")
-            attempt.count("already_succeeded")
-            attempt.submission = Confirmed(record.ids)
-            self.store_link(attempt.context, attempt.config, **record.ids)
-            env = self._environment(attempt)  # a new deadline, however late this try begins
-            outcome = self._run(attempt, attempt.kind.follow, env, record.ids)
-            return self._finish(attempt, record.ids, outcome)
-        return self._reattach(attempt, record.ids)
+        if record.phase in ("failed", "lost"):
+            attempt.count("reconnect_attempt")
+            attempt.count("terminal_resubmit")
+        else:
+            attempt.count("fresh_submit")
+        same_input = record.key == attempt.record.key
+        return self._submit(attempt, attempt.kind.carried_over(record.ids) if same_input else None)
 
     def _report_lost(self, attempt: Attempt, ids: Ids) -> None:
         """Report that an earlier try ended while it submitted other input, so that its run may be
@@ -337,6 +331,7 @@ class RemoteRunOperator(PlatformOperator):
         stop_run(attempt, ids)
 
     def _recover(self, attempt: Attempt, ids: Ids) -> Any:
+        """Find out whether the service has the run of a try that ended while it submitted."""
         self.log.warning(
             "An earlier try ended unexpectedly while it started a run. Checking whether the "
             "service has this run."
@@ -347,17 +342,23 @@ class RemoteRunOperator(PlatformOperator):
             processed, ids = self._run(attempt, attempt.kind.find, env, ids)
         except PlatformError as error:
             if error.is_dead_run and not self._kill.happened:
-                self.run_failed(attempt, ids, error)
-                self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
-                attempt.count("terminal_resubmit")
-                return self._submit(attempt, None)
+                return self._submit_again(attempt, ids, error)
             self._give_up(attempt, error, submitted=True)
             raise
         if not processed:
             attempt.count("fresh_submit")
             return self._submit(attempt, ids)
         self._accepted(attempt, ids)
-        return self._reattach(attempt, {**ids, "key": attempt.record.key})
+        return self._reattach(attempt, attempt.ids)
+
+    def _reload(self, attempt: Attempt, ids: Ids) -> Any:
+        """Read the result of a run that succeeded in an earlier try."""
+        self.log.info("The run already succeeded in an earlier try. Reading its result again.")
+        attempt.count("already_succeeded")
+        attempt.submission = Confirmed(ids)
+        self.store_link(attempt.context, attempt.config, **ids)
+        env = self._environment(attempt)  # a new deadline, however late this try begins
+        return self._finish(attempt, self._run(attempt, attempt.kind.follow, env, ids))
 
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
         """Re-attach to a run that an earlier try started. If the run is past its deadline, and does
@@ -368,22 +369,23 @@ class RemoteRunOperator(PlatformOperator):
             ids["followed_since"] = attempt.now
         attempt.submission = Confirmed(ids)
         self.store_link(attempt.context, attempt.config, **ids)
+        env = self._environment(attempt, ids)
         if continues or attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
-                ids = self._run(attempt, attempt.kind.resume, self._environment(attempt, ids), ids)
+                ids = self._run(attempt, attempt.kind.resume, env, ids)
             except PlatformError as error:
-                return self._after_failure(attempt, ids, error)
+                return self._after_failure(attempt, error)
+            attempt.submission = Confirmed(ids)
             attempt.count("reconnect_success")
-            return self._wait(attempt, ids)
+            return self._wait(attempt)
         try:
-            env = self._environment(attempt, ids)
             outcome = self._run(attempt, attempt.kind.poll_past_deadline, env, ids)
         except PlatformError as error:
-            return self._after_failure(attempt, ids, error)
+            return self._after_failure(attempt, error)
         if outcome is not None:
             attempt.count("already_succeeded")
-            return self._finish(attempt, ids, outcome)
+            return self._finish(attempt, outcome)
         attempt.count("terminal_resubmit")
         self.log.info(
             "The earlier try's run is past its deadline. Stopping it and starting a new run."
@@ -391,43 +393,52 @@ class RemoteRunOperator(PlatformOperator):
         stop_run(attempt, ids)
         return self._submit(attempt, None)
 
-    def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
+    def _submit_again(self, attempt: Attempt, ids: Ids, error: PlatformError) -> Any:
+        """Submit instead of the earlier try's run, which will have no result."""
+        self.run_failed(attempt, ids, error)
+        self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
+        attempt.count("terminal_resubmit")
+        return self._submit(attempt, None)
+
+    def _submit(self, attempt: Attempt, earlier: Ids | None) -> Any:
+        """Submit the run and wait for it. `earlier` are the ids that the submission continues."""
         attempt.submission = Unsent()
         try:
             self.check_before(attempt)
             env = self._environment(attempt)
             outcome = self._run(
-                attempt, attempt.kind.submit, env, ids, until_end=not self.deferrable
+                attempt, attempt.kind.submit, env, earlier, until_end=not self.deferrable
             )
         except PlatformError as error:
             accepted = isinstance(attempt.submission, Confirmed)
-            self._give_up(attempt, error, submitted=accepted, earlier=ids)
+            self._give_up(attempt, error, submitted=accepted, earlier=earlier)
             if self.skips_after(error):
                 from airflow_provider_platform._airflow import AirflowSkipException
 
                 raise AirflowSkipException(error.message) from None
             raise
         if outcome is not None:  # the service may have named no run that could be followed
-            return self._finish(attempt, attempt.ids, outcome)
+            return self._finish(attempt, outcome)
         if not isinstance(attempt.submission, Confirmed):
             raise RuntimeError(f"{type(attempt.kind).__name__} submitted without RunAccepted")
-        return self._wait(attempt, attempt.ids)
+        return self._wait(attempt)
 
-    def _wait(self, attempt: Attempt, ids: Ids) -> Any:
+    def _wait(self, attempt: Attempt) -> Any:
+        """Wait for the accepted run, here or in the triggerer."""
         self._kill.refuse()
         if self.deferrable:
-            self._defer(attempt, ids)
+            self._defer(attempt)
         try:
-            env = self._environment(attempt, ids)
-            outcome = self._run(attempt, attempt.kind.follow, env, ids)
+            env = self._environment(attempt, attempt.ids)
+            outcome = self._run(attempt, attempt.kind.follow, env, attempt.ids)
         except PlatformError as error:
-            return self._after_failure(attempt, ids, error)
-        return self._finish(attempt, ids, outcome)
+            return self._after_failure(attempt, error)
+        return self._finish(attempt, outcome)
 
-    def _defer(self, attempt: Attempt, ids: Ids) -> None:
+    def _defer(self, attempt: Attempt) -> None:
         from airflow_provider_platform.triggers import PlatformRunTrigger
 
-        deadline = self.deadline(attempt, _followed_since(ids))
+        deadline = self.deadline(attempt, _followed_since(attempt.ids))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
         attempt.record.flush_pending()
         followed = attempt.kind
@@ -436,39 +447,34 @@ class RemoteRunOperator(PlatformOperator):
                 platform_conn_id=self.platform_conn_id,
                 kind=path_of(followed),
                 arguments={name: getattr(followed, name) for name in followed.followed_with},
-                run=ids,
+                run=attempt.ids,
                 deadline=deadline,
                 poll_interval=self.poll_interval,
                 cancel_on_kill=self.cancel_on_kill,
             ),
             method_name="execute_complete",
-            kwargs={"run": ids},
+            kwargs={"run": attempt.ids},
             timeout=timedelta(seconds=limits + attempt.config.stream_idle_timeout),
         )
 
     def _after_failure(
-        self, attempt: Attempt, ids: Ids, error: PlatformError, *, stopped: bool = False
+        self, attempt: Attempt, error: PlatformError, *, stopped: bool = False
     ) -> Any:
         """Submit a re-attached run again, once, if it will have no result: the stop by the old try
         can land before or after this try began. Every other failure ends the try."""
         if attempt.reattached and error.is_dead_run and not self._kill.happened:
-            self.run_failed(attempt, ids, error)
-            self.log.info("The re-attached run is over (%s). Submitting again.", error)
-            attempt.count("terminal_resubmit")
-            return self._submit(attempt, None)
-        attempt.submission = Confirmed(ids)
+            return self._submit_again(attempt, attempt.ids, error)
         self._give_up(attempt, error, submitted=True, stopped=stopped)
         raise error
 
-    def _finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
+    def _finish(self, attempt: Attempt, outcome: Any) -> Any:
         attempt.event_log.close()
         try:
-            result = self.finish(attempt, ids, outcome)
+            result = self.finish(attempt, attempt.ids, outcome)
         except PlatformError as error:
-            attempt.submission = Confirmed(ids)
             self._give_up(attempt, error, submitted=True)
             raise
-        attempt.record.note("done", ids)
+        attempt.record.note("done", attempt.ids)
         self.store_result_link(attempt.context, attempt.config, result)
         return result
 

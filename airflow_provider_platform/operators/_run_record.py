@@ -20,7 +20,7 @@ A later try reads the record and decides what to do first:
     start                     `_submit`                `_result`
     find out what happened    `_recover`               `_result`, which asks `find`
     re-attach                 `_reattach`              (a call is never running)
-    reload the result         `_start`, `_finish`      `reload_result`
+    reload the result         `_reload`                `reload_result`
     report                    `_report_lost`           `_make_once`
 
 The key is a fingerprint of address, identity and input. `TryCounters` distinguish a retry from a
