@@ -348,14 +348,14 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
         return PlatformHook(self.platform_conn_id)
 
     @contextmanager
-    def opened(self, context: Context) -> Iterator[PlatformHook]:
-        """Check the arguments and return a hook with an open client; errors inside become
-        Airflow's."""
+    def opened(self, context: Context, **ids: Any) -> Iterator[PlatformHook]:
+        """Check the arguments, store the links of the objects in the arguments and in `ids`, and
+        return a hook with an open client; errors inside become Airflow's."""
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
                 self._find_named(hook)
-                self.store_link(context, hook.config)
+                self.store_link(context, hook.config, **ids)
                 with self.logged_link():
                     yield hook
 

@@ -34,7 +34,6 @@ from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,
     ShortTraceback,
-    airflow_errors,
     default_deferrable,
     earliest_deadline,
 )
@@ -259,34 +258,29 @@ class RemoteRunOperator(PlatformOperator):
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
         """Open the connection and the record. An active run keeps the key with which it began."""
-        with airflow_errors():
-            self.coerce_arguments()
-            with self.hook() as hook, hook.client() as client, client.redacted_errors():
-                self._find_named(hook)
-                config, run_kind = client.config, self.run_kind()
-                key = (ids or {}).get("key") or run_kind.idempotency_key(config)
-                durable = self.durable is not False
-                attempt = Attempt(
-                    task=self,
-                    context=context,
-                    client=client,
-                    config=config,
-                    record=RecordKeeper(context, key, durable=durable),
-                    kind=run_kind,
-                    cancel_on_kill=self.cancel_on_kill,
-                    log=self.log,
-                )
-                self._kill.attempt = attempt
-                self.store_link(context, config, **(ids or {}))
-                try:
-                    with self.logged_link():
-                        yield attempt
-                except (AirflowTaskTimeout, Exception) as error:
-                    self._kill.end_try(attempt, error)
-                    raise
-                finally:
-                    self._kill.attempt = None
-                    attempt.event_log.close()
+        known = ids or {}
+        with self.opened(context, **known) as hook:
+            client, run_kind = hook.open_client(), self.run_kind()
+            key = known.get("key") or run_kind.idempotency_key(client.config)
+            attempt = Attempt(
+                task=self,
+                context=context,
+                client=client,
+                config=client.config,
+                record=RecordKeeper(context, key, durable=self.durable is not False),
+                kind=run_kind,
+                cancel_on_kill=self.cancel_on_kill,
+                log=self.log,
+            )
+            self._kill.attempt = attempt
+            try:
+                yield attempt
+            except (AirflowTaskTimeout, Exception) as error:
+                self._kill.end_try(attempt, error)
+                raise
+            finally:
+                self._kill.attempt = None
+                attempt.event_log.close()
 
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context) if self.durable is not False else None
