@@ -116,10 +116,8 @@ class Attempt:
         policy refuses a retry after this error, or no record names the run (an Airflow without a
         task state store, or a store that did not store the record). A try that the policy
         reschedules goes on later and finds its run, also without a retry left."""
-        ti = self.context.get("ti")
-        no_retry_left = int(getattr(ti, "try_number", 1) or 1) > int(
-            getattr(ti, "max_tries", 0) or 0
-        )
+        counters = self.record.counters
+        no_retry_left = (counters.try_number or 1) > counters.max_tries
         if error is None or self.known is None:
             return no_retry_left
         if not self.record.finds(self.known):
