@@ -16,6 +16,7 @@ from airflow_provider_platform.client.errors import ChatError, PlatformError
 from airflow_provider_platform.operators import _base, _run_stop
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators._run_record import RecordKeeper, Step
+from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
 from airflow_provider_platform.resources import merges
 from airflow_provider_platform.resources.chat.run import ChatRunKind
 from airflow_provider_platform.resources.dbt_sync import DbtSyncRunKind
@@ -144,6 +145,7 @@ def _stop_builds(patch: pytest.MonkeyPatch) -> None:
 @breaks("a merge that is too late is planned again", (MergeMachine,))
 def _stop_merges(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MergeRunKind, "can_stop", True)
+    patch.setattr(PlatformMergeBranchOperator, "cancel_on_kill", True)
     patch.setattr(MergeRunKind, "poll_past_deadline", lambda *_: _answer(None))
 
 
