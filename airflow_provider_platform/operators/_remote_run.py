@@ -15,7 +15,7 @@ does with the record, and what an error changes in it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -29,11 +29,13 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     from_payload,
 )
+from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.operators._attempt import Attempt, Confirmed, Sent, Unsent
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     PlatformOperator,
     ShortTraceback,
+    airflow_errors,
     default_deferrable,
     earliest_deadline,
 )
@@ -258,6 +260,8 @@ class RemoteRunOperator(PlatformOperator):
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
         """Open the connection and the record. An active run keeps the key with which it began."""
+        with airflow_errors():
+            self._coerce(context)
         known = ids or {}
         with self.opened(context, **known) as hook:
             client, run_kind = hook.open_client(), self.run_kind()
@@ -281,6 +285,22 @@ class RemoteRunOperator(PlatformOperator):
             finally:
                 self._kill.attempt = None
                 attempt.event_log.close()
+
+    def _coerce(self, context: Context) -> None:
+        """Check the rendered arguments. If one is refused, nobody follows or stops the run of an
+        earlier try, so log which run that is."""
+        try:
+            self.coerce_arguments()
+        except PlatformError:
+            with suppress(Exception):  # Airflow's store may fail; the refusal is the error
+                record = read_record(context)
+                if record is not None and record.phase in ("intent", "running"):
+                    self.log.warning(
+                        "This try fails before it can follow or stop the run of an earlier try, "
+                        "which may continue on the service: %s",
+                        quote_service(record.ids),
+                    )
+            raise
 
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context) if self.durable is not False else None

@@ -263,7 +263,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         from airflow_provider_platform.resources.evaluations.golden_questions import read_suite
 
         with airflow_errors():
-            self.coerce_arguments()
+            self._coerce(context)
             given = self.questions
             if given is not None:
                 with self.named_errors():

@@ -120,7 +120,7 @@ def test_wait_survives_an_outage_of_two_minutes(
     assert machine.task.failures == []
 
 
-@pytest.mark.parametrize("when", ["first try", "retry", "after the wait"])
+@pytest.mark.parametrize("when", ["first try", "retry", "cleared", "after the wait"])
 @pytest.mark.parametrize(("kind", "name"), NAMED)
 def test_try_sends_nothing_if_the_value_of_an_argument_has_vanished(
     kind: str, name: str, when: str, begin: Callable[..., TaskMachine]
@@ -133,8 +133,10 @@ def test_try_sends_nothing_if_the_value_of_an_argument_has_vanished(
         machine._go_on_until(lambda: bool(machine._going_on))
         machine._run_steps(6)
         task.vanishing = name
-    if when == "retry":
+    if when in ("retry", "cleared"):
         task.kill(task.workers[0])
+        if when == "cleared":
+            task.clear(lose_max_tries=False)
         task.miss()
     started = len(machine.simulation.ledger.runs)
     machine._go_on_until(lambda: task.state in ("success", "failed"))
@@ -142,3 +144,6 @@ def test_try_sends_nothing_if_the_value_of_an_argument_has_vanished(
     assert isinstance(task.failures[-1], AirflowFailException)
     assert "has no value after rendering" in str(task.failures[-1])
     assert len(machine.simulation.ledger.runs) == started
+    if when in ("retry", "cleared"):
+        lines = [line.text for line in machine.simulation.processes[-1].log.lines]
+        assert any("the run of an earlier try, which may continue" in line for line in lines)

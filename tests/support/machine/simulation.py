@@ -139,6 +139,9 @@ class Actor(Process):
     def concerned_with(self) -> AnyRun | None:
         """The run that it is about: what it logs now is about that one."""
         given = getattr(self.known, "ids", None)
+        store = getattr(self.known, "store", None)
+        if given is None and store is not None and store.read is not None:
+            given = store.read["ids"]
         if self.concern is not None or given is None:
             return self.concern
         runs = self.known.task.simulation.platform.runs()
