@@ -475,11 +475,7 @@ class ChatCall:
                 if not budget.tolerates(error, api.clock()) or self._asks_too_long(api, error):
                     raise
                 failure = error
-                # A stream that breaks is opened again at once: mostly that is no outage.
-                if budget.failures == 1 and not isinstance(error, PlatformApiError):
-                    pause = pause_after(error, 1)
-                else:
-                    pause = budget.pause(limits.poll_interval, error)
+                pause = budget.pause(limits.poll_interval, error)
             else:
                 budget.clear()
                 failure = None

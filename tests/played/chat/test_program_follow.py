@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_platform.client.choices import POLL_INTERVAL
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
@@ -220,6 +221,7 @@ def test_a_run_that_stays_suspended_gets_its_input_once_more() -> None:
     with pytest.raises(ChatSuspendedError):
         call.ask()
     assert len(service.prompts) == 1
+    assert POLL_INTERVAL in service.sleeps  # the run had time to continue by itself
     program = call.chat.follow_or_resume(api_with(service.clock))
     assert drive(program, service) is True
     assert call.result() == EXPECTED
@@ -260,6 +262,18 @@ def test_poll_of_a_thread_that_answers_another_message_says_that_the_run_is_not_
     service = PlayedService(faults=[busy])
     call = accepted_call(service)
     assert drive(call.chat.poll_final_state(api_with(service.clock)), service) is False
+
+
+def test_poll_of_a_service_that_cannot_be_reached_raises_its_error_at_the_deadline() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=503)] * 99)
+    with pytest.raises(PlatformServerError):
+        look(service, accepted_call(service), deadline=NOON + 20)
+
+
+def test_pause_after_a_failed_connection_is_never_shorter_than_the_budget_says() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=503)])
+    assert accepted_call(service, poll_interval=8.0).follow() is True
+    assert service.sleeps[0] == 8.0 * (1 + 1.5) / 2  # the average of such pauses
 
 
 def look(service: PlayedService, call: Call, **limits: Any) -> bool:

@@ -17,6 +17,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.resources.chat.thread import (
     LIVE_SECONDS,
+    USAGE_SECONDS,
     ChatThread,
     ThreadReader,
     read_thread,
@@ -102,6 +103,13 @@ def test_live_stream_is_closed_after_live_seconds() -> None:
     assert thread.streaming
     assert thread.turns[0].answer is None
     assert service.now <= NOON + 2.0 + LIVE_SECONDS + 0.1
+
+
+def test_usage_of_a_thread_that_ended_is_waited_for_half_a_second() -> None:
+    sent = [echo(), final(ANSWER), cutoff(), state()]
+    service = PlayedService(scripted=[sent], faults=[Fault("silence", len(encode(*sent)))])
+    assert read(service).turns[0].answer == ANSWER
+    assert service.now == NOON + USAGE_SECONDS
 
 
 def test_final_record_in_process_is_an_answer_only_if_the_messages_complete_it() -> None:
