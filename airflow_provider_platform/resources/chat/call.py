@@ -1,7 +1,7 @@
 """What to send next in a chat: how one message is carried from its prompt to its end.
 
 `ChatCall` is one question as a whole: what is known about it (`run`), what is sent (`request`), and
-the limits of time and repeats (`limits`). Its methods are async and get an `Api`. `chat_run`
+the limits of time and repeats (`limits`). Its methods are async and get an `Api`. `run_state`
 decides what the answers mean. This module decides what to do about it.
 
 Theory of operation
