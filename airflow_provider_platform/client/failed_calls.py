@@ -152,26 +152,9 @@ def management_error(
     operation: Operation[Any], status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> PlatformApiError:
     """Return the error of a management call."""
-    step = _NEXT_STEP.get(status, "")
-    if status == 403:
-        step = "The token is valid, but it is not allowed to do this."
-        if operation.permission:
-            step += f" The operation requires: {operation.permission}."
-    if status >= 500:
-        step = f"The service failed. {RETRY_MAY_SUCCEED}"
     code = _code(body)
-    error_class: type[PlatformApiError] | None = None
-    if status == 409 and code in TRANSIENT_CONFLICTS:
-        error_class = PlatformTransientConflictError
-        step = "Another request changed the same data at the same time. A retry may succeed."
-    elif status == 400 and REVIEW_REQUIRED in (service_message(body, headers) or "").lower():
-        error_class = DashboardReviewRequiredError
-        step = (
-            "Nothing was published; readers see the dashboard as it was. In the dashboard builder "
-            "of the platform, a person must request a review of the draft. After a reviewer "
-            "approves it, a person must publish the approved revision there. The API can do none "
-            "of this, so a retry does not help."
-        )
+    said = service_message(body, headers) or ""
+    error_class, step = _management_step(operation, status, code, said)
     return _api_error(
         operation.request_name,
         status,
@@ -183,6 +166,30 @@ def management_error(
         code=code,
         operation=operation.operation_id,
     )
+
+
+def _management_step(
+    operation: Operation[Any], status: int, code: str | None, said: str
+) -> tuple[type[PlatformApiError], str]:
+    """Return the class of a management call's error, and what to do about it."""
+    error_class = error_for_status(status)
+    if status == 400 and REVIEW_REQUIRED in said.lower():
+        return DashboardReviewRequiredError, (
+            "Nothing was published; readers see the dashboard as it was. In the dashboard builder "
+            "of the platform, a person must request a review of the draft. After a reviewer "
+            "approves it, a person must publish the approved revision there. The API can do none "
+            "of this, so a retry does not help."
+        )
+    if status == 403:
+        needs = f" The operation requires: {operation.permission}." if operation.permission else ""
+        return error_class, f"The token is valid, but it is not allowed to do this.{needs}"
+    if status == 409 and code in TRANSIENT_CONFLICTS:
+        return PlatformTransientConflictError, (
+            "Another request changed the same data at the same time. A retry may succeed."
+        )
+    if status >= 500:
+        return error_class, f"The service failed. {RETRY_MAY_SUCCEED}"
+    return error_class, _NEXT_STEP.get(status, "")
 
 
 def chat_error(

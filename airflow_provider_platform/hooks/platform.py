@@ -291,12 +291,18 @@ class PlatformHook(BaseHook):
         refused credential, PlatformTransportError if the thread could not be read in time.
         """
         client = self.open_client()
-        thread = client.run(
-            lambda api: self._thread_reading(
-                api, client, chat_id, session_settings, agent, agent_id, max_rows, timeout
+
+        async def read(api: Api) -> ChatThread:
+            return await read_thread(
+                api,
+                chat_id,
+                client.config.resolve_session_settings(session_settings),
+                seconds=in_seconds(timeout),
+                max_rows=max_rows,
+                agent_id=await find_agent_id(api, agent, agent_id),
             )
-        )
-        return _redacted(thread, client)
+
+        return _redacted(client.run(read), client)
 
     def abort_chat(
         self,
@@ -643,26 +649,6 @@ class PlatformHook(BaseHook):
     def _agent_id(self, agent: str | None, agent_id: int | str | None) -> int | str | None:
         """`find_agent_id` for the connection."""
         return self.run(lambda api: find_agent_id(api, agent, agent_id))
-
-    async def _thread_reading(
-        self,
-        api: Api,
-        client: PlatformClient,
-        chat_id: str,
-        session_settings: dict[str, Any] | None,
-        agent: str | None,
-        agent_id: int | str | None,
-        max_rows: int,
-        timeout: Seconds,
-    ) -> ChatThread:
-        return await read_thread(
-            api,
-            chat_id,
-            client.config.resolve_session_settings(session_settings),
-            seconds=in_seconds(timeout),
-            max_rows=max_rows,
-            agent_id=await find_agent_id(api, agent, agent_id),
-        )
 
     def _chat_call(self, client: PlatformClient, prompt: str, options: ChatOptions) -> ChatCall:
         _check_options(options)
