@@ -283,15 +283,6 @@ def test_reason_of_a_failure_contains_no_secret() -> None:
     assert secret not in SENT[0]
 
 
-def test_failing_notifier_does_not_affect_the_task_or_other_notifiers(
-    platform_sandbox: Sandbox, run_dag: RunDag
-) -> None:
-    notifiers = [Failing(), Recording("{{ platform_answer.title }}")]
-    run = run_dag(asking("failing", notifiers, prompt=PLAIN))
-    assert run.states == {"ask": "success"}
-    assert SENT == ["failing.ask: answer"]
-
-
 def test_error_of_failed_notifiers_contains_no_addresses() -> None:
     notifier = PlatformAnswerNotifier([Failing(), keep, Failing()])
     with pytest.raises(PlatformError) as raised:

@@ -228,9 +228,10 @@ class TestLenientRules:
 
     @pytest.mark.exhaustive
     @pytest.mark.parametrize(
-        "opened", [None, {"branch_name": ""}], ids=["nothing", "an empty name"]
+        ("named", "opened"),
+        [(lambda name: name, None), (str, {"branch_name": ""})],
+        ids=["output", "template"],
     )
-    @pytest.mark.parametrize("named", [lambda name: name, str], ids=["output", "template"])
     def test_check_after_an_opening_that_somebody_marked_as_successful_does_not_ask_production(
         self, named: Any, opened: Any, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
@@ -261,14 +262,15 @@ class TestLenientRules:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("key", ["do_xcom_push", "multiple_outputs", "wait_for_build"])
 def test_default_args_that_the_gate_relies_on_do_not_reach_its_own_tasks(
-    key: str, run_dag: RunDag, platform_sandbox: Sandbox
+    run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     names = []
+    off = dict.fromkeys(("do_xcom_push", "multiple_outputs", "wait_for_build"), False)
+    defaults = {"retries": 0, **off}
     with (
-        DAG(dag_id="defaults", default_args={"retries": 0, key: False}) as dag,
-        branch_gate(BRANCH, **{**soon, "default_args": {"retries": 0, key: False}}) as gate,
+        DAG(dag_id="defaults", default_args=defaults) as dag,
+        branch_gate(BRANCH, **{**soon, "default_args": defaults}) as gate,
     ):
 
         @task
