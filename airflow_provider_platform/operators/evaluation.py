@@ -303,14 +303,28 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     def _own_baseline(
         self, attempt: Attempt, found: Baseline, suite: Sequence[Question]
     ) -> Baseline:
-        """Return what of the baseline belongs to this connection, deployment, agent, user and
+        """Return what of the baselines belongs to this connection, deployment, agent, user and
         suite."""
         kind: Any = attempt.kind
         owner = kind.baseline_owner(attempt.config)
         kept, said = found.of_suite(suite, owner, is_dated=found.is_dated)
-        if said:
+        for other in self._of_all_places(attempt.context):
+            kept = kept.with_questions_of(other.of_suite(suite, owner)[0], suite)
+        if said and not (suite and kept.answers.keys() >= {one.name for one in suite}):
             self.log.warning("%s", said)
         return kept
+
+    def _of_all_places(self, context: Context) -> list[Baseline]:
+        """Return what all instances of this mapped task left in the DAG run before: a suite that is
+        put in front of the list moves the others to other places."""
+        from airflow_provider_platform.resources.evaluations.golden_questions import Baseline
+
+        ti: Any = context["ti"]
+        before = ti.get_previous_dagrun() if ti.map_index >= 0 and not self.reset_baseline else None
+        if before is None:
+            return []
+        left = ti.xcom_pull(task_ids=ti.task_id, key=BASELINE_KEY, run_id=before.run_id)
+        return [Baseline.from_json(one) for one in (left if isinstance(left, list) else [left])]
 
     def _hear(self, attempt: Attempt, event: object) -> None:
         from airflow_provider_platform.resources.evaluations.run import QuestionOver

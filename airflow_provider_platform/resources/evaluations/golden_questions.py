@@ -258,6 +258,18 @@ class Baseline(BaseModel):
         }
         return own.model_copy(update=kept), said if others else None
 
+    def with_questions_of(self, other: Baseline, suite: Sequence[Question]) -> Baseline:
+        """Return this baseline with what the other one has of the suite's questions besides."""
+        names = {one.name for one in suite}
+        whole: dict[str, Any] = {
+            field: {
+                **{name: one for name, one in getattr(other, field).items() if name in names},
+                **getattr(self, field),
+            }
+            for field in ("answers", "firsts", "marks")
+        }
+        return self.model_copy(update=whole)
+
     def after(self, judged: Sequence[Judged], status: Status) -> Baseline:
         """Return the baseline for the next night. Answers change only if this night is not red and
         enough was measured; the first verdicts are kept always."""

@@ -76,7 +76,9 @@ def test_log_says_that_the_answers_of_somebody_else_are_no_baseline(
 ) -> None:
     found, task = read(DATED, dated=True)
     attempt: Any = SimpleNamespace(
-        config=None, kind=SimpleNamespace(baseline_owner=lambda _: "another")
+        config=None,
+        context={"ti": SimpleNamespace(map_index=-1)},
+        kind=SimpleNamespace(baseline_owner=lambda _: "another"),
     )
     assert task._own_baseline(attempt, found, []).firsts == {}
     assert "Its answers are no baseline of this run." in caplog.text + capsys.readouterr().out
