@@ -242,7 +242,7 @@ def test_estimate_above_the_limit_sends_nothing(night: Any, platform_sandbox: Sa
 def test_tokens_of_answers_before_a_used_up_quota_are_pushed(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 0.5)
+    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 60)
     platform_sandbox.control.set(token_quota=1000, answer_tokens=1000, pace=0.3)
     run = night(parallel=1)
     assert run.state == "failed"

@@ -109,7 +109,7 @@ def test_both_modes_give_the_same_xcoms(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Only an open stream gets the usage, and the sandbox's runs end at once.
-    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 0.5)
+    monkeypatch.setattr("airflow_provider_platform.resources.chat.call.EARLY_END", 60)
     found = []
     for deferrable in ("False", "True"):
         platform_sandbox.control.reset()

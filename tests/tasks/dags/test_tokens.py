@@ -82,10 +82,12 @@ def test_deferrable_task_reports_the_error_of_a_run_that_fails_at_once(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only an open stream gets the error, so the worker does not leave the stream at once."""
-    monkeypatch.setattr(program, "EARLY_END", 0.5)
+    monkeypatch.setattr(program, "EARLY_END", 60)
     platform_sandbox.control.set(token_quota=0, pace=0.02)
     with DAG(dag_id="tokens_at_once") as dag:
-        PlatformChatOperator(task_id="ask", prompt=PROMPT, deferrable=True, retries=3)
+        PlatformChatOperator(
+            task_id="ask", prompt=PROMPT, deferrable=True, retries=3, retry_delay=timedelta(0)
+        )
     (task,) = run_dag(dag).tasks
     assert "no tokens are left" in str(task.error)
     assert len(platform_sandbox.control.state().runs) == 1

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.operators.deliveries import PlatformRunDeliveryOperator
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
 from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
+from airflow_provider_platform.resources import deliveries
 from tests.support.remote_tasks import chat
 from tests.support.task_context import StateStore, TaskTries
 
@@ -92,6 +94,19 @@ def test_a_notification_is_created_once(
     )
     (created,) = control.state().changed("notifications")
     assert created.id == result["id"]
+
+
+@pytest.mark.parametrize(("number", "when"), [(1, "after"), (2, "before")], ids=["unsent", "sent"])
+def test_a_delivery_is_run_once(
+    control: SandboxControl, number: int, when: When, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "ATTEMPT_PAUSE", 0.02)
+    given: dict[str, Any] = {"delivery_id": 501, "poll_interval": 0.05, "deferrable": False}
+    result = carry_through(
+        lambda: PlatformRunDeliveryOperator(task_id="deliver", **given), number, when, Crash
+    )
+    assert (result["started"], result["status"]) == (True, "succeeded")
+    assert len(control.state().changed("report-delivery-runs")) == 1
 
 
 def crash_between_intent_and_answer(operator: Any) -> TaskTries:
