@@ -147,12 +147,3 @@ class TestMerge:
         assert seen.changed("dashboards", "published") == []
         assert run.states["close_branch"] == "success"
         assert not answers(synced(run))
-
-    def test_closed_gate_publishes_nothing(
-        self, pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
-    ) -> None:
-        run = run_dag(pipeline, conf={"least_orders": 1_000_000})
-        before = dict.fromkeys(("sync_dbt", "open_branch", "gate", "close_branch"), "success")
-        after = dict.fromkeys(("merge", "publish_workbook", "delete_branch"), "skipped")
-        assert run.states == before | after
-        assert not platform_sandbox.control.state().changed("dashboards")
