@@ -17,6 +17,7 @@ from airflow.sdk import DAG
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.sandbox.demo.airflow_ui import running
+from tests.support.airflow.task_run import PATIENCE
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 sdk = pytest.importorskip("airflow.sdk.definitions.callback", reason="needs Airflow 3.3")
 pytestmark = pytest.mark.system
 
-PATIENCE = 150.0
 SEND_WITH = [{"class": "message_file.MessageFile", "name": "{{ dag_run.dag_run_id }}"}]
 
 

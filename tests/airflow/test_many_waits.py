@@ -27,13 +27,13 @@ pytestmark = pytest.mark.system
 
 CUTS = 150
 AT_ONCE = 20
-_LONG = 300.0
+_LONG = 900.0
 QUESTIONS = ("revenue by country", "top 5 products", "orders per month")
 
 
 async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -> dict[str, Any]:
     """Ask as the operator does before it defers; the arguments of the trigger that follows."""
-    patience = ChatLimits(deadline=client.clock() + 600)
+    patience = ChatLimits(deadline=client.clock() + 2 * _LONG)
     call = ChatCall.prepare(client.config, prompt, patience)
     await client.run(lambda api: call.submit(api, until_end=False))
     _, arguments = PlatformRunTrigger(

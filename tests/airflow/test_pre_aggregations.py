@@ -58,7 +58,7 @@ def test_a_retry_follows_builds_that_were_too_slow(
     start_task: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set(jobs_build_seconds=LONG)
-    task = start_task("build", "build", deferrable=True, timeout=4)
+    task = start_task("build", "build", deferrable=True, timeout=10)
     task.until(lambda now: now["try_number"] >= 2, "its second try")
     sandbox.advance(LONG)
     task.wait("success")

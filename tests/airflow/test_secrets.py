@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,12 +40,17 @@ def forms_of(text: str) -> list[bytes]:
 
 def _search(home: Path, text: str) -> Iterator[Path]:
     forms = forms_of(text)
-    for file in home.rglob("*"):
-        if not file.is_file():
-            continue
-        content = file.read_bytes()
+    for file, content in contents(home):
         if any(form in content for form in forms):
             yield file
+
+
+def contents(home: Path) -> Iterator[tuple[Path, bytes]]:
+    """Every file below the folder with its content, except files that are deleted meanwhile, such
+    as SQLite's journal."""
+    for file in home.rglob("*"):
+        with suppress(FileNotFoundError, IsADirectoryError):
+            yield file, file.read_bytes()
 
 
 def check_nothing_leaked(airflow: RunningAirflow, seen: str, *secrets: str) -> None:
@@ -58,10 +64,9 @@ def check_nothing_leaked(airflow: RunningAirflow, seen: str, *secrets: str) -> N
 
 
 @pytest.fixture
-def connect(api: AirflowApi, connection_id: str, sandbox: PatientControl) -> Iterator[Any]:
-    """`connect(**overrides)`: change the connection; the next test finds it as it was."""
-    yield lambda **overrides: api.put_connection(connection_id, sandbox.connection(**overrides))
-    api.put_connection(connection_id, sandbox.connection())
+def connect(api: AirflowApi, connection_id: str, sandbox: PatientControl) -> Any:
+    """`connect(**overrides)`: change the connection."""
+    return lambda **overrides: api.put_connection(connection_id, sandbox.connection(**overrides))
 
 
 @MODES

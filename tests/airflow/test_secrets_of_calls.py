@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.airflow.test_secrets import MODES, forms_of
+from tests.airflow.test_secrets import MODES, contents, forms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,13 +34,14 @@ def kept_by(home: Path) -> Iterator[tuple[str, bytes]]:
     """The name and the content of every file below the folder. What Airflow prints of a task's
     lines on its own output it masks nowhere, a connection's password neither: what the DAG itself
     logs on purpose is left out there. So is the bytecode of the DAG, which has its constants."""
-    for file in home.rglob("*"):
-        if not file.is_file() or file.suffix == ".pyc":
+    for file, content in contents(home):
+        if file.suffix == ".pyc":
             continue
-        content = file.read_bytes()
         if file.name == "standalone.log":
-            content = b"\n".join(line for line in content.splitlines() if b"A careless" not in line)
-        yield file.name, content
+            lines = [line for line in content.splitlines() if b"A careless" not in line]
+            yield file.name, b"\n".join(lines)
+        else:
+            yield file.name, content
 
 
 def files_with(home: Path, secret: str) -> list[str]:

@@ -87,7 +87,7 @@ def test_the_chat_run_of_an_ended_task_is_stopped(
 def test_the_dbt_sync_of_an_ended_task_is_cancelled(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    sandbox.set(dbt_pace=60)
+    sandbox.set(dbt_pace=600)
     task = sync(deferrable=deferrable)
     wait_under_way(task, deferrable)
     task.mark("failed")
@@ -204,7 +204,7 @@ def test_stop_by_a_cancelled_trigger_survives_further_cancels(
 def test_clearing_a_task_cancels_its_dbt_sync_and_not_that_of_the_next_try(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.set(dbt_pace=60)
+    sandbox.set(dbt_pace=600)
     task = sync(deferrable=True)
     wait_under_way(task, deferrable=True)
     sandbox.set(dbt_pace=0.5)
@@ -219,7 +219,7 @@ def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.set_breakpoint("mid_stream")
-    task = ask(dag_id="ask_once", deferrable=deferrable, timeout=6)
+    task = ask(dag_id="ask_once", deferrable=deferrable, timeout=12)
     sandbox.wait_until(run_is("aborted"))
     task.wait("failed")
     assert "did not end before its deadline" in task.logs()
@@ -256,7 +256,7 @@ def test_retry_after_the_deadline_stops_the_run_and_asks_again(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set_breakpoint("mid_stream")
-    task = ask(deferrable=True, timeout=6)
+    task = ask(deferrable=True, timeout=12)
     sandbox.wait_until(run_is("aborted"))
     sandbox.release()
     task.wait("success", try_number=2)
@@ -272,7 +272,7 @@ def test_timeout_of_a_reattached_run_counts_from_its_start(
     task = ask(timeout=300)
     sandbox.wait_for_breakpoint("after_cutoff")
     task.wait_record(phase="intent", chat_id=...)
-    task.date_back(285)
+    task.date_back(255)
     task.kill()
     sandbox.release("after_cutoff")
     sandbox.wait_until(run_is("aborted"))

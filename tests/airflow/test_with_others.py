@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.airflow.task_run import TaskRun
+from tests.support.airflow.task_run import PATIENCE, TaskRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.support.airflow.airflow_api import AirflowApi
     from tests.support.airflow.airflow_processes import AirflowProcesses
+    from tests.support.airflow.airflow_server import RunningAirflow
     from tests.support.airflow.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
@@ -22,7 +24,7 @@ TABLE = "warehouse://acme/analytics/public/orders"
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.3)
@@ -30,8 +32,16 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
+def _alone(airflow: RunningAirflow) -> Iterator[None]:
+    """One test at a time in all workers: the examples share the default connection."""
+    with (airflow.home / "examples.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
 def example(
-    api: AirflowApi, processes: AirflowProcesses, sandbox: PatientControl
+    _alone: None, api: AirflowApi, processes: AirflowProcesses, sandbox: PatientControl
 ) -> Iterator[Callable[..., TaskRun]]:
     """`example(dag_id, task_id, start=...)`: a task of the run that `start` causes."""
     api.put_connection("platform_default", sandbox.connection())
@@ -42,7 +52,8 @@ def example(
         api.unpause(dag_id)
         before = set(api.runs(dag_id))
         start() if start else api.start_run(dag_id, {})
-        [run_id] = wait_for(lambda: set(api.runs(dag_id)) - before)
+        # An event of an earlier attempt may cause a run too.
+        run_id, *_ = wait_for(lambda: set(api.runs(dag_id)) - before)
         started.append(TaskRun(api, processes, dag_id, run_id, task_id))
         return started[-1]
 

@@ -24,5 +24,5 @@ with DAG("ask_with_late_trigger", schedule=None):
         prompt="{{ dag_run.conf['prompt'] }}",
         platform_conn_id="{{ dag_run.conf['platform_conn_id'] }}",
         deferrable=True,
-        timeout=5,
+        timeout=10,
     )

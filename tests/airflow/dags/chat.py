@@ -16,7 +16,7 @@ FROM_CONF = {
     "if_thread_busy": "{{ dag_run.conf.get('if_thread_busy', 'wait') }}",
     "platform_conn_id": "{{ dag_run.conf['platform_conn_id'] }}",
     "deferrable": "{{ dag_run.conf['deferrable'] }}",
-    "timeout": "{{ dag_run.conf.get('timeout', 300) }}",
+    "timeout": "{{ dag_run.conf.get('timeout', 1800) }}",
     "poll_interval": "{{ dag_run.conf.get('poll_interval', 0.2) }}",
     "retries": 3,
     "retry_delay": timedelta(seconds=0),
@@ -52,7 +52,7 @@ with DAG("ask_by_policy", schedule=None):
 with DAG("ask_in_time", schedule=None):
     PlatformChatOperator(
         task_id="ask",
-        **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=8)},
+        **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=20)},
     )
 
 

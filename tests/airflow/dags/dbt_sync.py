@@ -16,7 +16,7 @@ FROM_CONF = {
     "wait_for_completion": "{{ dag_run.conf.get('wait_for_completion', 'if_supported') }}",
     "platform_conn_id": "{{ dag_run.conf['platform_conn_id'] }}",
     "deferrable": "{{ dag_run.conf['deferrable'] }}",
-    "timeout": "{{ dag_run.conf.get('timeout', 300) }}",
+    "timeout": "{{ dag_run.conf.get('timeout', 1800) }}",
     "poll_interval": "{{ dag_run.conf.get('poll_interval', 0.2) }}",
     "retries": 3,
     "retry_delay": timedelta(seconds=0),

@@ -23,7 +23,7 @@ with DAG("evaluate", schedule=None):
         platform_conn_id="{{ dag_run.conf['platform_conn_id'] }}",
         deferrable="{{ dag_run.conf['deferrable'] }}",
         poll_interval=0.2,
-        timeout=300,
+        timeout=1800,
         retries=3,
         retry_delay=timedelta(seconds=0),
     )

@@ -17,7 +17,7 @@ with DAG("wait_for_thread", schedule=None):
         platform_conn_id=CONNECTION,
         deferrable=True,
         poke_interval=0.2,
-        timeout=300,
+        timeout=1800,
     )
 
 # Mapped, because Airflow refuses a single task with `end_from_trigger` beside listeners, such as
@@ -29,7 +29,7 @@ with DAG("wait_for_report", schedule=None):
         deferrable=True,
         end_from_trigger=True,
         poke_interval=0.2,
-        timeout=300,
+        timeout=1800,
     ).expand(name=["Written later"])
 
 with DAG("export", schedule=None):

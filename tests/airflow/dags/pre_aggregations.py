@@ -17,7 +17,7 @@ with DAG("build", schedule=None):
         verify_sql="SELECT COUNT(*) FROM customers",
         platform_conn_id="{{ dag_run.conf['platform_conn_id'] }}",
         deferrable="{{ dag_run.conf['deferrable'] }}",
-        timeout="{{ dag_run.conf.get('timeout', 300) }}",
+        timeout="{{ dag_run.conf.get('timeout', 1800) }}",
         poll_interval=0.2,
         retries=3,
         retry_delay=timedelta(seconds=0),

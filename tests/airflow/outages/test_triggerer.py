@@ -111,7 +111,7 @@ def test_run_survives_the_move_of_its_trigger_to_another_triggerer(
 ) -> None:
     """The triggerer freezes, another one takes over; when the first one wakes up, Airflow has it
     kill the trigger that it lost."""
-    sandbox.set(dbt_pace=10)
+    sandbox.set(dbt_pace=30)
     sandbox.set_breakpoint("mid_stream")
     asking, syncing = ask(deferrable=True), sync(deferrable=True)
     sandbox.wait_for_breakpoint("mid_stream")

@@ -14,7 +14,7 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TRIES = 40
+_TRIES = 120
 _PAUSE = 0.25
 
 
@@ -170,7 +170,12 @@ class AirflowApi:
         body = {**connection, "connection_id": connection_id, "extra": json.dumps(extra)}
         known = self._http.get(f"connections/{connection_id}").status_code == 200
         path = f"connections/{connection_id}" if known else "connections"
-        self._ask("PATCH" if known else "POST", path, body)
+        self._ask(
+            "PATCH" if known else "POST",
+            path,
+            body,
+            unless=lambda: not known and self._exists(f"connections/{connection_id}"),
+        )
 
     def put_variable(self, key: str, value: str) -> None:
         known = self._http.get(f"variables/{key}").status_code == 200

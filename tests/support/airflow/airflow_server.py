@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 DAGS = ROOT / "tests" / "airflow" / "dags"
 CONFIG = ROOT / "tests" / "airflow" / "config"
-_HEALTHY_SECONDS = 180
-_STOP_SECONDS = 40
+_HEALTHY_SECONDS = 400
+_STOP_SECONDS = 120
 
 COMMON_SETTINGS = {
     "AIRFLOW__API__HOST": "127.0.0.1",
     "AIRFLOW__API__WORKERS": "1",
+    # A file that takes longer to import is read again only after the interval below.
+    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "240",
     # On 3.4 a supervisor that misses the end of the process it stops waits for so many seconds
     # without a heartbeat. The scheduler must not miss this task meanwhile: 3.4.0b2's ends of it.
     "AIRFLOW__CORE__KILLED_TASK_CLEANUP_TIME": "5",
@@ -40,6 +42,7 @@ COMMON_SETTINGS = {
     "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG": "100",
     "AIRFLOW__CORE__PARALLELISM": "8",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "3600",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
@@ -59,6 +62,8 @@ SETTINGS = {
     "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": "sqlite_patience.CONNECT_ARGS",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC": "sqlite_patience.CONNECT_ARGS",
+    # The heartbeats of all workers wait for the one write lock of SQLite.
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
 }
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.support.airflow.task_run import TaskRun
 
 _KINDS: dict[str, Literal["chat", "sync"]] = {"ask": "chat", "sync": "sync"}
-_STOP_SECONDS = 20.0
+_STOP_SECONDS = 60.0
 """How long a stop may take that has begun before the test ended, and a run that nobody holds."""
 _POLL = 1.0
 

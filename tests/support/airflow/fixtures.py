@@ -7,13 +7,14 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
 from tests.support.airflow.airflow_api import AirflowApi
 from tests.support.airflow.airflow_processes import AirflowProcesses
 from tests.support.airflow.sandbox_server import PatientControl, running_sandbox
-from tests.support.airflow.task_run import TaskRun
+from tests.support.airflow.task_run import PATIENCE, TaskRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def api(airflow: RunningAirflow) -> Iterator[AirflowApi]:
     files = (airflow.home / "dags").glob("*.py")
     wanted = set(re.findall(r'DAG\("(\w+)"', "".join(file.read_text() for file in files)))
     with AirflowApi(airflow.url) as client:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE
         while not wanted <= set(client.dags()):
             assert time.monotonic() < deadline, f"DAGs are missing: {client.dags()}"
             time.sleep(0.3)
@@ -70,9 +71,11 @@ def sandbox(sandbox_control: PatientControl) -> Iterator[PatientControl]:
 
 
 @pytest.fixture
-def connection_id(api: AirflowApi, sandbox: PatientControl, worker_id: str) -> str:
-    """A connection in the metadata database that leads to the sandbox."""
-    name = f"platform_{worker_id}"
+def connection_id(api: AirflowApi, sandbox: PatientControl) -> str:
+    """A connection in the metadata database that leads to the sandbox. Each attempt of a test has
+    its own: a process that an earlier one has left has old credentials, which the sandbox refuses.
+    """
+    name = f"platform_{uuid4().hex}"
     api.put_connection(name, sandbox.connection())
     return name
 
