@@ -592,8 +592,7 @@ class ChatCall:
                 await _hand_over(api, run.feed(data, now))
                 if connection.received_data:
                     last_active = now
-                if connection.ended and ended is None:
-                    ended = now
+                ended = (ended or now) if connection.ended else None
                 if connection.complete:
                     break
                 if not until_end and run.is_confirmed and accepted is None:

@@ -19,6 +19,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.polling import TOLERATED_FAILURES
 from airflow_provider_platform.resources.chat.call import (
     IDLE_POLLS,
+    READINGS,
     USAGE_WAIT,
 )
 from tests.support.fakes.chat_calls import (
@@ -38,6 +39,7 @@ from tests.support.fakes.streams import (
     LATE,
     Record,
     Turn,
+    aborted,
     cutoff,
     encode,
     folded,
@@ -91,6 +93,16 @@ def test_thread_that_still_streams_after_the_end_is_read_again() -> None:
     assert call.follow() is True
     assert call.result()["queries"] == EXPECTED["queries"]
     assert len(service.bodies) == 3
+
+
+def test_thread_that_never_stops_streaming_after_the_end_is_read_only_a_few_times() -> None:
+    """What is known already is a result too."""
+    ended = [cutoff(streaming=True), *Turn().records()[1:], *Turn().end()]
+    service = PlayedService(scripted=[ended, *[[cutoff(streaming=True)]] * 9])
+    call = accepted_call(service)
+    assert call.follow() is True
+    assert call.result()["answer"] == EXPECTED["answer"]
+    assert len(service.bodies) == 1 + READINGS
 
 
 def test_a_thread_is_read_for_lost_records_as_long_as_an_outage_is_tolerated() -> None:
@@ -229,6 +241,34 @@ def test_a_run_that_stays_suspended_gets_its_input_once_more() -> None:
     assert len(service.starts) == 1
 
 
+class AbortedTurn(Turn):
+    """A turn that was stopped after its query, as the history of its thread replays it."""
+
+    def records(self) -> list[Record]:
+        return [*folded(super().records()[:-1]), aborted()]
+
+
+@pytest.mark.parametrize("until_end", [True, False])
+@pytest.mark.parametrize("follow_up", ["subscribe", "state"])
+@pytest.mark.parametrize("replay", ["before", "after", "none"])
+def test_message_sent_again_after_an_abort_is_asked_once_and_followed(
+    replay: Any, follow_up: Any, until_end: bool
+) -> None:
+    """An abort can reach a suspended run just before its message is sent again to resume it. The
+    service then starts another run under the same message id, and replays the abort."""
+    service = PlayedService(
+        earlier=(AbortedTurn(name="first-"),), replay=replay, follow_up=follow_up, by_lines=True
+    )
+    call = accepted_call(service)
+    service.starts.clear()
+    call.request = new_call(service, thread=True).request
+    assert call.ask(until_end=until_end) is until_end
+    assert len(service.bodies) == len(service.prompts) == 1
+    assert until_end or call.follow() is True
+    assert call.result() in (EXPECTED, LATE)
+    assert len(service.prompts) == len(service.starts) == 1
+
+
 def test_run_that_never_resumes_raises_suspended_error() -> None:
     service = PlayedService(suspends_at=6, resume="never")
     call = accepted_call(service)
@@ -347,6 +387,23 @@ def test_failed_reads_do_not_count_as_polls_of_an_idle_thread(fault: Fault) -> N
         accepted_call(service, thread=True).follow()
 
 
+@pytest.mark.parametrize(
+    "alive",
+    [
+        [cutoff(streaming=True), state()],
+        [cutoff(streaming=True)],
+        [*Turn().records()[:4], cutoff()],
+    ],
+    ids=["streaming to others", "streaming", "new records"],
+)
+def test_only_polls_in_a_row_of_an_idle_thread_mean_that_its_run_is_lost(
+    alive: list[Record],
+) -> None:
+    idle = [[cutoff()]] * (IDLE_POLLS - 1)
+    service = PlayedService(scripted=[*idle, alive, *idle])
+    assert accepted_call(service, thread=True).follow() is True
+
+
 @pytest.mark.parametrize("held", [True, False])
 def test_find_message_says_whether_the_thread_holds_it(held: bool) -> None:
     service = PlayedService(earlier=(EARLIER,), faults=[Fault("unreachable")] * 4)
@@ -356,6 +413,14 @@ def test_find_message_says_whether_the_thread_holds_it(held: bool) -> None:
     program = call.chat.find_message(api_with(service.clock))
     assert drive(program, service) is held
     assert service.prompts == []
+
+
+def test_find_message_does_not_wait_for_the_end_of_a_run_that_it_has_found() -> None:
+    service = PlayedService(follow_up="state")
+    call = accepted_call(service)
+    call.run.accepted = False
+    assert drive(call.chat.find_message(api_with(service.clock)), service) is True
+    assert len(service.bodies) == 1
 
 
 @pytest.mark.parametrize("streams", [[cutoff(streaming=True), state()], [cutoff(), BUSY]])

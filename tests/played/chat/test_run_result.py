@@ -27,6 +27,7 @@ from tests.support.fakes.streams import (
     PROMPT,
     Record,
     Turn,
+    aborted,
     cutoff,
     echo,
     feed,
@@ -215,6 +216,26 @@ def test_result_contains_nothing_of_an_earlier_turn() -> None:
         with pytest.raises(ChatNoAnswerError, match="last said: Hm"):
             run.result()
         assert run._records().queries() == []
+
+
+def test_result_contains_nothing_of_an_aborted_run_of_the_same_message() -> None:
+    stopped = [echo(), tool("SqlApi", result=query_result([])), final("Half", record_id="half")]
+    run = new_run()
+    feed(run, cutoff(), *stopped, clean=False)
+    again = [*stopped, aborted(), cutoff(), echo()]
+    assert feed(run, *again, final(ANSWER), state()) is Verdict.OVER
+    assert (run.result().answer, run.result().queries) == (ANSWER, [])
+    assert not run.result().truncated
+    joined_late = new_run()
+    joined = [*stopped, aborted(), cutoff(streaming=True), final(ANSWER), state()]
+    assert feed(joined_late, *joined, submits=False) is Verdict.OVER
+    assert joined_late.may_lack_records
+    assert joined_late.result().truncated
+    without_answer = new_run()
+    feed(without_answer, cutoff(), *stopped, clean=False)
+    assert feed(without_answer, *again, state()) is Verdict.OVER
+    with pytest.raises(ChatNoAnswerError):
+        without_answer.result()
 
 
 def test_events_have_the_lines_of_a_log() -> None:

@@ -278,9 +278,18 @@ def test_acceptance_without_echo_counts_only_for_our_own_prompt_or_thread() -> N
         ([*EARLIER_TURN, aborted(), echo(), final(ANSWER), cutoff(), state()], Verdict.OVER),
         ([echo(), final(ANSWER), echo("1732512999999-message"), aborted(), state()], Verdict.OVER),
         ([*EARLIER_TURN, aborted()], Verdict.BROKEN),
+        ([echo(), aborted(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
+        ([echo(), aborted(), cutoff(), echo(), aborted()], Verdict.ABORTED),
+        ([echo(), aborted(), cutoff(), echo()], Verdict.BROKEN),
+        ([echo(), aborted(), cutoff(streaming=True), final(ANSWER), state()], Verdict.OVER),
+        ([echo(), aborted(), cutoff(streaming=True)], Verdict.BROKEN),
+        (
+            [echo(), aborted(), echo("1732519999999-message"), cutoff(streaming=True)],
+            Verdict.ABORTED,
+        ),
     ],
 )
-def test_only_the_abort_of_our_run_counts(records: list[Record], verdict: Verdict) -> None:
+def test_only_the_abort_of_our_latest_run_counts(records: list[Record], verdict: Verdict) -> None:
     assert feed(given_thread(), *records) is verdict
 
 

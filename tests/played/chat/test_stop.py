@@ -227,12 +227,13 @@ def test_a_thread_that_cannot_be_read_is_left_alone(fault: Fault) -> None:
     assert service.now <= NOON + SECONDS + 1
 
 
-def test_stop_raises_the_refusal_of_its_read() -> None:
+@pytest.mark.parametrize("code", [-32001, -32603])
+def test_stop_raises_the_refusal_of_its_read(code: int) -> None:
     missing = PlayedService(faults=[Fault("refuse", status=404)])
     with pytest.raises(PlatformNotFoundError):
         stop(missing, given_thread())
-    refused = PlayedService(scripted=[[RPC]])
-    with pytest.raises(ChatRpcError, match="Unauthorized"):
+    refused = PlayedService(scripted=[[RPC | {"error": {"code": code, "message": "Not now"}}]])
+    with pytest.raises(ChatRpcError, match="Not now"):
         stop(refused, given_thread())
     assert missing.aborts == refused.aborts == []
 
