@@ -300,6 +300,8 @@ class ThreadReader(TurnReader):
         if message_id and self._turns and self._turns[-1].message_id == message_id:
             self._turns.pop()
         self._turns.append(Turn(message_id, prompt, RecordFold(self._max_rows, details=True)))
+        if self.end is End.ABORTED:  # only of the turn before
+            self.end = None
         return self._turns[-1]
 
     @property

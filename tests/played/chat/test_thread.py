@@ -34,6 +34,7 @@ from tests.support.fakes.streams import (
     PROMPT,
     Record,
     Turn,
+    aborted,
     cut_up,
     cutoff,
     echo,
@@ -120,10 +121,12 @@ def test_final_record_in_process_is_an_answer_only_if_the_messages_complete_it()
         assert thread_of(echo(), half, cutoff(), state(messages)).turns[0].answer is None
 
 
-def test_stopped_turn_has_no_answer_and_not_the_answer_of_the_next_turn() -> None:
-    stopped = [echo(EARLIER_ID, "Old?"), final("", graphPath=["agent"])]
+@pytest.mark.parametrize("stop", [[], [aborted()]], ids=["not replayed", "replayed"])
+def test_stopped_turn_has_no_answer_and_not_the_answer_of_the_next_turn(stop: list[Record]) -> None:
+    stopped = [echo(EARLIER_ID, "Old?"), final("", graphPath=["agent"]), *stop]
     thread = thread_of(*stopped, *Turn().records(), cutoff(), state())
     assert [turn.answer for turn in thread.turns] == [None, ANSWER]
+    assert thread_of(*Turn().records(), *stopped, cutoff(), state()).turns[0].answer == ANSWER
 
 
 @pytest.mark.parametrize("shape", ["constructor", "role"])
