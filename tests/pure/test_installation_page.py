@@ -44,3 +44,8 @@ def test_the_page_names_the_pythons_and_airflows_of_the_metadata() -> None:
     stated = re.search(r"Airflow 3\.0 or later, Python ([\d., or]+), Linux", PAGE)
     assert stated is not None
     assert re.findall(r"3\.\d+", stated[1]) == pythons
+
+
+def test_the_readme_begins_with_the_two_commands_that_do_all_the_set_up() -> None:
+    readme = (PROJECT / "README.md").read_text()
+    assert "\n    make demo\n    make test\n" in readme.split("## A question")[0]
