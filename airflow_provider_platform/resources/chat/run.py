@@ -175,7 +175,12 @@ class ChatRunKind(RunKind[dict[str, Any], ChatIds]):
     ) -> tuple[dict[str, Any] | None, ChatIds]:
         if event["status"] == "suspended":
             if ids.get("resumed"):
-                raise errors.still_suspended(f"chat {ids['chat_id']}, message {ids['message_id']}")
+                where = f"chat {ids['chat_id']}, message {ids['message_id']}"
+                if event["run"].get("resumed"):
+                    raise errors.still_suspended(where)
+                # Airflow can deliver the event of an earlier trigger again.
+                warn(api, f"Ignoring an event from before the message was sent again ({where}).")
+                return None, ids
             say(api, "The run stays suspended. Sending its message once more.")
             call = self._call(api.config, env, ids)
             over = await call.ask(api, until_end=False)

@@ -43,15 +43,17 @@ IDS = {
     "accepted": True,
     "submitted_at": NOON,
 }
+RESUMED = {**IDS, "resumed": True}
 ASKED = {"identity": {"externalId": "nightly"}, "input_sha256": input_digest(PROMPT)}
-SUSPENDED = {"status": "suspended"}
 
 
-def read(service: PlayedService, ids: dict[str, Any]) -> Any:
+def read(service: PlayedService, ids: dict[str, Any], *, event_of: dict[str, Any] = IDS) -> Any:
+    """Hand the event "suspended" of the trigger with the ids `event_of` to a task with `ids`."""
     service.starts.append(service.now)
     service.now += 60
     api = api_with(service.clock, CONFIG)
-    return drive(KIND.read_event(api, ENV, ids, SUSPENDED), service)
+    event = {"status": "suspended", "run": event_of}
+    return drive(KIND.read_event(api, ENV, ids, event), service)
 
 
 def find(service: PlayedService, **ids: Any) -> Any:
@@ -65,7 +67,7 @@ def test_message_of_a_run_that_a_trigger_left_suspended_is_sent_once_more() -> N
     service = PlayedService(suspends_at=6, resume="input")
     result, ids = read(service, IDS)
     assert [body["messageId"] for body in service.prompts] == [MESSAGE_ID]
-    assert (result, ids) == (None, {**IDS, "resumed": True})
+    assert (result, ids) == (None, RESUMED)
     api = api_with(service.clock, CONFIG)
     assert drive(KIND.follow(api, ENV, ids), service)["answer"] == EXPECTED["answer"]
 
@@ -73,8 +75,16 @@ def test_message_of_a_run_that_a_trigger_left_suspended_is_sent_once_more() -> N
 def test_run_that_stays_suspended_after_its_message_was_sent_again_fails_the_task() -> None:
     service = PlayedService(suspends_at=6, resume="never")
     with pytest.raises(ChatSuspendedError, match="same message was sent again"):
-        read(service, {**IDS, "resumed": True})
+        read(service, RESUMED, event_of=RESUMED)
     assert service.prompts == []
+
+
+def test_event_from_before_the_message_was_sent_again_does_not_fail_the_task() -> None:
+    """Airflow can deliver the event of an earlier trigger again: the run may have resumed since."""
+    service = PlayedService(suspends_at=6, resume="input")
+    _, ids = read(service, IDS)
+    assert read(service, ids, event_of=IDS) == (None, ids)
+    assert [body["messageId"] for body in service.prompts] == [MESSAGE_ID]
 
 
 def test_a_retry_does_not_send_a_message_again_that_the_thread_lacks_twice() -> None:
