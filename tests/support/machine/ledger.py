@@ -216,7 +216,16 @@ class Ledger:
             expected["result"] = None
         if "workflow_id" in expected and result["workflow_id"] is None:
             expected["workflow_id"] = None  # only the answer to the start tells it
+        if result.get("truncated") and self._is_cut_off(run):
+            kept = [query for query in expected["queries"] if query in result["queries"]]
+            expected |= {"queries": kept, "truncated": True}
         return expected
+
+    def _is_cut_off(self, run: AnyRun) -> bool:
+        """Whether the records that the service did not repeat may be missing from the result: no
+        time was left to read the thread for them, and a warning says so."""
+        repeats_nothing = isinstance(run, Run) and run.habits.replay == "none"
+        return repeats_nothing and self._is_overdue(run) and self._is_said_of(run, TRUNCATED)
 
     def failed(self, actor: Actor, error: BaseException) -> None:
         """A try has failed: not by a run that was dead when it took it up, but by its own."""
@@ -426,6 +435,9 @@ NOT_STOPPED = ("could not be stopped", "cannot be stopped")
 
 NO_RESULT = ("the task returns no result of it",)
 """What is said of a complete run whose result could not be read."""
+
+TRUNCATED = ("queries may be missing from the result (truncated)",)
+"""What is said of a run that was not read from its beginning."""
 
 OUTCOME_UNKNOWN = (
     "history could not be read",
