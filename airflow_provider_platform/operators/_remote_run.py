@@ -455,6 +455,7 @@ class RemoteRunOperator(PlatformOperator):
         deadline = self.deadline(attempt, _followed_since(attempt.ids))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
         attempt.record.flush_pending()
+        self._kill.refuse()  # Airflow refuses the deferral of a task that ended during the write
         followed = attempt.kind
         self.defer(
             trigger=PlatformRunTrigger(

@@ -321,3 +321,29 @@ def test_run_whose_id_airflow_could_not_store_is_stopped(
     task_state.state = "running"
     kill_without_store(control, task, chat(), TaskTries(), accepted=accepted)
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
+
+
+def test_run_is_stopped_if_the_signal_comes_while_its_id_is_stored_before_the_deferral(
+    control: SandboxControl, task_state: TaskState
+) -> None:
+    """Otherwise no trigger follows the run, because Airflow refuses the deferral of an ended
+    task."""
+    task_state.state = "failed"
+    control.set_breakpoint("mid_stream")
+    operator, tries = chat(deferrable=True), TaskTries()
+
+    class SignalledInSecondWrite(StateStore):
+        writes = 0
+
+        def set(self, key: str, value: Any) -> None:
+            if value.get("phase") == "running":
+                self.writes += 1
+                if self.writes == 2:
+                    operator.on_kill()
+                raise RuntimeError("the store cannot be reached")
+            super().set(key, value)
+
+    tries.store = SignalledInSecondWrite()
+    with pytest.raises(PlatformInterruptedError):
+        operator.execute(tries.context())
+    assert [run.status for run in control.state().runs] == ["aborted"]
