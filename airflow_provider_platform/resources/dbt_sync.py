@@ -171,6 +171,11 @@ class History:
     left_out: int = 0
 
     @property
+    def may_hide_one(self) -> bool:
+        """Whether a new row that cannot be parsed may have pushed an old one off the page."""
+        return self.left_out > 0 and self.left_out + len(self.syncs) >= HISTORY_PAGE
+
+    @property
     def ids(self) -> list[str]:
         return [sync.sync_job_id for sync in self.syncs]
 
@@ -294,7 +299,7 @@ async def find_started(
             f"the history has new syncs ({', '.join(map(quote_service, unclear))}), but does not "
             "show whether this task started one of them. Look at these syncs."
         )
-    elif history.left_out > intent.get("left_out_before", 0):
+    elif history.left_out > intent.get("left_out_before", 0) or history.may_hide_one:
         problem = (
             "some new entries of the history of syncs cannot be read, so the history does not "
             "show whether this task started a sync. Look at the syncs in the platform."

@@ -306,13 +306,24 @@ class TestStart:
             ):
                 tenant.run(find_started(API, wanted, intent(["known"])))
 
-    def test_history_with_an_old_unreadable_entry_shows_that_nothing_was_started(self) -> None:
-        rows = [{"branchName": "no id"}, {"syncJobId": "known"}]
+    @pytest.mark.parametrize(
+        ("others", "error", "message"),
+        [
+            (1, PlatformTransportError, "A retry starts a sync"),
+            # A new entry that cannot be read may have pushed an old one off the page.
+            (49, PlatformOutcomeUnknownError, "some new entries"),
+        ],
+    )
+    def test_history_with_an_old_unreadable_entry_shows_that_nothing_was_started(
+        self, others: int, error: type[Exception], message: str
+    ) -> None:
+        known = [{"syncJobId": f"known-{number}"} for number in range(others)]
+        rows = [{"branchName": "no id"}, *known]
         tenant = PlayedTenant(others=rows, faults={"startDbtSync": [NO_ANSWER]})
         config = PlatformConfig.build(host="https://acme.example.com/api", management_token="t")
         api, env = api_with(tenant.clock, config), RunEnvironment(NOON + AN_HOUR)
         kind = DbtSyncRunKind(deployment_id=1)
-        with pytest.raises(PlatformTransportError, match="A retry starts a sync"):
+        with pytest.raises(error, match=message):
             tenant.run(kind.submit(api, env, None, until_end=False))
 
     def test_sync_that_started_nearest_to_the_submission_is_found(self) -> None:
