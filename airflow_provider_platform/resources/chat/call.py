@@ -475,7 +475,12 @@ class ChatCall:
                 if not budget.tolerates(error, api.clock()) or self._asks_too_long(api, error):
                     raise
                 failure = error
-                pause = budget.pause(limits.poll_interval, error)
+                # A stream that breaks is opened again at once: mostly that is no outage.
+                is_break = budget.failures == 1 and not isinstance(error, PlatformApiError)
+                interval = limits.poll_interval
+                pause = pause_after(error, 1) if is_break else budget.pause(interval, error)
+                # A poll past the deadline has a few seconds for all its connections.
+                pause = min(pause, max(interval, (limits.deadline - api.clock()) / 4))
             else:
                 budget.clear()
                 failure = None

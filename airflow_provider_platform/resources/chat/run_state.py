@@ -34,8 +34,7 @@ follow-up request may replay our turn before the cutoff record, after it, or not
 - Only the service ends a run: by `__state__`, `__aborted__` or an error object. A connection that
   ends without one of these is broken, even if the service closed it in order.
 - The history replays the abort of a run after which our message was sent again. If our echo follows
-  the abort, or the thread streams and shows no later message, the service has started another run
-  for our message. Only this one counts.
+  the abort, the service has started another run for our message. Only this one counts.
 - The message counts as accepted once the service has shown that it processes it: by its echo, by a
   record of its run, or by its id in the messages of `__state__`.
 
@@ -190,28 +189,20 @@ class Connection(TurnReader):
             return None
         self.echo_received = run.accepted = True
         self.suspended = self.joined_late = False
-        self._begin_fold()
+        if self.end is End.ABORTED:  # of the run before this one, which left nothing
+            self.end = None
+            run.forget(self.fold)
+        else:
+            run.keep(self.fold)
+        self.fold = run.new_fold()
         return Turn(run.message_id, "", self.fold)
 
     def cutoff(self) -> None:
         self.stray_abort = False
-        if self.end is End.ABORTED and self.turn is not None and self.streaming:
-            self.echo_received = False  # the echo is that of the aborted run
-            self._begin_fold()
         if not self.echo_received:
             self.suspended = False
             self.joined_late = not self.first
             self.turn = Turn(self._run.message_id, "", self.fold)
-
-    def _begin_fold(self) -> None:
-        """The run follows from its beginning. After an abort it is another run of our message: the
-        one before it left nothing."""
-        if self.end is End.ABORTED:
-            self.end = None
-            self._run.forget_records()
-        else:
-            self._run.keep(self.fold)
-        self.fold = self._run.new_fold()
 
     def may_take(self) -> bool:
         """What follows the cutoff record shows that our message is processed: in answer to our
@@ -396,10 +387,11 @@ class ChatRun:
             if record.is_complete or (record.tool_call is not None and not record.is_cut):
                 self._kept[record_id] = record
 
-    def forget_records(self) -> None:
-        """Forget the complete records, which are those of an aborted run: another run answers our
-        message now."""
-        self._kept.clear()
+    def forget(self, fold: RecordFold) -> None:
+        """Forget the records of an aborted run: another run answers our message now."""
+        if self._kept.keys() & fold.records:
+            self._kept = {name: one for name, one in self._kept.items() if name not in fold.records}
+            self._best_size = Records(self._kept.values()).size
 
     def _records(self) -> Records:
         """The records of the run: those that are kept, and those of the latest connection."""

@@ -68,8 +68,10 @@ class TurnReader:
 
     @property
     def ended(self) -> bool:
-        """Whether the service has ended the stream."""
-        return self.end is not None
+        """Whether the service has ended the stream. The history replays aborts too, so a later turn
+        may follow one that comes before the cutoff record."""
+        replayed = self.end is End.ABORTED and not (self.history_received or self.is_bare)
+        return self.end is not None and not replayed
 
     @property
     def complete(self) -> bool:

@@ -250,7 +250,7 @@ class AbortedTurn(Turn):
 
 @pytest.mark.parametrize("until_end", [True, False])
 @pytest.mark.parametrize("follow_up", ["subscribe", "state"])
-@pytest.mark.parametrize("replay", ["before", "after", "none"])
+@pytest.mark.parametrize("replay", ["before", "after"])
 def test_message_sent_again_after_an_abort_is_asked_once_and_followed(
     replay: Any, follow_up: Any, until_end: bool
 ) -> None:
@@ -421,6 +421,15 @@ def test_find_message_does_not_wait_for_the_end_of_a_run_that_it_has_found() -> 
     call.run.accepted = False
     assert drive(call.chat.find_message(api_with(service.clock)), service) is True
     assert len(service.bodies) == 1
+
+
+@pytest.mark.parametrize("kind", ["reset", "refuse"])
+def test_a_message_is_found_within_seconds_although_two_reads_fail(kind: Any) -> None:
+    """A try past the deadline of its run has so long to find it."""
+    service = PlayedService(faults=[Fault(kind)] * 2)
+    call = accepted_call(service, deadline=NOON + 15)
+    call.run.accepted = False
+    assert drive(call.chat.find_message(api_with(service.clock)), service) is True
 
 
 @pytest.mark.parametrize("streams", [[cutoff(streaming=True), state()], [cutoff(), BUSY]])

@@ -281,8 +281,7 @@ def test_acceptance_without_echo_counts_only_for_our_own_prompt_or_thread() -> N
         ([echo(), aborted(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
         ([echo(), aborted(), cutoff(), echo(), aborted()], Verdict.ABORTED),
         ([echo(), aborted(), cutoff(), echo()], Verdict.BROKEN),
-        ([echo(), aborted(), cutoff(streaming=True), final(ANSWER), state()], Verdict.OVER),
-        ([echo(), aborted(), cutoff(streaming=True)], Verdict.BROKEN),
+        ([echo(), aborted(), cutoff(streaming=True)], Verdict.ABORTED),
         (
             [echo(), aborted(), echo("1732519999999-message"), cutoff(streaming=True)],
             Verdict.ABORTED,

@@ -28,6 +28,7 @@ from tests.support.fakes.streams import (
     MESSAGE_ID,
     PROMPT,
     Record,
+    aborted,
     cutoff,
     echo,
     new_run,
@@ -180,13 +181,23 @@ THEIRS = [serialized("HumanMessage", PROMPT, MESSAGE_ID), serialized("HumanMessa
     [
         [*OURS, LATER, cutoff(streaming=True), tool("SqlApi", record_id="x")],
         [*OURS, cutoff(streaming=True), LATER, tool("SqlApi", record_id="x")],
+        [*OURS, aborted(), LATER, cutoff(streaming=True), tool("SqlApi", record_id="x")],
         [*OURS, cutoff(streaming=True), BUSY],
         [cutoff(streaming=True), BUSY],
         [*EARLIER.records(), cutoff(streaming=True), state()],
         [cutoff(streaming=True), state(THEIRS)],
         [cutoff(), state([])],
     ],
-    ids=["later before", "later after", "busy", "only busy", "earlier", "messages", "empty"],
+    ids=[
+        "later before",
+        "later after",
+        "later after a stop",
+        "busy",
+        "only busy",
+        "earlier",
+        "messages",
+        "empty",
+    ],
 )
 @pytest.mark.parametrize("by_lines", [True, False])
 def test_another_run_in_an_existing_thread_is_left_alone(

@@ -129,6 +129,16 @@ def test_stopped_turn_has_no_answer_and_not_the_answer_of_the_next_turn(stop: li
     assert thread_of(*Turn().records(), *stopped, cutoff(), state()).turns[0].answer == ANSWER
 
 
+@pytest.mark.parametrize("kind", ["close", "reset"])
+def test_a_thread_that_is_cut_after_a_replayed_abort_is_read_again(kind: Any) -> None:
+    stopped = [echo(EARLIER_ID, "Old?"), final("", graphPath=["agent"]), aborted()]
+    whole = [*stopped, *Turn().records(), cutoff(), state()]
+    cut = Fault(kind, len(encode(*stopped)))
+    service = PlayedService(scripted=[whole, whole], faults=[cut, Fault("none")])
+    assert [turn.answer for turn in read(service).turns] == [None, ANSWER]
+    assert len(service.bodies) == 2
+
+
 @pytest.mark.parametrize("shape", ["constructor", "role"])
 def test_a_thread_without_history_is_read_from_its_messages(shape: str) -> None:
     names = {"HumanMessage": "user", "AIMessage": "assistant", "ToolMessage": "tool"}
