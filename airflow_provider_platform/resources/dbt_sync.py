@@ -444,7 +444,8 @@ class _KnownSync:
             if self._deadline is None or not passes:
                 raise
             failure = error
-        if api.clock() >= self._history_due and not self.ended:
+        # A single poll reads the history of a complete sync too: the status names no branch.
+        if api.clock() >= self._history_due and not (self.ended and self._deadline is not None):
             self._history_due = self._next_read(api)
             await self._read_history(api)
         if self.ended:
@@ -484,7 +485,7 @@ class _KnownSync:
             if run.sync_job_id != self._sync_job_id:
                 continue
             self._branch_name = run.branch_name or self._branch_name
-            if run.status in TERMINAL_STATUSES:
+            if run.status in TERMINAL_STATUSES and not self.ended:
                 self.status = run.status
                 self._error = run.words("error_message") or self._error
             self._unknown_reads = self._unknown_reads + 1 if run.status == UNKNOWN else 0

@@ -162,6 +162,13 @@ class TestFailures:
         with pytest.raises(AirflowFailException, match="Management token"):
             sensor(PlatformReportSensor, **arguments).poke(context)
 
+    def test_result_of_a_sync_names_its_branch(self, platform_sandbox: Sandbox) -> None:
+        """The status of a sync does not name it, the history does."""
+        started = PlatformHook().start_dbt_sync()
+        value = poke(PlatformDbtSyncSensor, sync_job_id=started["syncJobId"])
+        assert value is not None
+        assert value["branch_name"] == started["branchName"]
+
     def test_a_sync_that_was_just_started_may_be_unknown(self, platform_sandbox: Sandbox) -> None:
         assert poke(PlatformDbtSyncSensor, sync_job_id="unknown") is None
 
