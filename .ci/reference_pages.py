@@ -35,18 +35,24 @@ LINE = 100
 ERRORS_HEAD = ("| error | a retry can help | meaning |", "| --- | --- | --- |")
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
-    "chat": ("Chat", "DataQuery", "ResultWrite"),
+    "chat": ("Chat", "DataQuery", "PlatformOutcomeUnknown", "ResultValue", "ResultWrite"),
     "compare": ("Data", "NumbersMoved", "ResultEmpty", "ResultNotComparable"),
-    "dbt_sync": ("DbtSync", "AlreadyRunning", "OperationMissing"),
-    "deliveries": ("AlreadyRunning", "OperationMissing", "ReportDelivery"),
-    "evaluation": ("Evaluation", "OperationMissing"),
+    "dbt_sync": ("DbtSync", "AlreadyRunning", "OperationMissing", "PlatformOutcomeUnknown"),
+    "deliveries": (
+        *("AlreadyRunning", "OperationMissing", "PlatformOutcomeUnknown", "ReportDelivery"),
+    ),
+    "evaluation": ("Evaluation", "OperationMissing", "PlatformOutcomeUnknown", "ResultWrite"),
     "exports": ("DashboardExport", "ResultWrite"),
-    "pre_aggregations": ("DataQuery", "NoPreAggregation", "PreAggregation"),
+    "pre_aggregations": (
+        *("DataQuery", "NoPreAggregation", "PlatformOutcomeUnknown", "PreAggregation"),
+        "ResultEmpty",
+    ),
     "query": ("Data", "Page", "ResultEmpty", "ResultTruncated", "ResultValue", "ResultWrite"),
     "PlatformApiOperator": ("PlatformCredentialAnswer", "PlatformOutcomeUnknown"),
     "PlatformBuildSensor": ("BranchNotActive", "BranchNotFound", "BranchNotServed", "BuildFailed"),
     "PlatformChatThreadSensor": (),
-    "PlatformDbtSyncSensor": ("DbtSync", "OperationMissing"),
+    "PlatformCreateNotificationOperator": ("PlatformConflict", "PlatformOutcomeUnknown"),
+    "PlatformDbtSyncSensor": ("DbtSync", "OperationMissing", "PlatformOutcomeUnknown"),
     "PlatformDuplicateWorkbookOperator": ("PlatformOutcomeUnknown",),
     "PlatformMergeBranchOperator": (
         *("BranchNotFound", "BranchNotMerged", "MergedBuild"),
@@ -84,9 +90,10 @@ OF_ANOTHER_GENERATOR = "operations.md"
 """The page in the same folder that `operations_page.py` writes."""
 AIRFLOWS_SENSOR_PARAMETERS = """\
 The parameters of Airflow's sensors work as everywhere: `poke_interval` (seconds or timedelta, 60),
-`timeout` (seconds or timedelta, 7 days), `mode` (`poke` or `reschedule`), `soft_fail`,
-`silent_fail`, `never_fail`, `exponential_backoff`, `max_wait`. A wait in the triggerer keeps to
-`poke_interval` and `timeout` too."""
+`timeout` (seconds or timedelta, 7 days), `mode` (`poke` or `reschedule`), `silent_fail`,
+`never_fail`, `exponential_backoff`, `max_wait`. Only `soft_fail` differs: it skips the task if the
+condition did not come true in time; any other failure fails the task. A wait in the triggerer keeps
+to `poke_interval` and `timeout` too."""
 
 
 class Incomplete(Exception):
@@ -268,10 +275,8 @@ def _page(subject: Subject, xcom: Any) -> str:
         parts += ["## What it returns", *returns]
         if xcom is not None:
             value = json.dumps(xcom, indent=2, ensure_ascii=False)
-            parts += [
-                "An example of its XCom, recorded with the sandbox (long lists are shortened):"
-            ]
-            parts += [f"```json\n{value}\n```"]
+            said = "An example of its XCom, recorded with the sandbox (long values are shortened):"
+            parts += [said, f"```json\n{value}\n```"]
     parts += ["## Errors", *_errors(subject), MADE]
     return "\n\n".join(parts) + "\n"
 

@@ -204,8 +204,8 @@ class PlatformServerError(PlatformApiError):
 
 
 class PlatformOutcomeUnknownError(PlatformError):
-    """The response to a call was lost, and the call must not be repeated: it may or may not have
-    been carried out."""
+    """The response to a call was lost, or the service lost the outcome of a run. The call must not
+    be repeated: it may or may not have been carried out."""
 
 
 class PlatformCredentialAnswerError(PlatformError):

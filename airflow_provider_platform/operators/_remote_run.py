@@ -78,9 +78,9 @@ class RemoteRunOperator(PlatformOperator):
     :param poll_interval: seconds (or a timedelta) between two polls of the run
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
-    :param durable: record the run in Airflow's task state store, so that a retry finds it (None
-        means True). With False each try starts a new run, and the run of a lost worker continues
-        until it ends by itself
+    :param durable: record the run in Airflow's task state store (Airflow 3.3 and later), so that a
+        retry finds it (None means True). Without the record each try starts a new run, and the run
+        of a lost worker continues until it ends by itself
     """
 
     checks: ClassVar[Checks] = {

@@ -136,16 +136,17 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     With `operation`, the names and types of ids, query and body are checked before anything is
     sent.
 
-    GET, PUT and DELETE are repeated after a failure. POST and PATCH are sent once: if the response
-    is lost, the outcome is unknown, and the task fails. A response that contains a credential (a
-    field with a name like `token`, `clientSecret` or `sessionId`) is not returned: choose with
-    `response_filter` which part of the response may be stored.
+    GET, PUT and DELETE are repeated after a failure. A POST or PATCH that the service may have
+    carried out is not repeated: if its response is lost, the outcome is unknown, and the task
+    fails. (Only `pauseReportDelivery` and `resumeReportDelivery` are repeated too.) A response that
+    contains a credential (a field with a name like `token`, `clientSecret` or `sessionId`) is not
+    returned: choose with `response_filter` which part of the response may be stored.
 
     Returns the response as JSON: an object, or the list of items with `paginate`.
 
     :param operation: the operation's id, such as `createFolder`
     :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`. Each id
-        can also be a separate argument: `folder_id=12` (a mapped task needs `ids`)
+        but `task_id` can also be a separate argument: `folder_id=12` (a mapped task needs `ids`)
     :param path: in place of `operation`, the path below the management address, as
         `/v1/deployments/{deploymentId}/folders`, or the whole path of the build API, as
         `/build/api/v1/deployments/{deploymentId}/branches`; `{deploymentId}` is replaced by the

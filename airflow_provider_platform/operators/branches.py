@@ -63,8 +63,9 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     Returns `{"branch_name", "opened_branch", "url", "hash", "status"}`, also pushed key by key.
     `branch_name` is the branch. `opened_branch` is the branch too, but None if it was open before
     this task: give it to `PlatformCloseBranchOperator`, which then closes only what this task
-    opened. `url` is the branch's data API address, None if the tenant does not report it. `hash` is
-    the commit that was built; give it to `PlatformMergeBranchOperator(hash=...)`. `status` is
+    opened. `url` is the branch's data API address, None if it is not known. `hash` is the commit
+    that was built; give it to `PlatformMergeBranchOperator(hash=...)`. If the task did not wait,
+    `hash` is the branch's commit. It is None if the service does not report the commit. `status` is
     `built`, or None if the task did not wait.
 
     If the build fails, the task fails with the service's message and, if the tenant provides it,
@@ -77,7 +78,10 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
         the task, or `skip` it
     :param wait_for_build: wait until the branch is built
     :param cancel_on_kill: close the branch if the task is stopped or fails, unless the branch was
-        open before
+        open before. A branch whose build fails is closed also with False
+    :param durable: record in Airflow's task state store (Airflow 3.3 and later) whether the branch
+        was open before (None means True). Without the record, a retry after a lost worker takes the
+        branch that the earlier try opened for one that was open before
     :param timeout: seconds (or a timedelta) of wall time until the branch is built; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `open.output["branch_name"]`
@@ -126,7 +130,8 @@ class PlatformCloseBranchOperator(DeploymentOperator):
     `opened_branch` of `PlatformOpenBranchOperator`: it renders to nothing if the branch was open
     before, and the task then leaves the branch open.
 
-    Returns `{"branch_name", "closed"}`; `closed` is False if there was nothing to close.
+    Returns `{"branch_name", "closed"}`; `closed` is False if there was nothing to close, and True
+    also for a branch that was closed before.
 
     :param branch_name: the branch to close; if it renders to nothing, the task closes nothing
     """
@@ -169,8 +174,9 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     Use it after the tasks that check the branch, and before the tasks that read production.
 
     Until that build is over, production uses the previous data model. In deploy mode `cli` a merge
-    does not build production, so the task merges nothing and fails. If production already has the
-    branch's commit, the task merges nothing, waits for the build and succeeds with `merged` False.
+    does not build production, so the task merges nothing and fails. If production is at the
+    branch's commit, or has the same files, the task merges nothing, waits for the build and
+    succeeds with `merged` False.
 
     The branch is merged once. If the response to a merge is lost, the task compares the commits of
     both branches. If the commits do not decide and the branch has not changed, the task sends the
@@ -180,8 +186,8 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`,
     also pushed key by key. `branch_hash` is the merged commit of the branch, None if the service
-    does not report it. `into` is the name of the target. `merged` is False if production had the
-    commit before. `hash` is the commit that production was built from, and `status` is `built`.
+    does not report it. `into` is the name of the target. `merged` is False if there was
+    nothing to merge. `hash` is the commit that production was built from, and `status` is `built`.
     Both are None if the task did not wait for a build.
 
     The task fails without a retry if the service reports a conflict or merges nothing, or if the
@@ -199,6 +205,9 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     :param wait_for_build: wait until production is built from the merge
     :param timeout: seconds (or a timedelta) of wall time for each try until production is built; an
         earlier `execution_timeout` counts too
+    :param durable: record the merge in Airflow's task state store (Airflow 3.3 and later), so that
+        a retry does not repeat it (None means True). Without the record, a retry sends the merge
+        again, and can fail because the service then merges nothing
     :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
     """
 

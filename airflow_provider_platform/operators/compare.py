@@ -61,16 +61,17 @@ class PlatformCompareOperator(DeploymentOperator):
 
     The rows of both sides are joined by the columns that are not numbers, or by `keys`. A row that
     only one side has exceeds every tolerance. Null is equal only to null. Binary noise of a sum is
-    no difference: numbers have ten significant digits. The results must be complete (at most 50,000
-    rows), so aggregate in the query. If a query fails on one side, has no rows or only nulls on
-    both sides, or has other columns on the branch, the task fails.
+    no difference: numbers have ten significant digits, or all digits of a longer whole part. The
+    results must be complete (fewer rows than 50,000, or 10,000 in a query without LIMIT), so
+    aggregate in the query. If a query fails on one side, has no numbers, no rows or only nulls on
+    both sides, several rows with the same keys, or other columns on the branch, the task fails.
 
     Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
     "verdict", "columns": [...], "keys": [...], "compared": int, "moved_count": int, "moved":
     [{"key": {...}, "column", "production", "branch", "percent"}], "rows_missing": int, "rows_more":
     int, "numbers": [...]}]}`. `verdict` is `same`, `within_tolerance` or `moved`. `moved` of a
     query has its 20 largest moves, `numbers` its first 3 numbers, with numbers as strings.
-    `percent` is None if production has 0 or no number.
+    `percent` is None if production has 0, or one side has no number.
 
     :param branch_name: the branch, which must be open and built
     :param queries: the queries: a dict of names and SQL, or a list of SQL

@@ -71,15 +71,16 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     `PlatformDbtSyncSensor`.
 
     Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
-    `result` are None if the task did not wait for the sync. Also pushed key by key (with
-    `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
+    `result` are None if the task did not wait for the sync, and `result` also if the service has
+    none. Also pushed key by key (with `multiple_outputs`, the default), so that
+    `sync.output["branch_name"]` works.
 
     Questions and queries on the branch fail until it is open: put `PlatformOpenBranchOperator`
     after this task.
 
     A tenant without a history of dbt syncs does not report the state of a sync and ignores `ref`,
-    `source` and `output_mode`. There the task fails before it starts anything if one of these or
-    `if_running` is set.
+    `source` and `output_mode`. There, or if the token lacks the permission SchemaRead, the task
+    fails before it starts anything if one of these or `if_running` is set.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
     :param ref: branch or tag of the dbt repository (default: the ref of the integration)

@@ -112,13 +112,15 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     of the deployment's repository. It can neither ask one question again nor be stopped.
 
     Returns `{"status", "reason", "counts", "share", "interval", "branch_name", "tokens",
-    "uncounted", "seconds", "questions", "reports", "answer", "columns", "rows"}`. `status` is green
-    or no_baseline (nothing to compare with). If it is red, the task fails. If it is not_measured,
-    the task fails and is retried. XCom has the result in both cases. A question has `name`,
-    `verdict` (pass, fail, review, error), `stability` (stable, flaky, regression, new_failure),
-    `cause` (agent, model, data, rollup, unclear, service, unknown), `reason`, `difference`, `sql`,
-    `expected_sql`, `sql_before`, `rows`, `tokens` and `seconds`. `answer`, `columns` and `rows` are
-    the text and the table of a message. `uncounted` is the number of askings whose tokens the
+    "uncounted", "seconds", "questions", "reports", "answer", "columns", "rows", "row_count"}`.
+    `status` is green or no_baseline (nothing to compare with). If it is red, the task fails. If it
+    is not_measured, the task fails and is retried. XCom has the result in both cases. A question
+    has `name`, `question`, `verdict` (pass, fail, review, error), `stability` (stable, flaky,
+    regression, new_failure, or None if it is not known), `cause` (agent, model, data, rollup,
+    unclear, service, unknown, or None if it passed), `reason`, `difference`, `sql`, `expected_sql`,
+    `sql_before`, `rows`, `expected_digest`, `asked` (how often), `tokens`, `seconds` and `chat_id`.
+    `answer`, `columns` and `rows` are the text and the table of a message; the table has the first
+    20 of `row_count` questions. `uncounted` is the number of askings whose tokens the
     platform did not report. The XCom `total_usage` has the tokens of all tries, even if the task
     fails.
 
@@ -135,15 +137,16 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         evaluate (default: production); needs `threshold`
     :param question_file: for evaluations by the service: a file below `agents/`, such as
         `eval_questions/revenue.yml`; by default all questions
-    :param confirm: how often a question that passed before and fails now is asked again
-    :param threshold: the least share of passed questions, from 0 to 1
+    :param confirm: how often a question that passed before and fails now is asked again at most,
+        from 0 to 10
+    :param threshold: the least share of passed questions among the measured ones, from 0 to 1
     :param no_regression: fail if a question that passed before fails in all askings. If False, no
         question is asked again, and on a branch `threshold` must be set
     :param min_measured: the least share of questions that must be measured, from 0 to 1
     :param max_tokens: how many tokens all questions may use. If the estimate by an earlier run is
         higher, nothing is sent. After this many tokens, no further question is asked
     :param max_seconds: after this many seconds, no further question is asked
-    :param parallel: how many questions run at the same time
+    :param parallel: how many questions run at the same time, from 1 to 20
     :param reset_baseline: forget the earlier runs: this run becomes the first baseline
     :param output_path: a folder for `questions.jsonl`, `junit.xml` and `evaluation.md`
     :param timeout: seconds (or a timedelta) of wall time of each try

@@ -43,9 +43,9 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     Use it if a task needs a picture of a dashboard, for example to send or to archive it. To send a
     dashboard to people regularly, use a scheduled notification.
 
-    Returns `{"path": str, "size": bytes, "content_type": str, "job_id": str}`. The service keeps an
-    export for five minutes after its start and cannot stop an export. A second export changes
-    nothing, so if the response to a start is lost, the task starts the export again.
+    Returns `{"path": str, "size": int, "content_type": str, "job_id": str}`; `size` is in bytes.
+    The service keeps an export for five minutes after its start and cannot stop an export. A second
+    export changes nothing, so if the response to a start is lost, a retry starts the export again.
 
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
         such as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs its own path,

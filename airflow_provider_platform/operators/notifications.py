@@ -568,8 +568,8 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
 class PlatformDeleteNotificationOperator(NotificationOperator):
     """Delete a schedule and its recipients.
 
-    If the schedule does not exist, the first try fails. A later try succeeds, because an earlier
-    try may have deleted the schedule.
+    If the schedule does not exist, the first try fails, and Airflow does not retry the task. A
+    later try succeeds, because an earlier try may have deleted the schedule.
 
     Use it to remove a schedule that an earlier DAG run created. To pause a schedule, update it.
     """
@@ -645,7 +645,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
     them.
 
     :param recipients: the whole list, of recipients as in `add`: others are removed, except Slack
-        channels; an empty list removes everybody
+        channels; an empty list removes all users
     :param add: recipients to add: `{"type": "USER", "user_id" | "email"}` or `{"type":
         "EMBED_USER", "embed_tenant_name", "external_id"}`; an embed user can also have `groups`,
         `user_attributes`, `security_context`

@@ -135,14 +135,15 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     the connection's `data_api_url`), not for branches.
 
     Returns `{"status", "table_count", "tables", "tokens", "verified"}`: `status` is `done`, or None
-    if the task did not wait for the builds; `tables` are the names of the first 100 tables;
-    `tokens` are the service's identifiers, one for each table; `verified` is True if `verify_sql`
-    found rows, else None. Also pushed key by key (with `multiple_outputs`, the default).
+    if the task did not wait for the builds; `tables` are the names of the first 100 tables, empty
+    if the task did not wait; `tokens` are the service's identifiers, one for each table; `verified`
+    is True if `verify_sql` passed, else None. Also pushed key by key (with `multiple_outputs`, the
+    default).
 
     The builds start once. A retry waits for the builds of the earlier try, for another `timeout`.
     It starts them again only if they failed, or if the service no longer knows them (after 24
-    hours). If you clear the task, it starts all builds again. The service cannot stop a build: if
-    the task ends early, its builds continue.
+    hours, or earlier). If you clear the task, it starts all builds again. The service cannot stop a
+    build: if the task ends early, its builds continue.
 
     The data token needs the API scope `jobs`, which is off by default: an administrator adds it to
     `CUBEJS_DEFAULT_API_SCOPES` or `contextToApiScopes` of the deployment.

@@ -165,7 +165,8 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     """Publish a workbook's dashboard, once.
 
     If the response is lost, the task compares the published dashboard with what it sent. If
-    somebody else published in between, the outcome is unknown, and the task fails.
+    somebody else published in between, or the tenant does not report what is published, the outcome
+    is unknown, and the task fails.
 
     Use it as the last step, after the checks. A workbook without a saved draft fails before
     anything is published, unless `config` is given. If the dashboard requires review, only people
@@ -323,8 +324,8 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
 
     Use it to show the agent's findings to readers of a dashboard. Readers can continue the thread.
 
-    A second call with the same thread changes nothing, so a failed call is repeated. Returns the
-    dashboard as the service describes it.
+    A second call with the same thread changes nothing, so a retry can repeat a failed call. Returns
+    the dashboard as the service describes it.
 
     :param widget_id: the widget
     :param thread_id: the thread, such as the `chat_id` of `PlatformChatOperator`

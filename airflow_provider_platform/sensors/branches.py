@@ -21,8 +21,8 @@ class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
     `PlatformOpenBranchOperator`, which waits for the build itself.
 
     A branch that is not open and a branch that does not exist fail the task at once. A branch that
-    sleeps (status `stopped`) or has no build (`none`) gets a request that wakes it, and fails the
-    task after a minute. Needs the permission DeploymentRead.
+    sleeps (status `stopped`) or has no build (`none`) gets a request that wakes it. If it does not
+    wake within a minute, the task fails. Needs the permission DeploymentRead.
 
     Returns `{"branch_name", "status", "hash", "mode"}`; `mode` is `production` or `dev_mode`.
 

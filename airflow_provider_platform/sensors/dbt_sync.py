@@ -18,7 +18,8 @@ class PlatformDbtSyncSensor(DeploymentOperator, PlatformSensor):
     Use it for a sync that another DAG, a person or a trigger of the platform started.
 
     Returns `{"sync_job_id", "branch_name", "status", "result"}`; `branch_name` is None if the
-    service did not name it. If the tenant does not report the status of a sync, the task fails.
+    history of syncs does not name it, and `result` if the service has none. If the tenant does not
+    report the status of a sync, the task fails.
 
     :param sync_job_id: the sync's id, which `PlatformDbtSyncOperator` returns
     """

@@ -38,7 +38,8 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     The sensor finds the schedule by its id or by filters. Without both, any schedule ends the wait.
     Returns the notification as the service describes it. Needs an administrator's token.
 
-    :param notification_id: the schedule's id. Without it, the following arguments find the schedule
+    :param notification_id: the schedule's id. Without it, the dashboard and the recipient find the
+        schedule
     :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id` or
         `dashboard`
     :param dashboard_public_id: the public id of the dashboard
