@@ -93,7 +93,7 @@ The parameters of Airflow's sensors work as everywhere: `poke_interval` (seconds
 `timeout` (seconds or timedelta, 7 days), `mode` (`poke` or `reschedule`), `silent_fail`,
 `never_fail`, `exponential_backoff`, `max_wait`. Only `soft_fail` differs: it skips the task if the
 condition did not come true in time; any other failure fails the task. A wait in the triggerer keeps
-to `poke_interval` and `timeout` too."""
+to `timeout` too, and on average to `poke_interval`."""
 
 
 class Incomplete(Exception):

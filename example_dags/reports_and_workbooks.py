@@ -118,6 +118,7 @@ with DAG(
         task_id="list_workspace",
         method="GET",
         path="/v1/deployments/{deploymentId}/workspace",
+        paginate=True,
         max_items=20,
     )
 

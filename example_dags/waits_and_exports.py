@@ -67,7 +67,7 @@ with DAG(
         task_id="start_sync", wait_for_completion=False, output_mode="files"
     )
 
-    # Polls in the triggerer, at most every ten seconds and for an hour.
+    # Polls in the triggerer, about every ten seconds and for an hour.
     synced = PlatformDbtSyncSensor(
         task_id="wait_for_sync",
         sync_job_id=start.output["sync_job_id"],

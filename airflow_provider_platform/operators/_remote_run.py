@@ -75,7 +75,7 @@ class RemoteRunOperator(PlatformOperator):
 
     :param deferrable: wait in the triggerer, which needs no worker slot; None means Airflow's
         `[operators] default_deferrable`
-    :param poll_interval: seconds (or a timedelta) between two polls of the run
+    :param poll_interval: seconds (or a timedelta) between two polls of the run, on average
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param durable: record the run in Airflow's task state store (Airflow 3.3 and later), so that a

@@ -159,8 +159,8 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         task's instance in Airflow's UI shows them, so they must not contain a secret
     :param paginate: read all pages of a list (GET only), and return its items. The pages follow a
         cursor (`first` is the page size), or numbers if `query` has `offset` or `page`
-    :param max_items: the largest number of items to return from a list; the log says if there are
-        more
+    :param max_items: the largest number of items to return with `paginate`, or of a response that
+        is a list; the log says if there are more
     :param response_filter: a function that returns the part of the response to keep (with
         `paginate`: of the list of items)
     """

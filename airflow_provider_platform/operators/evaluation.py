@@ -109,7 +109,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     table of verdicts, the costs and what to do.
 
     Without `questions`, the service's own evaluations API (preview) asks and grades the questions
-    of the deployment's repository. It can neither ask one question again nor be stopped.
+    of the deployment's repository. It can neither ask one question again nor be stopped. The task
+    then ignores `session_settings`, `confirm`, `parallel`, `max_tokens` and `max_seconds`.
 
     Returns `{"status", "reason", "counts", "share", "interval", "branch_name", "tokens",
     "uncounted", "seconds", "questions", "reports", "answer", "columns", "rows", "row_count"}`.

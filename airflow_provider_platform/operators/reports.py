@@ -42,8 +42,8 @@ def _names_a_placement(*, placement_id: Any, external_workbook_id: Any) -> None:
 class PlacementOperator(DeploymentOperator):
     """Base of the operators on one placement of a report.
 
-    A repeated call changes nothing more. The user needs only read access to the report. Returns the
-    report, with its placements, as the service describes it.
+    The user needs only read access to the report. Returns the report, with its placements, as the
+    service describes it.
 
     :param report_id: the report's id
     :param report: instead of `report_id`: the report's name, looked up when the task runs
@@ -175,9 +175,9 @@ class PlatformRefreshReportOperator(PlacementOperator):
     Use it after your own code has refreshed a connected spreadsheet. The platform then shows when
     and by whom.
 
-    Without a placement, the report as a whole counts as refreshed. A repeated call changes nothing
-    more. The user needs only read access to the report. Returns the report as the service describes
-    it.
+    Without a placement, the report as a whole counts as refreshed. A repeated call only records a
+    later time. The user needs only read access to the report. Returns the report as the service
+    describes it.
 
     :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
     """
