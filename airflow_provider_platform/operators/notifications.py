@@ -298,9 +298,9 @@ class PlatformCreateNotificationOperator(
     Use it to keep schedules in code: however often the DAG runs, there is one schedule. If you
     change its times in the DAG, the next run changes the schedule.
 
-    The operator first searches for an existing schedule with the same dashboard, format, filters,
-    time grains and member switchers. The times do not count. Returns the notification as the
-    service describes it.
+    The operator first searches for an existing schedule with the same dashboard, format (if it is
+    given), filters, time grains and member switchers. The times decide only between several such
+    schedules. Returns the notification as the service describes it.
 
     Give each schedule a `key` if a dashboard has several with the same settings (at 07:00 and at
     18:00), or if people have other schedules for it. The Airflow variable
