@@ -425,7 +425,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         if status == "red":
             raise EvaluationFailedError(f"The evaluation is red. {result['answer']}")
         if status == "not_measured":
-            starts_new = by_service and not missing
+            starts_new = by_service and (outcome["status"] == "failed" or not missing)
             failure = EvaluationRunFailedError if starts_new else EvaluationNotMeasuredError
             again = (
                 "asks only what was not measured. If the expected SQL of a question is wrong, "

@@ -367,6 +367,19 @@ def test_retry_after_results_that_did_not_come_starts_no_second_evaluation(
 
 
 @pytest.mark.exhaustive
+@needs_store
+def test_retry_after_a_failed_evaluation_without_results_starts_another(
+    night: Any, platform_sandbox: Sandbox
+) -> None:
+    control = platform_sandbox.control
+    control.fault("odd_field", path="/evaluations/1$", field="status", value="failed", count=None)
+    control.fault("odd_field", path="/evaluations/1/results$", field="items", value=[], count=None)
+    run = night(questions=None, retries=1, retry_delay=0)
+    assert run.state == "success", run.task("suite").error
+    assert len(control.state().changed("evaluations")) == 2
+
+
+@pytest.mark.exhaustive
 def test_list_of_results_without_page_info_is_not_measured(
     night: Any, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
