@@ -192,7 +192,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     The task fails without a retry if the service reports a conflict or merges nothing, or if the
     branch no longer exists. If production's build fails, the try fails, and a retry waits for the
-    build again. Merging into production needs the permission SchemaUpdate, waiting needs
+    build again. Merging into production needs the permissions SchemaUpdate, SchemaRead and
     DeploymentRead.
 
     :param branch_name: the branch to merge
@@ -385,12 +385,12 @@ def branch_gate(
 
     After a success the branch is merged and deleted. If any task inside fails or is skipped, even
     if a task after it ignores that (`trigger_rule`), nothing is merged, and the branch is closed
-    and kept. The log of `close` says how to open it. A branch that was open before the gate stays
-    open. Opening is the setup of the group; closing and deleting are its teardown. They run whether
-    the tasks inside succeed or fail, and their own failure does not change the state of the DAG
-    run. If you clear a task inside, the group opens the branch again. The group merges and deletes
-    a branch only at the commit that all tasks inside have checked: after new commits on the branch,
-    clear the whole group.
+    and kept. The log of `close` says how to open it. A branch that was open before the gate is not
+    closed. Opening is the setup of the group; closing and deleting are its teardown. They run
+    whether the tasks inside succeed or fail, and their own failure does not change the state of the
+    DAG run. If you clear a task inside, the group opens the branch again. The group merges and
+    deletes a branch only at the commit that all tasks inside have checked: after new commits on the
+    branch, clear the whole group.
 
     Raises PlatformInputError for a bad argument, and for a group without a task that checks the
     branch.

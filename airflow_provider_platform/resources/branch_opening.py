@@ -3,7 +3,7 @@
 In the ids of such a run, `was_open` says whether the branch was open before this task: only a
 branch that was not is closed again. `opened` describes the open branch as plain JSON: its commit
 (`hash`), the time when it was opened (`opened_at`, Unix time), and whether the task waits for its
-build (`waits`). A dbt sync that opens its branch runs the same steps after the sync.
+build (`waits`).
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
