@@ -151,7 +151,7 @@ class NotificationScheduleOperator(PlatformOperator):
         and the task fails if the service does not know it
     :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
     :param notification_format: `png` or `pdf`
-    :param notification_enabled: whether the schedule sends anything
+    :param notification_enabled: whether a schedule that is switched on sends anything
     :param notification_ai_summary: whether to add a summary by the agent
     :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
     :param time_grains: a list of `{"member", "grain"}`
