@@ -253,8 +253,9 @@ class PlatformHook(BaseHook):
         repeated.
 
         The result contains `***` where the service quotes a secret that the client knows. A run
-        that is not over after `timeout` seconds is stopped, and so is a run whose task is stopped,
-        for example by `execution_timeout`: a retry of the task asks again. Raises PlatformError.
+        that is not over after `timeout` seconds is stopped, and so is a run whose task reaches its
+        `execution_timeout`. A run whose task somebody ends continues. A retry of the task asks
+        again. Raises PlatformError.
         """
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
