@@ -524,7 +524,7 @@ class ConnectionFields:
             "The user for whom the agent answers. An API key needs this setting, a service token "
             "does not use it. Type an externalId between the quotes, or paste a JSON object: "
             '{"externalId": "nightly", "groups": ["finance"]}. The page of the connection lists '
-            "all settings."
+            "the settings."
         ),
         section=_CHAT,
         kind="object",
@@ -577,8 +577,8 @@ class ConnectionFields:
     )
     stream_idle_timeout: ConnectionField[float] = ConnectionField(
         label="Chat silence limit (seconds)",
-        description="If the agent sends nothing for this many seconds, the task connects again. A "
-        "query fails after this many seconds without new rows.",
+        description="If the agent sends nothing for this many seconds, the task connects again. "
+        "After its first row, a query fails after this many seconds without new rows.",
         section=_LIMITS,
         kind="integer",
         minimum=1,
@@ -609,8 +609,8 @@ class ConnectionFields:
     ca_bundle: ConnectionField[Path | None] = ConnectionField(
         label="CA bundle",
         description=(
-            "A file or folder with further CA certificates (PEM). It must exist on every machine "
-            "that runs tasks or triggers."
+            "A file with further CA certificates (PEM), or a folder that openssl rehash has "
+            "prepared. It must exist on every machine that runs tasks or triggers."
         ),
         section=_NETWORK,
         rule=_existing_path,
