@@ -15,8 +15,12 @@ from airflow_provider_platform._airflow import (
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.redaction import quote_service
+from airflow_provider_platform.operators._arguments import NEEDED, needed_by
+from airflow_provider_platform.operators._base import PlatformOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_platform._airflow import Context
 
 
@@ -44,7 +48,8 @@ def seal(group: TaskGroup) -> None:
 
 
 def check_inside(gate: BranchGate, checks: list[Any]) -> None:
-    """Refuse a gate that checks nothing. Raises PlatformInputError."""
+    """Refuse a gate that checks nothing, or production instead of the branch. Raises
+    PlatformInputError."""
     where = f"task group {gate.group_id!r}"
     if not checks:
         raise PlatformInputError(
@@ -63,6 +68,26 @@ def check_inside(gate: BranchGate, checks: list[Any]) -> None:
                 "and no threshold. Set threshold, or leave out no_regression.",
                 where=where,
             )
+        if name := _missing_branch(task, given):
+            raise PlatformInputError(
+                f"Task {task.task_id} of the branch gate has no {name}, and without it the task "
+                f"would {NEEDED[name]}, and the gate would merge the branch unchecked. Set {name} "
+                "to the branch_name of the gate. A task that is not to use the branch belongs "
+                "before or after the gate.",
+                where=where,
+            )
+
+
+def _missing_branch(task: Any, given: Mapping[str, Any]) -> str | None:
+    """Return the argument that names the branch of a check, if it is not given. The keys that
+    `expand_kwargs` gives are not known yet."""
+    is_known = not hasattr(task, "partial_kwargs") or isinstance(task.expand_input.value, dict)
+    operator: type = getattr(task, "operator_class", type(task))
+    if not is_known or not issubclass(operator, PlatformOperator):
+        return None
+    named = {"branch_name", "active_branch_name"} & needed_by(operator).keys()
+    missing = {name for name in named if given.get(name) is None}
+    return next(iter(missing), None) if given.get("is_default_branch") is None else None
 
 
 def as_template(value: Any) -> Any:

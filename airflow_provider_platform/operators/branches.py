@@ -351,7 +351,8 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
 # the branch's name asks production), `wait_for_build`, `delete_branch`, and for the teardowns
 # `depends_on_past` (nobody closes the branch). Connection and deployment are the same for all
 # tasks, as `default_args` or the gate gives them: or the checks prove one deployment, and `merge`
-# merges in another.
+# merges in another. Branches of two deployments can have one name, so the deployment of the task
+# that returns the name comes before the connection's.
 @contextmanager
 def branch_gate(
     branch_name: Any,
@@ -392,8 +393,8 @@ def branch_gate(
     deletes a branch only at the commit that all tasks inside have checked: after new commits on the
     branch, clear the whole group.
 
-    Raises PlatformInputError for a bad argument, and for a group without a task that checks the
-    branch.
+    Raises PlatformInputError for a bad argument, for a group without a task that checks the branch,
+    and for an operator of this package inside that could name a branch and names none.
 
     :param branch_name: the branch; a template or an output of a task, as of
         `PlatformDbtSyncOperator`
@@ -407,7 +408,8 @@ def branch_gate(
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param remove_on_upstream: see `PlatformDeleteBranchOperator`
     :param deployment_id: the deployment's id, also of the tasks inside that give none; default:
-        that of `default_args`, else the connection's
+        that of `default_args`, else that of the task that returns `branch_name`, else the
+        connection's
     :param platform_conn_id: the connection that opens, closes and deletes the branch, also of the
         tasks inside that give none; default: that of `default_args`, else `platform_default`
     :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`
@@ -423,6 +425,11 @@ def branch_gate(
     if delete is None:
         delete = "on_success" if merge == "on_success" else "never"
     arguments.choice("delete", delete, get_args(DeleteWhen))
+    options: dict[str, Any] = {"default_args": default_args or {}}
+    gate = BranchGate(group_id=group_id, **options)
+    source = getattr(branch_name, "operator", None)
+    if isinstance(source, DeploymentOperator) and "deployment_id" not in gate.default_args:
+        deployment_id = source.deployment_id if deployment_id is None else deployment_id
     connected = arguments.given(deployment_id=deployment_id, platform_conn_id=platform_conn_id)
     own: dict[str, Any] = {
         "trigger_rule": "all_success",
@@ -443,8 +450,6 @@ def branch_gate(
         **waiting,
     }
     ending: dict[str, Any] = {"depends_on_past": False, "wait_for_downstream": False, **connected}
-    options: dict[str, Any] = {"default_args": default_args or {}}
-    gate = BranchGate(group_id=group_id, **options)
     # Airflow copies default_args for each group inside; a copied output has another DAG.
     plain = {name: as_template(value) for name, value in connected.items()}
     gate.default_args.update(plain)

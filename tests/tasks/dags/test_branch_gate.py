@@ -13,8 +13,10 @@ from airflow.sdk import DAG, TaskGroup, task, task_group
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import branches
+from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators.branches import branch_gate
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from tests.support.task_context import TaskTries
@@ -755,6 +757,50 @@ class TestGraph:
                 PlatformEvaluationOperator.partial(**options).expand(questions=[suite])
             else:
                 PlatformEvaluationOperator(questions=suite, **options)
+
+    @pytest.mark.parametrize("mapped", [False, True])
+    @pytest.mark.parametrize("name", ["branch_name", "active_branch_name"])
+    def test_check_that_names_no_branch_is_refused(self, mapped: bool, name: str) -> None:
+        operator: Any = PlatformQueryOperator
+        given: dict[str, Any] = {"sql": COUNT}
+        if name == "active_branch_name":
+            operator, given = PlatformChatOperator, {"prompt": "total revenue"}
+        with (  # noqa: PT012 - the gate is refused at its end
+            DAG(dag_id="asks_production"),
+            pytest.raises(PlatformInputError, match=f"check of the branch gate has no {name}"),
+            branch_gate(BRANCH),
+        ):
+            if mapped:
+                values = {key: [value] for key, value in given.items()}
+                operator.partial(task_id="check").expand(**values)
+            else:
+                operator(task_id="check", **given)
+
+    def test_chat_that_is_to_ask_production_is_no_mistake(self) -> None:
+        with DAG(dag_id="asks_both") as dag, branch_gate(BRANCH) as gate:
+            PlatformChatOperator(task_id="ask", prompt="total revenue", is_default_branch=True)
+            counting(gate)
+        assert dag.has_task("branch_gate.ask")
+
+    @pytest.mark.parametrize(
+        ("arguments", "deployment_id"),
+        [
+            ({}, 2),
+            ({"deployment_id": 3}, 3),
+            ({"default_args": {"deployment_id": 3}}, 3),
+        ],
+    )
+    def test_gate_works_in_the_deployment_of_the_sync(
+        self, arguments: dict[str, Any], deployment_id: int
+    ) -> None:
+        with DAG(dag_id="of_the_sync") as dag:
+            sync = PlatformDbtSyncOperator(task_id="sync", deployment_id=2)
+            with branch_gate(sync.output["branch_name"], **arguments) as gate:
+                counting(gate)
+        inside = [one for one in dag.tasks if isinstance(one, DeploymentOperator)]
+        found = {one.task_id: one.deployment_id for one in inside if one.task_id != "sync"}
+        assert len(found) == 6
+        assert set(found.values()) == {deployment_id}
 
     def test_merge_waits_for_setups_but_not_for_teardowns_of_the_author(self) -> None:
         with DAG(dag_id="own_teardown") as dag, branch_gate(BRANCH):
