@@ -11,7 +11,7 @@ from airflow_provider_platform._airflow import (
     determine_kwargs,
     resumes,
 )
-from airflow_provider_platform.client.argument_rules import shown
+from airflow_provider_platform.client.argument_rules import is_absent, shown
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import PlatformOperator, ShortTraceback
 
@@ -87,10 +87,6 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
         """The text, where it is known already."""
         self._text = value
 
-    def check_text(self, value: str) -> str:
-        """What else the text must be. Raises PlatformInputError."""
-        return value
-
     def execute(self, context: Context) -> Any:
         """Run the operator with what the function returns."""
         with self._calling_in(context), ShortTraceback():
@@ -134,13 +130,13 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
         kwargs = determine_kwargs(self.python_callable, self.op_args, known)
         text = self.python_callable(*self.op_args, **kwargs)
         with self.named_errors():
-            if not isinstance(text, str) or not text.strip():
+            if not isinstance(text, str) or is_absent(text):
                 raise PlatformInputError(
                     f"Nothing was sent: the function must return {self.meaning}, a str that is not "
                     f"empty; it returned {shown(text)}.",
                     field=self.argument,
                 )
-            return self.check_text(text)
+            return text
 
 
 def _renderers(base: type) -> dict[str, str]:

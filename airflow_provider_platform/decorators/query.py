@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import task_decorator_factory
-from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.decorators._base import FunctionOperator, ReturnedText
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 
@@ -25,10 +24,6 @@ class PlatformSqlDecoratedOperator(FunctionOperator, PlatformQueryOperator):
     template_ext: Sequence[str] = ()
     checks: ClassVar[Checks] = {"sql": None}
     sql: Any = ReturnedText()
-
-    def check_text(self, value: str) -> str:
-        """The text must not be empty. Raises PlatformInputError."""
-        return arguments.text("sql", value)
 
 
 def platform_sql_task(

@@ -272,7 +272,7 @@ _QUERY_OPTIONS = (
 )
 """Parameters of the hook that are arguments of `run_sql`."""
 _OPTIONS = (*_QUERY_OPTIONS, "types", "on_truncated", "log_sql")
-_PLACE = ("deployment_id", "branch_name")
+_NEEDED = ("deployment_id", "branch_name", "timezone", "page_by")
 """The parameters that must have a value if they are given: a check of a branch whose name vanished
 would pass on production."""
 _ONLY_OPTIONS = frozenset(_OPTIONS) - EXTRA_NAMES
@@ -311,7 +311,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         self, platform_conn_id: str = PlatformHook.default_conn_name, **hook_params: Any
     ) -> None:
         super().__init__(platform_conn_id)
-        self._place = {name: hook_params[name] for name in _PLACE if name in hook_params}
+        self._needed = {name: hook_params[name] for name in _NEEDED if name in hook_params}
         self._hook_params = hook_params
         self._known_params: dict[str, Any] | None = None
         self.log_sql = _is_on(self._hook_params.get("log_sql", True))
@@ -522,12 +522,12 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
             for name in own:
                 if name not in _OPTIONS:
                     raise _unknown_param(name)
-            for name, value in self._place.items():
+            for name, value in self._needed.items():
                 if is_absent(value) and (name not in extras or extras[name] != value):
                     raise refuse(
                         f"{name} of hook_params",
-                        "has no value, and without it the query would run on another branch or in "
-                        "another deployment. If you want that, leave it out",
+                        "has no value, and without it this would be another query. If you want "
+                        "the default, leave it out",
                     )
             self._known_params = given(**own)
         return self._known_params

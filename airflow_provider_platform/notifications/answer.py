@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Target = BaseNotifier | Mapping[str, Any] | Callable[[dict[str, Any]], Awaitable[None] | None]
 
 
+SHOWN_ROWS = 10
+
+
 class PlatformAnswerNotifier(BaseNotifier):
     """Make a message from the result of a chat task, and let other notifiers send it.
 
@@ -54,7 +57,7 @@ class PlatformAnswerNotifier(BaseNotifier):
         *,
         task_id: str | None = None,
         title: str | None = None,
-        max_rows: int | str = 10,
+        max_rows: int | str = SHOWN_ROWS,
         charts: bool | str = True,
         chart_fonts: str | None = None,
         context: Any = None,
@@ -71,7 +74,6 @@ class PlatformAnswerNotifier(BaseNotifier):
         self._check()
 
     def _check(self) -> None:
-        from airflow_provider_platform.client import argument_rules as arguments
         from airflow_provider_platform.client.errors import PlatformConfigError
         from airflow_provider_platform.operators._arguments import is_template
 
@@ -88,7 +90,7 @@ class PlatformAnswerNotifier(BaseNotifier):
                     field="send_with",
                 )
         if not is_template(self.max_rows):
-            arguments.whole_number("max_rows", self.max_rows, minimum=0)
+            self._max_rows()
 
     def _targets(self) -> list[Any]:
         targets = self.send_with
@@ -140,9 +142,17 @@ class PlatformAnswerNotifier(BaseNotifier):
         return Answer(
             context,
             task_id=self.task_id or None,
-            title=self.title or None,
-            max_rows=arguments.whole_number("max_rows", self.max_rows, minimum=0),
-            charts=arguments.boolean("charts", self.charts),
-            chart_fonts=self.chart_fonts or None,
+            title=arguments.optional(self.title),
+            max_rows=self._max_rows(),
+            charts=arguments.optional_boolean("charts", self.charts) is not False,
+            chart_fonts=arguments.optional(self.chart_fonts),
             log=self.log,
         )
+
+    def _max_rows(self) -> int:
+        """Return how many rows the message shows: the default if the value has vanished, because a
+        message with other rows is better than none."""
+        from airflow_provider_platform.client import argument_rules as arguments
+
+        given = arguments.optional(self.max_rows)
+        return SHOWN_ROWS if given is None else arguments.whole_number("max_rows", given, minimum=0)

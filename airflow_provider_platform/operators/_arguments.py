@@ -115,6 +115,8 @@ NEEDED: Mapping[str, str] = {
     "question_file": "ask all questions",
     "certified_queries": "compare with other queries",
     "threshold": "accept any share of passed questions",
+    "min_measured": "accept that a fifth of the questions was not measured",
+    "max_tokens": "use as many tokens as the agent takes",
     "verify_sql": "verify nothing",
     **dict.fromkeys(
         ("built_on", "contexts", "data_sources", "cubes", "pre_aggregations", "date_range"),
@@ -147,8 +149,8 @@ OPTIONS = frozenset(
         *("on_chart_error", "on_difference", "on_not_activated", "on_review_required"),
         *("on_truncated", "fail_on_tool_error", "no_regression", "reset_baseline"),
         # limits
-        *("max_rows", "max_xcom_bytes", "max_tokens", "max_items", "default_row_limit"),
-        *("max_row_limit", "page_rows", "min_measured", "tolerance"),
+        *("max_rows", "max_xcom_bytes", "max_items", "default_row_limit"),
+        *("max_row_limit", "page_rows", "tolerance"),
         # files and formats
         *("output_path", "output_format", "output_options", "format", "layout", "types"),
         *("charts", "chart_fonts", "all_rows", "details", "cache", "notification_format"),
@@ -179,8 +181,11 @@ NOTHING_IS_DONE_WITHOUT: Mapping[str, frozenset[str]] = {
 """The operators that do nothing if one of these arguments renders to nothing, as their docstrings
 say."""
 
-PLAIN_INSIDE = frozenset({"parameters", "body", "config", "manifest"})
-"""The needed arguments in which a field without a value is a value: null."""
+TEXTS_INSIDE = frozenset({"parameters", "body", "config", "manifest"})
+"""The needed arguments in which a field may be an empty string."""
+
+EMPTY_ADDS_NOTHING = frozenset({"add", "remove"})
+"""The needed arguments of which an empty list does nothing, so that it may come from a task."""
 
 
 @cache
@@ -198,11 +203,10 @@ def vanished(name: str, before: Any, after: Any) -> str | None:
     `session_settings.externalId`. `before` is the value before rendering."""
     if is_absent(after):
         return name
-    inside = () if name in PLAIN_INSIDE else _vanished_inside(name, before, after)
-    return next(iter(inside), None)
+    return next(_vanished_inside(name, before, after, texts=name in TEXTS_INSIDE), None)
 
 
-def _vanished_inside(name: str, before: Any, after: Any) -> Iterator[str]:
+def _vanished_inside(name: str, before: Any, after: Any, *, texts: bool) -> Iterator[str]:
     if isinstance(before, dict) and isinstance(after, dict):
         pairs = [(f"{name}.{key}", value, after.get(key)) for key, value in before.items()]
     elif isinstance(before, list | tuple) and isinstance(after, list | tuple):
@@ -213,10 +217,10 @@ def _vanished_inside(name: str, before: Any, after: Any) -> Iterator[str]:
     for place, value, rendered in pairs:
         if not is_template(value) or place in OPTIONS_INSIDE:
             continue
-        if is_absent(rendered):
+        if is_absent(rendered) and not (texts and rendered == ""):
             yield place
         else:
-            yield from _vanished_inside(place, value, rendered)
+            yield from _vanished_inside(place, value, rendered, texts=texts)
 
 
 def is_template(value: Any) -> bool:
@@ -242,6 +246,31 @@ def _steps(path: Any) -> int:
     is_path = isinstance(path, str) or hasattr(path, "__fspath__") or hasattr(path, "open")
     segments = re.split(r"[/\\]", str(path)) if is_path else []
     return sum(segment.strip() == ".." for segment in segments)
+
+
+MADE_OF_PARTS = frozenset({"active_branch_name", "branch_name", "output_path", "path"})
+"""The arguments whose text names something with each of its parts."""
+_PART = re.compile(r"{{.*?}}", re.DOTALL)
+_NOT_ONLY_PARTS = re.compile(r"{%|{#|{{-|-}}")
+
+
+def refuse_missing_parts(name: str, before: Any, after: Any) -> None:
+    """Raise PlatformInputError if a part of a text has no value: a template that rendered to None,
+    or a whole segment of a path that is empty. The text then names something else: the file of
+    all whose value is missing, or a list instead of one item."""
+    if not isinstance(before, str) or not isinstance(after, str) or _NOT_ONLY_PARTS.search(before):
+        return
+    around = _PART.split(before.strip())
+    values = re.fullmatch("(.*)".join(map(re.escape, around)), after.strip(), re.DOTALL)
+    last = len(around) - 2
+    for place, value in enumerate(values.groups() if values else ()):
+        begins = around[place].endswith(("/", "\\")) or (place == 0 and not around[place])
+        ends = around[place + 1].startswith(("/", "\\", ".")) or (
+            place == last and not around[place + 1]
+        )
+        if value.strip() == "None" or (begins and ends and not value.strip()):
+            template = _PART.findall(before.strip())[place]
+            raise refuse(name, f"has no value for {template} after rendering", after)
 
 
 def is_native(template: Any) -> bool:

@@ -21,10 +21,13 @@ from airflow_provider_platform.client.argument_rules import is_absent, optional_
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.links import KNOWN, all_links
 from airflow_provider_platform.operators._arguments import (
+    EMPTY_ADDS_NOTHING,
+    MADE_OF_PARTS,
     NEEDED,
     is_native,
     is_template,
     needed_by,
+    refuse_missing_parts,
     refuse_rendered_steps,
     render_text,
     stored,
@@ -217,17 +220,18 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
         PlatformInputError at parse time."""
         with self.named_errors():
             self._note_given()
-            for name in needed_by(type(self)):
-                if name in self._expanded and is_absent(getattr(self, name)):
+            given = {name: getattr(self, name) for name in needed_by(type(self))}
+            for name, value in given.items():
+                if name in self._expanded and is_absent(value):
                     raise self._vanished(name, name)
-            for name in needed_by(type(self)):
-                value = getattr(self, name)
-                if value is not None and is_absent(value) and not self._is_required(name):
-                    raise refuse(name, "must have a value, or be left out", value)
             values = self.effective_values(self.checks)
             known = {name: value for name, value in values.items() if self.is_known(value)}
             self._convert(known)
             self._refuse_vanished({name: None for name in self._expanded if name in known})
+            for name, value in given.items():
+                without_value = is_absent(value) or self._converted.get(name, value) is None
+                if value is not None and without_value and not self._is_required(name):
+                    raise refuse(name, "must have a value, or be left out", value)
             self._hold_rules(known)
 
     def coerce_arguments(self) -> None:
@@ -241,6 +245,8 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
                     raise self._vanished(name, place)
                 if name == "output_path":
                     refuse_rendered_steps(name, before, value)
+                if name in MADE_OF_PARTS and not is_absent(value):
+                    refuse_missing_parts(name, before, value)
             values = self.effective_values([*self.checks, "platform_conn_id"])
             self.platform_conn_id = values.pop("platform_conn_id")
             changed = {
@@ -258,10 +264,11 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
         self._given = {name: value for name, value in values.items() if not self.is_known(value)}
 
     def _refuse_vanished(self, given: Collection[str]) -> None:
-        """Raise PlatformInputError if a needed argument has been given and its check returns
-        None: it was an empty list or object."""
+        """Raise PlatformInputError if a needed argument has been given and is an empty list or
+        object, of which its check may return None."""
         for name in needed_by(type(self)):
-            if name in given and name in self._converted and self._converted[name] is None:
+            empty: tuple[Any, ...] = (None,) if name in EMPTY_ADDS_NOTHING else (None, [], {})
+            if name in given and name in self._converted and self._converted[name] in empty:
                 raise self._vanished(name, name)
 
     def _is_required(self, name: str) -> bool:

@@ -14,6 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
 )
+from airflow_provider_platform.operators._arguments import OPTIONS_INSIDE
 from airflow_provider_platform.operators._base import (
     MAX_ITEMS,
     DeploymentOperator,
@@ -52,6 +53,17 @@ def _body(name: str, value: Any) -> Any:
         return read_json_string(arguments.optional(value))
     except ValueError:
         raise arguments.refuse(name, "must be plain JSON values, or JSON as a string") from None
+
+
+@arguments.or_none
+def _query(name: str, value: Any) -> dict[str, Any] | None:
+    """Return the query parameters. One without a value is refused: it would not be sent, and the
+    call would return the objects of everybody. Raises PlatformInputError."""
+    query = arguments.mapping(name, value)
+    for field, one in (query or {}).items():
+        if (arguments.is_absent(one) or one == []) and f"{name}.{field}" not in OPTIONS_INSIDE:
+            raise arguments.refuse(f"{name}.{field}", "has no value. Give one, or leave it out")
+    return query
 
 
 _CALL = (
@@ -153,8 +165,9 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         deployment
     :param method: with `path`: GET (the default), POST, PUT, PATCH or DELETE
     :param query: the query parameters, under the service's names or in snake_case; with `path` a
-        list repeats the parameter
-    :param body: the request's body, as JSON or as a JSON string; `null` values are sent
+        list repeats the parameter. A parameter without a value is an error
+    :param body: the request's body, as JSON or as a JSON string; `null` values are sent, but a
+        template or an output inside that gives None is an error
     :param headers: further headers of the request, such as `{"X-Request-Source": "airflow"}`. The
         task's instance in Airflow's UI shows them, so they must not contain a secret
     :param paginate: read all pages of a list (GET only), and return its items. The pages follow a
@@ -177,7 +190,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         "ids": arguments.mapping,
         "method": _method,
         "path": arguments.or_none(_path),
-        "query": arguments.mapping,
+        "query": _query,
         "body": _body,
         "headers": arguments.mapping,
         "paginate": arguments.boolean,

@@ -541,8 +541,8 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
     Returns the notification as the service describes it.
 
     :param is_enabled: switch the schedule on or off
-    :param filters: replace the stored filters (as `time_grains` and `member_switchers` do); an
-        empty list removes them
+    :param filters: replace the stored filters (as `time_grains` and `member_switchers` do); the
+        constant `[]` removes them, and an empty list from a task is an error
     :param time_grains: a list of `{"member", "grain"}`; see `filters`
     :param member_switchers: a list of `{"member", "selected"}`; see `filters`
     """
@@ -645,7 +645,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
     them.
 
     :param recipients: the whole list, of recipients as in `add`: others are removed, except Slack
-        channels; an empty list removes all users
+        channels; the constant `[]` removes all users, and an empty list from a task is an error
     :param add: recipients to add: `{"type": "USER", "user_id" | "email"}` or `{"type":
         "EMBED_USER", "embed_tenant_name", "external_id"}`; an embed user can also have `groups`,
         `user_attributes`, `security_context`

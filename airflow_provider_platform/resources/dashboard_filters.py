@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.argument_rules import refuse
+from airflow_provider_platform.client.argument_rules import is_absent, refuse
 from airflow_provider_platform.client.operation import check_described
 from airflow_provider_platform.client.operations_table import definition, fit
 
@@ -47,7 +47,18 @@ def check_settings(name: str, items: list[Any]) -> list[Any]:
         if operator == "between" and not (isinstance(value, list) and len(value) == 2):
             rule = "must be [start, end] with operator='between'"
             raise refuse(f"{name}[{place}].value", rule)
+        if operator not in WITHOUT_VALUE and _has_no_value(value):
+            rule = f"has no value, which operator={operator or 'equals'!r} needs"
+            raise refuse(f"{name}[{place}]", rule)
     return settings
+
+
+def _has_no_value(value: Any) -> bool:
+    """Return whether a value is none, or a list without values: the service describes no meaning of
+    such a filter, and it may leave all rows."""
+    if isinstance(value, list):
+        return not value or any(map(_has_no_value, value))
+    return is_absent(value)
 
 
 def same_settings(ours: dict[str, Any], reported: dict[str, Any]) -> dict[str, bool | None]:

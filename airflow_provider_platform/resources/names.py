@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.client.argument_rules import refuse
+from airflow_provider_platform.client.argument_rules import refuse, text
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import ResponseModel
 from airflow_provider_platform.client.operation import typed
@@ -92,6 +92,8 @@ async def find_agent_id(
     chat address. A name of digits is an id. Raises PlatformInputError, PlatformConfigError."""
     if agent is not None and agent_id is not None:
         raise refuse("agent", "is given twice: give only one of agent and agent_id")
+    if agent is not None:
+        text("agent", agent)
     name = api.config.agent_name(agent, agent_id)
     if name is None or name.isdecimal():
         return agent_id if name is None else name

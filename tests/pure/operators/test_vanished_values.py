@@ -12,6 +12,8 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.decorators.chat import PlatformChatDecoratedOperator
+from airflow_provider_platform.decorators.query import PlatformSqlDecoratedOperator
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators._arguments import (
     NEEDED,
@@ -21,6 +23,7 @@ from airflow_provider_platform.operators._arguments import (
     needed_by,
 )
 from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import (
     PlatformCloseBranchOperator,
     PlatformDeleteBranchOperator,
@@ -28,6 +31,7 @@ from airflow_provider_platform.operators.branches import (
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.notifications import (
     PlatformNotificationRecipientsOperator,
+    PlatformUpdateNotificationOperator,
 )
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
@@ -136,6 +140,43 @@ def test_empty_constant_is_refused_when_the_dag_is_parsed(nothing: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cls", "name", "nothing"),
+    [
+        (PlatformChatOperator, "session_settings", {}),
+        (PlatformChatOperator, "session_settings", "null"),
+        (PlatformQueryOperator, "page_by", []),
+        (PlatformBuildPreAggregationsOperator, "date_range", [None, None]),
+    ],
+)
+def test_constant_that_is_empty_is_refused_when_the_dag_is_parsed(
+    cls: Any, name: str, nothing: Any
+) -> None:
+    others = {PlatformChatOperator: {"prompt": "q"}, PlatformQueryOperator: {"sql": "s"}}
+    with pytest.raises(PlatformInputError, match=f"{name} must have a value, or be left out"):
+        cls(task_id="t", **others.get(cls, {}), **{name: nothing})
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [
+        (PlatformNotificationRecipientsOperator, "recipients"),
+        (PlatformUpdateNotificationOperator, "filters"),
+    ],
+)
+def test_empty_list_of_a_task_is_no_value_but_a_constant_is(cls: Any, name: str) -> None:
+    with pytest.raises(PlatformInputError, match=f"{name} has no value after rendering"):
+        rendered(cls, notification_id=1, **{name: "{{ [] | tojson }}"})
+    assert getattr(rendered(cls, notification_id=1, **{name: []}), name) == []
+
+
+def test_empty_list_of_a_task_adds_and_removes_nobody() -> None:
+    task = rendered(
+        PlatformNotificationRecipientsOperator, {"gone": "[]"}, notification_id=1, add="{{ gone }}"
+    )
+    assert task.add == []
+
+
+@pytest.mark.parametrize(
     ("cls", "given", "place"),
     [
         (
@@ -155,6 +196,16 @@ def test_empty_constant_is_refused_when_the_dag_is_parsed(nothing: str) -> None:
         ),
         (PlatformBuildPreAggregationsOperator, {"cubes": ["a", "{{ gone }}"]}, r"cubes\[1\]"),
         (
+            PlatformQueryOperator,
+            {"sql": "SELECT %(who)s", "parameters": {"who": "{{ gone }}"}},
+            "parameters.who",
+        ),
+        (
+            PlatformApiOperator,
+            {"operation": "createFolder", "body": {"name": "n", "parentId": "{{ gone }}"}},
+            "body.parentId",
+        ),
+        (
             PlatformBuildPreAggregationsOperator,
             {"date_range": ["{{ gone }}", "{{ gone }}"]},
             r"date_range\[0\]",
@@ -166,6 +217,29 @@ def test_vanished_value_inside_an_argument_is_refused(
 ) -> None:
     with pytest.raises(PlatformInputError, match=f"Nothing was sent: {place} has no value"):
         rendered(cls, {"gone": None}, **given)
+
+
+@pytest.mark.parametrize("text", ["", "a"])
+def test_parameter_of_a_query_may_be_an_empty_string(text: str) -> None:
+    parameters = {"who": "{{ who }}", "none": None}
+    task = rendered(PlatformQueryOperator, {"who": text}, sql="s", parameters=parameters)
+    assert task.parameters == {"who": text, "none": None}
+
+
+@pytest.mark.parametrize("nothing", [None, "", []])
+def test_query_parameter_without_a_value_is_refused(nothing: Any) -> None:
+    with pytest.raises(PlatformInputError, match=r"query\.folderId has no value"):
+        PlatformApiOperator(task_id="t", operation="getReports", query={"folderId": nothing})
+    PlatformApiOperator(task_id="t", operation="getReports", query={"first": None})
+
+
+@pytest.mark.parametrize("value", [None, "", [], [None], ["a", ""]])
+def test_filter_of_a_dashboard_needs_a_value(value: Any) -> None:
+    def filters(context: Any, jinja_env: Any) -> Any:
+        return [{"member": "orders.status", "operator": "equals", "value": value}]
+
+    with pytest.raises(PlatformInputError, match=r"filters\[0\] has no value, which operator='equ"):
+        rendered(PlatformUpdateNotificationOperator, notification_id=1, filters=filters)
 
 
 def test_option_inside_an_argument_that_renders_to_nothing_counts_as_absent() -> None:
@@ -225,6 +299,47 @@ def test_path_of_another_task_leads_to_no_other_folder() -> None:
         rendered(PlatformQueryOperator, sql="s", output_path=path)
 
 
+@pytest.mark.parametrize("customer", [None, ""])
+@pytest.mark.parametrize(
+    "template",
+    ["/out/{{ customer }}/rows.csv", "s3://b/{{ day }}/{{ customer }}.csv", "{{ customer }}/r.csv"],
+)
+def test_path_without_the_value_of_a_part_is_refused(template: str, customer: str | None) -> None:
+    with pytest.raises(PlatformInputError, match=r"output_path has no value for {{ customer }}"):
+        rendered(
+            PlatformQueryOperator,
+            {"customer": customer, "day": "2025-01-01"},
+            sql="s",
+            output_path=template,
+        )
+
+
+@pytest.mark.parametrize("item", [None, ""])
+def test_path_of_an_operation_without_an_id_is_refused(item: str | None) -> None:
+    with pytest.raises(PlatformInputError, match=r"path has no value for {{ item }}"):
+        rendered(PlatformApiOperator, {"item": item}, path="/v1/reports/{{ item }}")
+
+
+def test_branch_whose_name_has_a_part_without_a_value_is_refused() -> None:
+    with pytest.raises(PlatformInputError, match=r"branch_name has no value for {{ who }}"):
+        rendered(PlatformQueryOperator, {"who": None}, sql="s", branch_name="dev-{{ who }}")
+
+
+@pytest.mark.parametrize(
+    ("template", "path"),
+    [
+        ("{{ base }}/rows{{ suffix }}.csv", "s3://bucket/a//rows.csv"),
+        ("{{ base }}rows.csv{{ suffix }}", "s3://bucket/a/rows.csv"),
+        ("/out{% if suffix %}/{{ suffix }}{% endif %}/rows.csv", "/out/rows.csv"),
+        ("{{ suffix }}", None),
+    ],
+)
+def test_part_that_may_be_empty_is_kept(template: str, path: str | None) -> None:
+    values = {"base": "s3://bucket/a/", "suffix": ""}
+    task = rendered(PlatformQueryOperator, values, sql="s", output_path=template)
+    assert task.output_path == path
+
+
 @pytest.mark.parametrize("customer", ["a", "a/b", "..a", "a..b", "..."])
 def test_steps_that_the_author_wrote_are_kept(customer: str) -> None:
     path = "/dags/../out/{{ customer }}.csv"
@@ -240,6 +355,34 @@ def test_notifier_sends_no_result_of_another_task(rendered: Any) -> None:
     with pytest.raises(PlatformInputError, match="task_id has no value"):
         notifier.notify({})
     assert sent == []
+
+
+@pytest.mark.parametrize("rendered", ["", "None", None])
+def test_notifier_sends_the_message_if_an_option_has_no_value(rendered: Any) -> None:
+    class CallbackTask:
+        dag_id, run_id, task_id, map_index, log_url = "dag", "run", "ask", -1, None
+
+        def xcom_pull(self, **_: Any) -> dict[str, Any]:
+            return {"answer": "a", "queries": []}
+
+    sent: list[Any] = []
+    options = ("title", "max_rows", "charts", "chart_fonts")
+    notifier = PlatformAnswerNotifier(sent.append)
+    for name in options:
+        setattr(notifier, name, rendered)
+    notifier.notify({"ti": CallbackTask()})
+    assert [one["title"] for one in sent] == ["dag.ask: answer"]
+
+
+@pytest.mark.parametrize("decorated", [PlatformChatDecoratedOperator, PlatformSqlDecoratedOperator])
+@pytest.mark.parametrize("returned", [None, "", "None"])
+def test_function_must_return_a_text(decorated: Any, returned: Any) -> None:
+    task = decorated(task_id="t", python_callable=lambda: returned, op_args=())
+    with (
+        pytest.raises(PlatformInputError, match="the function must return"),
+        task._calling_in({}),
+    ):
+        task.returned_text()
 
 
 @pytest.mark.parametrize("how", ["literal", "template", "part"])

@@ -20,6 +20,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"details": True}, r"no option details\. Its options are chat_id, "),
     ({"if_thread_busy": "wiat"}, "if_thread_busy must be one of wait, fail, got 'wiat'"),
     ({"fail_on_tool_error": "some"}, "fail_on_tool_error must be one of all, any, never"),
+    ({"agent": ""}, "agent must be a non-empty string"),
     ({"max_rows": -1}, "max_rows must be a whole number, 0 or more, got -1"),
     ({"max_rows": "5"}, "max_rows must be a whole number, 0 or more, got '5'"),
     ({"max_rows": True}, "max_rows must be a whole number, 0 or more, got True"),

@@ -213,6 +213,8 @@ def test_sql_hook_takes_branch_and_types(platform_sandbox: Sandbox) -> None:
         ({"branch_name": "None"}, "branch_name of hook_params has no value"),
         ({"deployment_id": None}, "deployment_id of hook_params has no value"),
         ({"deployment_id": ""}, "deployment_id of hook_params has no value"),
+        ({"timezone": "None"}, "timezone of hook_params has no value"),
+        ({"page_by": None}, "page_by of hook_params has no value"),
         ({"types": "mine"}, "hook_params: types "),
         ({"on_truncated": "ignore"}, "on_truncated must be one of warn, fail"),
     ],
