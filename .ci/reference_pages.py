@@ -41,7 +41,10 @@ PREFIXES = {
     "deliveries": (
         *("AlreadyRunning", "OperationMissing", "PlatformOutcomeUnknown", "ReportDelivery"),
     ),
-    "evaluation": ("Evaluation", "OperationMissing", "PlatformOutcomeUnknown", "ResultWrite"),
+    "evaluation": (
+        *("ChatQuota", "ChatRpc", "ChatUserLimit", "Evaluation", "OperationMissing"),
+        *("PlatformOutcomeUnknown", "ResultWrite"),
+    ),
     "exports": ("DashboardExport", "ResultWrite"),
     "pre_aggregations": (
         *("DataQuery", "NoPreAggregation", "PlatformOutcomeUnknown", "PreAggregation"),
