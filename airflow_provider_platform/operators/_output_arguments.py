@@ -306,10 +306,10 @@ def skip_empty(saved: SavedRows, output: Output | None) -> None:
         )
 
 
-def written_files(saved: SavedRows) -> dict[str, Any]:
+def written_files(saved: SavedRows, output: Output) -> dict[str, Any]:
     """Return the part of a task's result about its file, or about the files in its folder."""
     facts: dict[str, Any] = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
-    if saved.files:
+    if output.is_folder:
         facts |= {"file_count": len(saved.files), "files": saved.files[:LISTED_FILES]}
     return facts
 

@@ -383,7 +383,7 @@ class PlatformQueryOperator(DeploymentOperator):
             self.log.warning("%s", saved.renaming)
         truncated = bool(rows.truncated)
         facts = {"columns": saved.columns, "row_count": saved.row_count, "truncated": truncated}
-        file = written_files(saved)
+        file = written_files(saved, output)
         if saved.path is not None:
             about = {**facts, **file, "sha256": saved.sha256, "sql": sql}
             report_to_outlets(context, self.outlets, secrets.redact_data(about))

@@ -589,6 +589,16 @@ def test_several_files_are_listed_in_the_result(query: Any, tmp_path: Path) -> N
     assert json.loads(json.dumps(result)) == result
 
 
+def test_folder_without_partitions_has_an_empty_list_of_files(orders: Any, tmp_path: Path) -> None:
+    result = orders(
+        sql="SELECT id AS a, month AS b FROM orders WHERE id < 0",
+        path=f"{tmp_path}/orders",
+        output_format="csv",
+        options=FOLDER,
+    )
+    assert (result["files"], result["file_count"], result["bytes"]) == ([], 0, 0)
+
+
 def test_result_lists_the_first_hundred_files(orders: Any, tmp_path: Path) -> None:
     result = orders(
         sql="SELECT id FROM orders LIMIT 120",
