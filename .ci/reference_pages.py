@@ -52,7 +52,10 @@ PREFIXES = {
     ),
     "query": ("Data", "Page", "ResultEmpty", "ResultTruncated", "ResultValue", "ResultWrite"),
     "PlatformApiOperator": ("PlatformCredentialAnswer", "PlatformOutcomeUnknown"),
-    "PlatformBuildSensor": ("BranchNotActive", "BranchNotFound", "BranchNotServed", "BuildFailed"),
+    "PlatformBuildSensor": (
+        *("BranchNotActive", "BranchNotFound", "BranchNotServed", "BuildFailed"),
+        "OperationMissing",
+    ),
     "PlatformChatThreadSensor": (),
     "PlatformCreateNotificationOperator": ("PlatformConflict", "PlatformOutcomeUnknown"),
     "PlatformDbtSyncSensor": ("DbtSync", "OperationMissing", "PlatformOutcomeUnknown"),

@@ -83,7 +83,8 @@ class PlatformConfigError(PlatformError):
 
 
 class PlatformInputError(PlatformError):
-    """An argument is missing or bad. `field` names it; nothing was sent."""
+    """An argument is missing or bad. `field` names it. The message says whether something was
+    sent: in most cases nothing."""
 
     def __init__(self, reason: str, *, field: str | None = None, **details: Any) -> None:
         super().__init__(reason, field=field, **details)
@@ -165,7 +166,8 @@ class DashboardReviewRequiredError(PlatformBadRequestError):
 
 
 class PlatformAuthenticationError(PlatformApiError):
-    """401: the management token is missing, malformed, revoked or expired."""
+    """401: the credential is missing, malformed, revoked or expired: the management token, the
+    chat credential or the data token."""
 
 
 class PlatformPermissionError(PlatformApiError):
@@ -288,7 +290,7 @@ class ChatAbortedError(ChatError):
 
 
 class ChatSuspendedError(ChatError):
-    """The run stays suspended, although its message was sent again to resume it."""
+    """The run is suspended and did not resume."""
 
 
 class ChatNoAnswerError(ChatError):
@@ -304,7 +306,7 @@ class ChatEndUnknownError(ChatError):
 
 
 class ChatToolError(ChatError):
-    """The run's queries failed (see `fail_on_tool_error`)."""
+    """Queries or other tool calls of the run failed (see `fail_on_tool_error`)."""
 
 
 class DbtSyncFailedError(PlatformError):
@@ -417,8 +419,8 @@ class PreAggregationJobsLostError(PlatformError):
 
 
 class ResultValueError(PlatformError):
-    """A value does not fit the type that the service gives its column. `column` and `row` (from 1)
-    name it."""
+    """A value does not fit the type of its column, or the columns of a result do not fit the
+    task's arguments. `column` and `row` (from 1) name the place, if there is one."""
 
     def __init__(
         self, reason: str, *, column: str | None = None, row: int | None = None, **details: Any
@@ -445,19 +447,21 @@ class PageKeyError(PlatformError):
 
 
 class PagesChangedError(PlatformError):
-    """The rows of a result changed while it was read in pages."""
+    """The pages of a result do not fit together: the rows or the columns changed, or the service
+    rounds the keys."""
 
     retryable = True
 
 
 class ResultEmptyError(PlatformError):
-    """A result has no rows, and the task needs rows. A later try may find them."""
+    """A result has no rows, or only empty values, and the task needs some. A later try may find
+    them."""
 
     retryable = True
 
 
 class ResultWriteError(PlatformError):
-    """A file could not be written; its path has no part of the file."""
+    """A file could not be written, or its storage could not be reached."""
 
     retryable = True
 
@@ -473,13 +477,14 @@ class EvaluationFailedError(PlatformError):
 
 
 class EvaluationNotMeasuredError(PlatformError):
-    """Too few questions of an evaluation were measured. A retry asks the others again."""
+    """Too few questions of an evaluation were measured. A retry asks the others again, or reads the
+    results of the service's own evaluation again."""
 
     retryable = True
 
 
 class EvaluationRunFailedError(PlatformError):
-    """The service's own evaluation ended without results, or measured too little."""
+    """The service's own evaluation failed or measured too little. A retry starts a new one."""
 
     retryable = True
     ends_run = True

@@ -389,9 +389,9 @@ def branch_gate(
     and kept. The log of `close` says how to open it. A branch that was open before the gate is not
     closed. Opening is the setup of the group; closing and deleting are its teardown. They run
     whether the tasks inside succeed or fail, and their own failure does not change the state of the
-    DAG run. If you clear a task inside, the group opens the branch again. The group merges and
-    deletes a branch only at the commit that all tasks inside have checked: after new commits on the
-    branch, clear the whole group.
+    DAG run. If you clear a task inside, the group opens the branch again. The group merges a
+    branch only at the commit that all tasks inside have checked, and `delete="on_success"` deletes
+    it only there: after new commits on the branch, clear the whole group.
 
     Raises PlatformInputError for a bad argument, for a group without a task that checks the branch,
     and for an operator of this package inside that could name a branch and names none.

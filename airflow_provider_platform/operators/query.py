@@ -88,7 +88,7 @@ class PlatformQueryOperator(DeploymentOperator):
     "path": str | None, "format": str | None, "bytes": int | None}`. `rows` are the first
     `max_rows`, with values of their types: a Decimal as a string, times in ISO 8601. `truncated`
     says that rows are missing, or may be missing, because the service did not send them. A retry
-    runs the query again and overwrites its file.
+    runs the query again and overwrites its file (see `on_existing` on the page Files).
 
     :param sql: the query
     :param parameters: values of the SQL's placeholders: a list for `%s`, or a dict for `%(name)s`;
@@ -124,7 +124,7 @@ class PlatformQueryOperator(DeploymentOperator):
         reads all rows, in pages, even if the service limits the rows of one result. The query must
         be one SELECT without ORDER BY and LIMIT (see the page Run SQL); a query that cannot be read
         in pages is refused
-    :param page_rows: rows of a page (default: `max_row_limit`)
+    :param page_rows: rows of a page (default: `max_row_limit`, else 50,000)
     :param branch_name: a development branch to run the query on; the task fails if a template or an
         output of a task gives no name
     :param timezone: the time zone of the times in the result

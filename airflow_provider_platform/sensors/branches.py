@@ -21,14 +21,16 @@ class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
     `PlatformOpenBranchOperator`, which waits for the build itself.
 
     A branch that is not open and a branch that does not exist fail the task at once. A branch that
-    sleeps (status `stopped`) or has no build (`none`) gets a request that wakes it. If it does not
-    wake within a minute, the task fails. Needs the permission DeploymentRead.
+    sleeps (status `stopped`) or has no build (`none`) gets a request that wakes it, unless it is
+    production. If it does not wake within a minute, the task fails. Needs the permission
+    DeploymentRead.
 
     Returns `{"branch_name", "status", "hash", "mode"}`; `mode` is `production` or `dev_mode`.
+    `hash` and `mode` are None if the service does not report them.
 
     :param branch_name: the branch (default: the production branch)
     :param hash: the commit that must be built; the sensor waits while the build is of another
-        commit
+        commit. If the service does not report the commit, any build ends the wait
     """
 
     operator_extra_links = all_links(BranchLink)

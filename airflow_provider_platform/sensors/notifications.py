@@ -43,7 +43,8 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     :param dashboard_id: the id of the dashboard that is sent; or `dashboard_public_id` or
         `dashboard`
     :param dashboard_public_id: the public id of the dashboard
-    :param dashboard: the title of the published dashboard, looked up at each poll
+    :param dashboard: the title of the published dashboard, looked up at each poll; if no dashboard
+        or several have it, the task fails
     :param recipient_user_id: a console user who is a recipient, by id
     :param recipient_email: a console user who is a recipient, by e-mail address
     :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient

@@ -77,8 +77,8 @@ class Settings(BaseModel):
     usage_seconds: Seconds = 0.0
     """Time between `__state__` and `__usage__`."""
     follow_up: Literal["subscribe", "state"] = "subscribe"
-    """What a read of the thread gets while the run is active: the run's records, or only a snapshot
-    (`__state__`)."""
+    """What a read of the thread gets while the run is active: the run's records until its end, or
+    only those so far and `__state__`."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
     """Where a read of the thread finds the records that it missed. `overlap`: only the last
     three, after `__cutoff__`. `none`: nowhere."""
@@ -109,7 +109,7 @@ class Settings(BaseModel):
     deploy_mode: Literal["git", "cli"] = "git"
     """`cli`: a merge does not build production."""
     export_pace: Seconds = 0.0
-    """Time for which an export is pending, and then processing."""
+    """Time for which an export is pending, and again for which it is processing."""
     export_outcome: Literal["completed", "failed"] = "completed"
     """How an export ends."""
     delivery_queue_seconds: Seconds = 0.0
@@ -135,14 +135,15 @@ class Settings(BaseModel):
     evaluations: Flag = True
     """False: the operations of evaluations answer 404."""
     evaluation_pace: Seconds = 0.0
-    """Time for which an evaluation is `queued`, and then `running`."""
+    """Time for which an evaluation is `queued`, and again for which it is `running`."""
     evaluation_results_delay: Seconds = 0.0
     """Time after `completed` until the results exist."""
     built_pre_aggregations: tuple[str, ...] = ()
     """Pre-aggregations, such as `orders.revenue_by_month`, that are already built on each
     branch."""
     jobs_build_seconds: Seconds = 0.0
-    """Time for which a table of a pre-aggregation is `scheduled`, and then `processing`."""
+    """Duration of the build of a pre-aggregation's table: half of it `scheduled`, then
+    `processing`."""
     jobs_gap_seconds: Seconds = 0.0
     """Time for which the table is `missing_partition` after that."""
     jobs_outcome: JobOutcome = "done"
