@@ -145,12 +145,17 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         question is asked again, and on a branch `threshold` must be set
     :param min_measured: the least share of questions that must be measured, from 0 to 1
     :param max_tokens: how many tokens all questions may use. If the estimate by an earlier run is
-        higher, nothing is sent. After this many tokens, no further question is asked
-    :param max_seconds: after this many seconds, no further question is asked
+        higher, nothing is sent. After this many tokens, no further question is asked, also not by a
+        retry
+    :param max_seconds: after this many seconds from the first try, no further question is asked,
+        also not by a retry
     :param parallel: how many questions run at the same time, from 1 to 20
-    :param reset_baseline: forget the earlier runs: this run becomes the first baseline
+    :param reset_baseline: forget the earlier runs: this run becomes the first baseline, unless it
+        fails
     :param output_path: a folder for `questions.jsonl`, `junit.xml` and `evaluation.md`
     :param timeout: seconds (or a timedelta) of wall time of each try
+    :param cancel_on_kill: stop the questions that run if the task is stopped. At the end of
+        `timeout` they are stopped also with False
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {
