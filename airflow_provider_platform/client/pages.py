@@ -43,7 +43,9 @@ UNPAGED_ORDER = "lastViewedAt"
 """The order of reports in which the service has no cursors."""
 
 PAGES_WITHOUT_NEWS = 100
-"""After so many empty or equal pages in a row, a list counts as endless."""
+"""After so many pages in a row without a new item, a list counts as endless."""
+MAX_PAGES = 10_000
+"""After so many pages a list counts as endless, whatever is on them."""
 
 
 class PageInfo(ResponseModel):
@@ -198,9 +200,10 @@ class PageWalk(Generic[T]):
     is None.
 
     If the next page cannot be read, `operation` raises PlatformProtocolError after the rows so far:
-    a cursor repeats or is missing, pages repeat, a hundred pages in a row have no new rows, or
-    `count` is larger than the number of rows on all pages. If the operation has no pages, the rows
-    of the only response are the list. The list is then `truncated`, and the log says so.
+    a cursor repeats or is missing, pages repeat, a hundred pages in a row have no new rows, more
+    than `MAX_PAGES` pages come, or `count` is larger than the number of rows on all pages. If the
+    operation has no pages, the rows of the only response are the list. The list is then
+    `truncated`, and the log says so.
     """
 
     truncated = False
@@ -215,12 +218,13 @@ class PageWalk(Generic[T]):
         self._cursors = {str(query["after"])} if "after" in query else set()
         self._began_at_cursor = "after" in query
         self._seen: set[str] = set()
+        self._hashes: set[int] = set()
+        """Of the rows of a list read by cursor. Its rows themselves could fill the memory."""
         self._readable = False
         self._received = int(query.get("offset", 0))
         self._first_page = int(query["page"]) if "page" in query else None
         self._page_number = 0
         self._page_size = 0
-        self._last_keys: list[str] = []
         self._pages_without_news = 0
 
     @property
@@ -236,6 +240,7 @@ class PageWalk(Generic[T]):
         if self._by_cursor and (page.page_info is not None or self._cursors):
             self._received += len(page.rows) + page.left_out
             self._next = self._after(page)
+            self._page_number += 1
             if self._next is not None:
                 self._count_without_news(page.rows)
             return page.rows
@@ -244,6 +249,7 @@ class PageWalk(Generic[T]):
         self._received += len(rows) + page.left_out
         self._next = self._numbered(page) if self._goes_on(page) else None
         self._page_number += 1
+        self._count_pages()
         return rows
 
     def _after(self, page: Page[T]) -> Operation[Page[T]] | None:
@@ -268,12 +274,17 @@ class PageWalk(Generic[T]):
     def _count_without_news(self, rows: list[T]) -> None:
         """Count pages without new rows: a filtered list may have some empty pages, but not
         endlessly many."""
-        keys = [_identity(row) for row in rows]
-        news = bool(keys) and keys != self._last_keys
-        self._last_keys = keys
+        known = len(self._hashes)
+        self._hashes.update(hash(_identity(row)) for row in rows)
+        news = len(self._hashes) > known
         self._pages_without_news = 0 if news else self._pages_without_news + 1
         if self._pages_without_news >= PAGES_WITHOUT_NEWS:
             self._stopped(f"sent {PAGES_WITHOUT_NEWS} pages in a row without a new item")
+        self._count_pages()
+
+    def _count_pages(self) -> None:
+        if self._next is not None and self._page_number >= MAX_PAGES:
+            self._stopped(f"sent {MAX_PAGES} pages and announces another: the list has no end")
 
     def _goes_on(self, page: Page[T]) -> bool:
         if page.total is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, cycle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -116,9 +116,9 @@ def test_response_that_is_not_a_list_is_an_error() -> None:
         play(collect(API.call, report_listing()), lambda _: {"reports": []})
 
 
-@pytest.mark.parametrize("cycle", [["a", "a"], ["a", "b", "a"]])
-def test_a_cursor_that_repeats_is_an_error(cycle: list[str]) -> None:
-    cursors = iter(cycle)
+@pytest.mark.parametrize("repeated", [["a", "a"], ["a", "b", "a"]])
+def test_a_cursor_that_repeats_is_an_error(repeated: list[str]) -> None:
+    cursors = iter(repeated)
 
     def service(_: dict[str, Any]) -> Any:
         return {
@@ -130,16 +130,33 @@ def test_a_cursor_that_repeats_is_an_error(cycle: list[str]) -> None:
         play(collect(API.call, report_listing()), service)
 
 
-@pytest.mark.parametrize("page", [[], [1, 2]])
-def test_endless_pages_without_new_items_are_an_error(page: list[int]) -> None:
-    cursors = count()
+@pytest.mark.parametrize("pages", [[[]], [[1, 2]], [[1], [2]]], ids=["empty", "equal", "in turn"])
+def test_endless_pages_without_new_items_are_an_error(pages: list[list[int]]) -> None:
+    cursors, items = count(), cycle(pages)
 
     def service(_: dict[str, Any]) -> Any:
         info = {"hasNextPage": True, "endCursor": str(next(cursors))}
-        return {"items": reports(page), "pageInfo": info}
+        return {"items": reports(next(items)), "pageInfo": info}
 
     with pytest.raises(PlatformProtocolError, match="100 pages in a row without a new item"):
         play(collect(API.call, report_listing()), service)
+
+
+@pytest.mark.parametrize("by_cursor", [True, False])
+def test_list_that_never_ends_is_an_error(by_cursor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_provider_platform.client.pages.MAX_PAGES", 5)
+    numbers = count()
+
+    def service(_: dict[str, Any]) -> Any:
+        number = next(numbers)
+        if not by_cursor:
+            return {"data": reports([number]), "count": 10**9}
+        info = {"hasNextPage": True, "endCursor": str(number)}
+        return {"items": reports([number]), "pageInfo": info}
+
+    with pytest.raises(PlatformProtocolError, match="sent 5 pages and announces another"):
+        play(collect(API.call, report_listing()), service)
+    assert next(numbers) == 5
 
 
 @pytest.mark.parametrize("cursor", [None, ""])
