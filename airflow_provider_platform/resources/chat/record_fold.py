@@ -41,7 +41,8 @@ class AssistantRecord:
     closed_without_text: bool = False
     """Whether the full record that closed the message repeated none of its text."""
     thinking: StringIO | None = None
-    graph_path: list[Any] = field(default_factory=list)
+    graph_path: list[str] = field(default_factory=list)
+    """The first three parts of its place in the agent's graph: nobody needs more."""
     in_process: bool = False
     tool_call: ToolCall | None = None
     received: int = 0
@@ -75,7 +76,7 @@ class AssistantRecord:
     @property
     def cost(self) -> int:
         """About how many characters the record keeps in memory."""
-        size = RECORD_COST + len(self.id) + self.text.tell()
+        size = RECORD_COST + len(self.id) + self.text.tell() + sum(map(len, self.graph_path))
         if self.thinking is not None:
             size += self.thinking.tell()
         return size if self.tool_call is None else size + self.tool_call.cost
@@ -150,7 +151,8 @@ class Records:
 
 class RecordFold:
     """Folds the assistant records of one turn by id. `kept` are records from before, whose tool
-    calls a record may continue. `received` counts the parts."""
+    calls a record may continue. `after` is the turn's fold before this one: its counts continue, so
+    that a turn that is sent again and again has the limit of one. `received` counts the parts."""
 
     def __init__(
         self,
@@ -158,15 +160,15 @@ class RecordFold:
         *,
         details: bool = False,
         kept: Mapping[str, AssistantRecord] | None = None,
-        received: int = 0,
+        after: RecordFold | None = None,
     ) -> None:
         self.records: dict[str, AssistantRecord] = {}
-        self.received = received
+        self.received: int = after.received if after else 0
         self._max_rows = max_rows
         self._details = details
         self._kept = kept or {}
-        self._unchecked_bytes = 0
-        self._check_after = MAX_TEXT // _COST_OF_BYTE
+        self.unchecked_bytes: int = after.unchecked_bytes if after else 0
+        self.check_after: int = after.check_after if after else MAX_TEXT // _COST_OF_BYTE
 
     @property
     def cost(self) -> int:
@@ -177,16 +179,16 @@ class RecordFold:
     def count_bytes(self, count: int) -> None:
         """Note that so many bytes of the stream were folded in. Raises PlatformProtocolError if
         the records hold too much. They are checked only once so many bytes can cost that much."""
-        self._unchecked_bytes += count
-        if self._unchecked_bytes > self._check_after:
+        self.unchecked_bytes += count
+        if self.unchecked_bytes > self.check_after:
             cost = self.cost
             if cost > MAX_TEXT:
                 raise PlatformProtocolError(
                     f"The chat sent more than {MAX_TEXT // 2**20} MB of text. The run does not "
                     "seem to end, so the task stopped reading."
                 )
-            self._unchecked_bytes = 0
-            self._check_after = max((MAX_TEXT - cost) // _COST_OF_BYTE, MAX_TEXT // 64)
+            self.unchecked_bytes = 0
+            self.check_after = max((MAX_TEXT - cost) // _COST_OF_BYTE, MAX_TEXT // 64)
 
     def add(self, record: dict[str, Any], *, joined_late: bool = False) -> AssistantRecord:
         """Fold in one assistant record (its `id` is a string), and return the folded record. With
@@ -223,7 +225,7 @@ class RecordFold:
             folded.thinking.write(thinking)
         path = record.get("graphPath")
         if path != folded.graph_path and type(path) is list:
-            folded.graph_path = path
+            folded.graph_path = [part if type(part) is str else "" for part in path[:3]]
         folded.in_process = record.get("isInProcess") is True
         self.received += 1
         folded.received = self.received

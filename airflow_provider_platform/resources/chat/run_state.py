@@ -378,8 +378,8 @@ class ChatRun:
 
     def new_fold(self) -> RecordFold:
         """Return an empty fold for records of the run."""
-        received = self._connection.fold.received if self._connection is not None else 0
-        return RecordFold(self.max_rows, details=self.details, kept=self._kept, received=received)
+        latest = self._connection.fold if self._connection is not None else None
+        return RecordFold(self.max_rows, details=self.details, kept=self._kept, after=latest)
 
     def keep(self, fold: RecordFold) -> None:
         """Keep the complete records of a fold, and the tool calls that have begun."""

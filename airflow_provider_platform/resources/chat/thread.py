@@ -288,15 +288,16 @@ class ThreadReader(TurnReader):
     def begin(self, record: dict[str, Any]) -> Turn:
         """Begin a turn with a user record. If the record comes again, the turn begins again."""
         message_id = str(record.get("id") or "")
+        content = record.get("content")
+        prompt = str(replace_surrogates(content)) if isinstance(content, str) else ""
         self._cost += self._turns[-1].fold.cost if self._turns else 0
+        self._cost += record_fold.RECORD_COST + len(message_id) + len(prompt)
         if self._cost > record_fold.MAX_TEXT:
             raise PlatformProtocolError(
                 f"The thread contains more than {record_fold.MAX_TEXT // 2**20} MB of text, so the "
                 "task stopped reading.",
                 where=f"chat {quote_service(self.chat_id)}",
             )
-        content = record.get("content")
-        prompt = str(replace_surrogates(content)) if isinstance(content, str) else ""
         if message_id and self._turns and self._turns[-1].message_id == message_id:
             self._turns.pop()
         self._turns.append(Turn(message_id, prompt, RecordFold(self._max_rows, details=True)))

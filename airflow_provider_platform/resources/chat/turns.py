@@ -64,6 +64,7 @@ class TurnReader:
         self.usage_received = False
         self.user_records = 0
         self.records = 0
+        self._where = where
         self._reader = RecordReader(where)
 
     @property
@@ -119,11 +120,12 @@ class TurnReader:
         try:
             for record in self._reader.feed(data):
                 self._take(record)
-        except PlatformProtocolError:
+            if self.turn is not None:
+                self.turn.fold.count_bytes(len(data))
+        except PlatformProtocolError as error:
             if self.end is None:
-                raise
-        if self.turn is not None:
-            self.turn.fold.count_bytes(len(data))
+                where = error.where or self._where
+                raise PlatformProtocolError(error.reason, where=where) from error
 
     def finish(self) -> None:
         """End the answer. A last line without its line end may be cut. It counts only if it is

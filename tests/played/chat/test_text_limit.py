@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.resources.chat import record_fold as chat_records
+from airflow_provider_platform.resources.chat.thread import ThreadReader
 from tests.support.fakes.streams import (
     ANSWER,
     Record,
@@ -52,8 +54,41 @@ ENDLESS: dict[str, Any] = {
 
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
 def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
-    with pytest.raises(PlatformProtocolError, match="MB of text"):
+    with pytest.raises(PlatformProtocolError, match="MB of text") as caught:
         feed(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(200)))
+    assert caught.value.where.startswith("chat ")
+
+
+def test_text_limit_holds_for_a_run_that_begins_again_before_each_record() -> None:
+    records = (encode(echo()) + encode(final(PIECE, record_id=f"r-{n}")) for n in range(200))
+    with pytest.raises(PlatformProtocolError, match="MB of text"):
+        feed(new_run(), cutoff(), *records)
+
+
+def test_text_limit_holds_for_all_connections_of_a_run() -> None:
+    run = new_run()
+
+    def connect(number: int) -> None:
+        feed(run, cutoff(), echo(), final(PIECE, record_id=f"r-{number}"), clean=False)
+
+    with pytest.raises(PlatformProtocolError, match="MB of text"):
+        deque(map(connect, range(200)))
+
+
+@pytest.mark.parametrize("length", [0, 1000])
+def test_messages_of_users_count_towards_the_limit_of_a_thread(length: int) -> None:
+    reader = ThreadReader("thread", max_rows=1)
+    messages = ({"id": f"u-{n}", "role": "user", "content": "x" * length} for n in range(200))
+    with pytest.raises(PlatformProtocolError, match="contains more than"):
+        reader.feed(encode(*messages))
+
+
+def test_only_the_parts_of_a_long_path_that_are_needed_are_kept() -> None:
+    run = new_run()
+    feed(run, cutoff(), echo(), final("x", graphPath=["final", {"deep": [1]}, "c", PIECE]))
+    (record,) = run._records()
+    assert record.graph_path == ["final", "", "c"]
+    assert record.cost == chat_records.RECORD_COST + len(record.id) + len("x") + len("finalc")
 
 
 def test_replayed_text_counts_once() -> None:
