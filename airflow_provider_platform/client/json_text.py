@@ -269,7 +269,7 @@ def line_too_full(number: int, most: int = MAX_LINE_CONTAINERS) -> PlatformProto
     )
 
 
-def parse_line(line: bytes, number: int) -> Any:
+def parse_line(line: bytes, number: int, where: object = None) -> Any:
     """The JSON value of a line. Raises PlatformProtocolError naming the line and the position."""
     try:
         return read_json(line)
@@ -277,5 +277,6 @@ def parse_line(line: bytes, number: int) -> Any:
         start = quote_service(line[:80].decode("utf-8", "replace") + CUT * (len(line) > 80))
         raise PlatformProtocolError(
             f"Line {number} of the stream {error}. The line begins with {start!r}. A retry may "
-            "succeed."
+            "succeed.",
+            where=where,
         ) from None

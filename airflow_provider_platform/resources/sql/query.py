@@ -165,10 +165,11 @@ async def run_sql(api: Api, query: SqlQuery) -> None:
         except PlatformError as error:
             failures += 1
             _raise_for_branch(query, error)
+            late = api.clock() >= query.deadline and not response.begun
+            if late and isinstance(error, PlatformTransportError):
+                raise _too_late(query) from error
             if response.columns is not None:
                 raise
-            if api.clock() >= query.deadline and isinstance(error, PlatformTransportError):
-                raise _too_late(query) from error
             if failures >= api.config.max_attempts:
                 raise
             if not may_repeat(error, repeatable=True):
@@ -242,16 +243,23 @@ async def _read(
     open_ended: bool = await api.open_data_stream(
         url, token, query.body, timeout=min(idle_timeout, left)
     )
+    last_active, first_row_by = api.clock(), query.deadline
     while not response.still_runs:
-        wait = idle_timeout if response.begun else min(idle_timeout, query.deadline - api.clock())
+        until = last_active + idle_timeout
+        wait = (until if response.begun else min(until, first_row_by)) - api.clock()
         data: bytes | None = await api.read_stream(wait) if wait > 0 else None
         if data is None:
             raise PlatformTransportError(
                 f"The data API sent nothing for {idle_timeout:g} seconds.", where=query.where
             )
+        had_columns = response.columns is not None
         for event in response.feed(data) if data else response.finish():
             await api.notify(event)
             await api.sleep(0)  # a long line is many events: other tasks of an event loop go on
+        last_active = api.clock() if response.active else last_active
+        if response.columns is not None and not had_columns:
+            # The caller may have kept the columns for long, while the first row waits here.
+            first_row_by = max(first_row_by, last_active + idle_timeout)
         if not data:
             if open_ended and response.columns is not None:
                 await api.notify(SqlOpenEnd())

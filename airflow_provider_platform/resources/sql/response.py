@@ -88,13 +88,15 @@ class SqlResponse:
         self._max = max_line_bytes
         self._lines = LineReader(max_line_bytes, max_containers=max_line_bytes)
         self._long_line = False
+        self.begun = False
+        """Whether rows have begun to arrive."""
         self.columns: list[dict[str, str]] | None = None
         self.still_runs = False
 
     @property
-    def begun(self) -> bool:
-        """Whether the result has begun to arrive."""
-        return self.columns is not None or self._long_line
+    def active(self) -> bool:
+        """Whether the last piece held more than blank lines."""
+        return self._lines.active
 
     def feed(self, data: bytes) -> Iterator[SqlColumns | SqlChunk]:
         """What a piece of the response brings, each read when it is asked for. Raises
@@ -111,7 +113,7 @@ class SqlResponse:
             ) from None
         yield from _together(event for line in lines for event in self._take(*line))
         if self._lines.pending_bytes > BEGUN_BYTES and not self._long_line:
-            self._long_line = True
+            self._long_line = self.begun = True
             yield SqlChunk([])
 
     def finish(self) -> Iterator[SqlColumns | SqlChunk]:
@@ -138,7 +140,7 @@ class SqlResponse:
                 "platform.",
                 where=self._where,
             )
-        for value in _values(line, number):
+        for value in _values(line, number, self._where):
             document = value if isinstance(value, dict) else {}
             if document.get("error"):
                 self._take_error(document["error"])
@@ -164,6 +166,7 @@ class SqlResponse:
         width = len(self.columns)
         if not ({*map(type, rows)} <= _LISTS and {*map(len, rows)} <= {width}):
             raise self._broken(number, f"has a row that does not have exactly {width} values")
+        self.begun = self.begun or bool(rows)
         return SqlChunk(rows)
 
     def _take_error(self, error: Any) -> None:
@@ -184,7 +187,7 @@ class SqlResponse:
         )
 
 
-def _values(line: bytes, number: int) -> Iterator[Any]:
+def _values(line: bytes, number: int, where: str) -> Iterator[Any]:
     """The JSON value of a line. A long line of rows gives several values, as if its rows had come
     in several lines. Raises PlatformProtocolError."""
     try:
@@ -193,7 +196,7 @@ def _values(line: bytes, number: int) -> Iterator[Any]:
         text = ""
     start = _BEFORE_ROWS.match(text)
     if start is None:
-        yield _read(line, number)
+        yield _read(line, number, where)
         return
     rows: list[Any] = []
     begin = at = start.end()
@@ -210,13 +213,14 @@ def _values(line: bytes, number: int) -> Iterator[Any]:
         if len(rows) == CHUNK_ROWS:
             part = text[begin:end]
             plain = "\\u" not in part and _are_plain(rows)
-            yield {"data": rows} if plain else _read(f'{{"data":[{part}]}}'.encode(), number)
+            data = f'{{"data":[{part}]}}'.encode()
+            yield {"data": rows} if plain else _read(data, number, where)
             rows, begin = [], at
     # The last rows, and what follows them; if a row is wrong, this says where.
-    yield _read(f'{{"data":[{text[begin:]}'.encode(), number)
+    yield _read(f'{{"data":[{text[begin:]}'.encode(), number, where)
 
 
-def _read(line: bytes, number: int) -> Any:
+def _read(line: bytes, number: int, where: str) -> Any:
     """The JSON value of a line. Nearly every line holds nothing but rows of texts, booleans and
     nulls; its numbers, depth and surrogates need no look."""
     try:
@@ -225,7 +229,7 @@ def _read(line: bytes, number: int) -> Any:
         value = None
     if isinstance(value, dict) and [*value] == ["data"] and _are_plain(value["data"]):
         return value
-    return replace_surrogates(parse_line(line, number))
+    return replace_surrogates(parse_line(line, number, where))
 
 
 def _are_plain(rows: Any) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import SecretStr
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
@@ -14,6 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformAuthenticationError,
     PlatformConfigError,
+    PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
     PlatformPermissionError,
@@ -28,7 +31,8 @@ from airflow_provider_platform.resources.sql.query import (
     run_sql,
     sql_address,
 )
-from tests.support.fakes.effects import Call, api_with
+from airflow_provider_platform.resources.sql.response import SqlColumns
+from tests.support.fakes.effects import Call, Notify, ReadStream, api_with
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operation import Operation
@@ -116,6 +120,53 @@ def test_the_token_outlives_the_wait_for_the_first_row(seconds: float, life: int
     mint = run_sql(api_with(lambda: 1000.0, known), query).send(None)
     assert isinstance(mint, Call)
     assert mint.operation.body == {"expiresIn": life}
+
+
+COLUMNS = b'{"schema":[{"name":"n","column_type":"Int64"}]}\n'
+ROW = b'{"data":[["1"]]}\n'
+EVERY = 10.0
+"""Seconds between two pieces of an endless response. The timeout is 600, the idle timeout 120."""
+
+
+def end_of_endless(*pieces: bytes) -> tuple[PlatformError, float]:
+    """Run a query whose response repeats its last piece endlessly. Return the error that ends the
+    query, and when. The caller keeps the columns for 700 seconds."""
+    now = 0.0
+    sent = chain(pieces, repeat(pieces[-1]))
+    query = SqlQuery("SELECT 1", deployment_id=7, deadline=600.0, token=SecretStr("t"))
+    known = config(data_api_url="https://data.example.com", stream_idle_timeout=120)
+    program, outcome = run_sql(api_with(lambda: now, known), query), None
+    try:
+        while now < 10_000:
+            effect = program.send(outcome)
+            outcome = None
+            if isinstance(effect, ReadStream):
+                now += min(EVERY, effect.timeout)
+                outcome = next(sent) if effect.timeout >= EVERY else None
+            elif isinstance(effect, Notify) and isinstance(effect.event, SqlColumns):
+                now += 700
+    except PlatformError as error:
+        return error, now
+    raise AssertionError("the query has no end")
+
+
+@pytest.mark.parametrize("last", [b"\n", b" ", b'{"data":[]}\n'])
+def test_response_without_a_first_row_ends_a_query_that_is_late(last: bytes) -> None:
+    error, ended = end_of_endless(COLUMNS, last)
+    assert isinstance(error, PlatformDeadlineError)
+    assert ended == EVERY + 700 + 120  # what kept the caller does not count
+
+
+def test_blank_lines_after_a_row_are_silence() -> None:
+    error, ended = end_of_endless(COLUMNS, ROW, ROW, b"\n")
+    assert "sent nothing for 120 seconds" in str(error)
+    assert ended == 3 * EVERY + 700 + 120
+
+
+def test_error_of_a_broken_line_says_whose_query_it_is() -> None:
+    error, _ = end_of_endless(COLUMNS, b"nonsense\n")
+    assert isinstance(error, PlatformProtocolError)
+    assert error.where == "deployment 7"
 
 
 @pytest.mark.parametrize("bad", [{"sql": ""}, {"sql": "SELECT 1", "cache": "sometimes"}])
