@@ -443,7 +443,8 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
 class DeploymentOperator(PlatformOperator):
     """Base of the operators that work in a deployment.
 
-    :param deployment_id: the deployment's id; default: the connection's
+    :param deployment_id: the deployment's id; default: that of the task whose output is
+        `branch_name`, else the connection's
     """
 
     checks: ClassVar[Checks] = {"deployment_id": optional_id}
@@ -452,12 +453,26 @@ class DeploymentOperator(PlatformOperator):
         super().__init__(**kwargs)
         self.deployment_id: Any = deployment_id
 
+    def validate_known_arguments(self) -> None:
+        """Convert every argument without a template, in the deployment of the task that names the
+        branch. Raises PlatformInputError at parse time."""
+        if self.deployment_id is None:
+            self.deployment_id = deployment_of(getattr(self, "branch_name", None))
+        super().validate_known_arguments()
+
     def fingerprint(self, config: PlatformConfig, noun: str, *inputs: Any) -> str:
         """Return the key of a call of this kind in this deployment."""
         from airflow_provider_platform.client.config import fingerprint
 
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         return fingerprint(noun, config.management_url, deployment_id, *inputs)
+
+
+def deployment_of(branch_name: Any) -> Any:
+    """Return the `deployment_id` of the task whose output this is; None if it is not known. A
+    branch of another deployment can have the same name."""
+    source = getattr(branch_name, "operator", None)
+    return source.deployment_id if isinstance(source, DeploymentOperator) else None
 
 
 def default_deferrable(deferrable: bool | None) -> bool:

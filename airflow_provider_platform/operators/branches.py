@@ -21,7 +21,11 @@ from airflow_provider_platform.client.choices import POLL_INTERVAL, IfUnsupporte
 from airflow_provider_platform.client.errors import OperationMissingError, PlatformError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, all_links
-from airflow_provider_platform.operators._base import DeploymentOperator, ShortTraceback
+from airflow_provider_platform.operators._base import (
+    DeploymentOperator,
+    ShortTraceback,
+    deployment_of,
+)
 from airflow_provider_platform.operators._gate_tasks import (
     BranchGate,
     CommitOperator,
@@ -427,9 +431,8 @@ def branch_gate(
     arguments.choice("delete", delete, get_args(DeleteWhen))
     options: dict[str, Any] = {"default_args": default_args or {}}
     gate = BranchGate(group_id=group_id, **options)
-    source = getattr(branch_name, "operator", None)
-    if isinstance(source, DeploymentOperator) and "deployment_id" not in gate.default_args:
-        deployment_id = source.deployment_id if deployment_id is None else deployment_id
+    if deployment_id is None and "deployment_id" not in gate.default_args:
+        deployment_id = deployment_of(branch_name)
     connected = arguments.given(deployment_id=deployment_id, platform_conn_id=platform_conn_id)
     own: dict[str, Any] = {
         "trigger_rule": "all_success",

@@ -50,7 +50,10 @@ def _contexts(name: str, value: Any) -> list[Any]:
         )
     if not all(isinstance(context, dict) for context in contexts):
         raise arguments.refuse(name, "must be a list of objects (dicts)")
-    return [_one_context(context) for context in contexts]
+    found = [_one_context(context) for context in contexts]
+    if not all(isinstance(context["securityContext"], dict) for context in found):
+        raise arguments.refuse(name, "must have an object (a dict) in each securityContext")
+    return found
 
 
 def _timezones(name: str, value: Any) -> list[str]:

@@ -27,6 +27,8 @@ from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import (
     PlatformCloseBranchOperator,
     PlatformDeleteBranchOperator,
+    PlatformMergeBranchOperator,
+    PlatformOpenBranchOperator,
 )
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.notifications import (
@@ -169,6 +171,19 @@ def test_empty_list_of_a_task_is_no_value_but_a_constant_is(cls: Any, name: str)
     assert getattr(rendered(cls, notification_id=1, **{name: []}), name) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "deployment_id"), [({}, 2), ({"deployment_id": 3}, 3), ({"branch_name": "b"}, None)]
+)
+def test_branch_is_used_in_the_deployment_of_the_task_that_names_it(
+    given: dict[str, Any], deployment_id: int | None
+) -> None:
+    with DAG("merge"):
+        opened = PlatformOpenBranchOperator(task_id="open", branch_name="b", deployment_id=2)
+        name: Any = opened.output["branch_name"]
+        merge = PlatformMergeBranchOperator(task_id="merge", **{"branch_name": name, **given})
+    assert merge.deployment_id == deployment_id
+
+
 def test_empty_list_of_a_task_adds_and_removes_nobody() -> None:
     task = rendered(
         PlatformNotificationRecipientsOperator, {"gone": "[]"}, notification_id=1, add="{{ gone }}"
@@ -240,6 +255,14 @@ def test_filter_of_a_dashboard_needs_a_value(value: Any) -> None:
 
     with pytest.raises(PlatformInputError, match=r"filters\[0\] has no value, which operator='equ"):
         rendered(PlatformUpdateNotificationOperator, notification_id=1, filters=filters)
+
+
+def test_security_context_without_a_value_is_refused() -> None:
+    def contexts(context: Any, jinja_env: Any) -> Any:
+        return [{"securityContext": None}]
+
+    with pytest.raises(PlatformInputError, match="must have an object"):
+        rendered(PlatformBuildPreAggregationsOperator, contexts=contexts)
 
 
 def test_option_inside_an_argument_that_renders_to_nothing_counts_as_absent() -> None:
