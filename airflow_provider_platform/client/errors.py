@@ -171,7 +171,7 @@ class PlatformAuthenticationError(PlatformApiError):
 
 
 class PlatformPermissionError(PlatformApiError):
-    """403: the credential is valid, but the operation is not allowed for it."""
+    """403: the operation is not allowed for the credential, or the data API refuses its token."""
 
 
 class PlatformNotFoundError(PlatformApiError):
@@ -200,7 +200,7 @@ class PlatformRateLimitError(PlatformApiError):
 
 
 class PlatformServerError(PlatformApiError):
-    """5xx or 408, after all tries."""
+    """5xx or 408, after the tries that the request allows."""
 
     retryable = True
 
@@ -216,7 +216,7 @@ class PlatformCredentialAnswerError(PlatformError):
 
 
 class PlatformDeadlineError(PlatformError):
-    """The remote run did not end before its deadline."""
+    """The deadline passed before the remote run ended, or before a query had its first row."""
 
     retryable = True
     abandons_run = True
