@@ -136,7 +136,7 @@ WIRE_KINDS = {
         "The connection is cut after `after` records and `bytes` of the next record. "
         "`inside_character`: in the middle of a character. `reset`: with a TCP reset."
     ),
-    "close": "The connection is closed normally after `after` records.",
+    "close": "The response ends after `after` records, as if it were complete.",
     "silence": "After `after` records, nothing is sent until you release the fault.",
     "blank_lines": (
         "After `after` records, only blank lines are sent, one each `interval` seconds, until you "
