@@ -15,7 +15,7 @@ from airflow_provider_platform._airflow import (
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.redaction import quote_service
-from airflow_provider_platform.operators._arguments import NEEDED, needed_by
+from airflow_provider_platform.operators._arguments import needed_by
 from airflow_provider_platform.operators._base import PlatformOperator
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def seal(group: TaskGroup) -> None:
             seal(child)
 
 
-def check_inside(gate: BranchGate, checks: list[Any]) -> None:
-    """Refuse a gate that checks nothing, or production instead of the branch. Raises
-    PlatformInputError."""
+def check_inside(gate: BranchGate, checks: list[Any], conn_id: str) -> None:
+    """Refuse a gate that checks nothing, or production instead of the branch. `conn_id` is the
+    connection of the gate. Raises PlatformInputError."""
     where = f"task group {gate.group_id!r}"
     if not checks:
         raise PlatformInputError(
@@ -68,22 +68,28 @@ def check_inside(gate: BranchGate, checks: list[Any]) -> None:
                 "and no threshold. Set threshold, or leave out no_regression.",
                 where=where,
             )
-        if name := _missing_branch(task, given):
+        if name := _missing_branch(task, given, conn_id):
             raise PlatformInputError(
                 f"Task {task.task_id} of the branch gate has no {name}, and without it the task "
-                f"would {NEEDED[name]}, and the gate would merge the branch unchecked. Set {name} "
-                "to the branch_name of the gate. A task that is not to use the branch belongs "
-                "before or after the gate.",
+                "would not use the branch, but most likely production, and the gate would merge "
+                f"the branch unchecked. Set {name} to the branch_name of the gate. A task that is "
+                "not to use the branch belongs before or after the gate.",
                 where=where,
             )
 
 
-def _missing_branch(task: Any, given: Mapping[str, Any]) -> str | None:
+def _missing_branch(task: Any, given: Mapping[str, Any], conn_id: str) -> str | None:
     """Return the argument that names the branch of a check, if it is not given. The keys that
-    `expand_kwargs` gives are not known yet."""
+    `expand_kwargs` gives are not known yet. An operator of Airflow's SQL provider on the connection
+    of the gate is a check too."""
     is_known = not hasattr(task, "partial_kwargs") or isinstance(task.expand_input.value, dict)
     operator: type = getattr(task, "operator_class", type(task))
-    if not is_known or not issubclass(operator, PlatformOperator):
+    if not is_known:
+        return None
+    params = given.get("hook_params") or {}
+    if given.get("conn_id") == conn_id and isinstance(params, dict):
+        return None if "branch_name" in params else "branch_name in hook_params"
+    if not issubclass(operator, PlatformOperator):
         return None
     named = {"branch_name", "active_branch_name"} & needed_by(operator).keys()
     missing = {name for name in named if given.get(name) is None}

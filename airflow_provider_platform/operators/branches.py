@@ -398,7 +398,8 @@ def branch_gate(
     it only there: after new commits on the branch, clear the whole group.
 
     Raises PlatformInputError for a bad argument, for a group without a task that checks the branch,
-    and for an operator of this package inside that could name a branch and names none.
+    and for an operator inside, of this package or for SQL on the gate's connection, that could name
+    a branch and names none.
 
     :param branch_name: the branch; a template or an output of a task, as of
         `PlatformDbtSyncOperator`
@@ -506,7 +507,7 @@ def branch_gate(
             gone = _delete_task(branch_name, passed, delete, remove_on_upstream, ending)
             gone.as_teardown(setups=setups)
             gone.set_upstream([passed, close])
-        check_inside(gate, checks)
+        check_inside(gate, checks, opened.platform_conn_id)
         seal(gate)
 
 

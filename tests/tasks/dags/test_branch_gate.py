@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.providers.common.sql.operators.sql import SQLCheckOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
 
@@ -775,6 +776,30 @@ class TestGraph:
                 operator.partial(task_id="check").expand(**values)
             else:
                 operator(task_id="check", **given)
+
+    @pytest.mark.parametrize("mapped", [False, True])
+    def test_sql_check_that_names_no_branch_is_refused(self, mapped: bool) -> None:
+        given: dict[str, Any] = {"task_id": "check", "conn_id": "platform_default"}
+        with (  # noqa: PT012 - the gate is refused at its end
+            DAG(dag_id="asks_production"),
+            pytest.raises(PlatformInputError, match="has no branch_name in hook_params"),
+            branch_gate(BRANCH),
+        ):
+            if mapped:
+                SQLCheckOperator.partial(**given).expand(sql=[COUNT])
+            else:
+                SQLCheckOperator(sql=COUNT, **given)
+
+    def test_sql_check_of_the_branch_or_elsewhere_is_allowed(self) -> None:
+        with DAG(dag_id="sql_checks") as dag, branch_gate(BRANCH) as gate:
+            SQLCheckOperator(
+                task_id="check",
+                sql=COUNT,
+                conn_id="platform_default",
+                hook_params={"branch_name": gate.branch_name},
+            )
+            SQLCheckOperator(task_id="other", sql=COUNT, conn_id="warehouse")
+        assert dag.has_task("branch_gate.merge")
 
     def test_chat_that_is_to_ask_production_is_no_mistake(self) -> None:
         with DAG(dag_id="asks_both") as dag, branch_gate(BRANCH) as gate:
