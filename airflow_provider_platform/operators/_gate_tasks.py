@@ -16,7 +16,7 @@ from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.operators._arguments import needed_by
-from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators._base import PlatformOperator, storing_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,7 +139,7 @@ class CommitOperator(BaseOperator):
     ui_color = "#eef3fb"
 
     def __init__(self, *, branch_name: Any, now_at: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(post_execute=storing_outputs(None), **kwargs)
         self.branch_name = branch_name
         self.now_at = now_at
         self.checks: list[str] = []
