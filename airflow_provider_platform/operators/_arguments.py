@@ -154,7 +154,7 @@ OPTIONS = frozenset(
         # files and formats
         *("output_path", "output_format", "output_options", "format", "layout", "types"),
         *("charts", "chart_fonts", "all_rows", "details", "cache", "notification_format"),
-        # the parts of a schedule, of which each type of schedule takes only some
+        # the parts of a schedule: its type says which of them are needed (operators.notifications)
         *("minute", "hour", "day_of_week", "day_of_month", "custom_cron"),
         # texts, and switches whose default does less
         *("title", "description", "message", "meta", "workbook_name", "checksum"),

@@ -199,6 +199,22 @@ class NotificationScheduleOperator(PlatformOperator):
         self.time_grains = time_grains
         self.member_switchers = member_switchers
 
+    def coerce_arguments(self) -> None:
+        """Convert the rendered arguments. Raises PlatformInputError, also if a part that the type
+        of the schedule takes has vanished: the dashboard would be sent at another time."""
+        from airflow_provider_platform.resources.schedules import PARTS_OF
+
+        super().coerce_arguments()
+        of_any_type = {part for parts in PARTS_OF.values() for part in parts}
+        taken = PARTS_OF[self.schedule_type] if self.schedule_type else of_any_type
+        with self.named_errors():
+            for name in self._given:
+                if name in taken and getattr(self, name) is None:
+                    time = (
+                        "has no value after rendering, and is needed for the time of the schedule"
+                    )
+                    raise arguments.refuse(name, time)
+
     def schedule(self) -> dict[str, Any]:
         """Return the given arguments of the schedule, by name."""
         values = {name: getattr(self, name) for name in SCHEDULE}

@@ -51,6 +51,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from airflow_provider_platform.client.argument_rules import is_absent
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.redaction import quote_service
 
@@ -116,7 +117,7 @@ def _question(item: Any, certified_queries: Mapping[str, str]) -> Question:
     fields = item if isinstance(item, Mapping) else {}
     given = {name: fields[name] for name in names if fields.get(name) is not None}
     named = quote_service(str(given.get("name") or given.get("question") or "without a name"))
-    are_texts = all(isinstance(text, str) and text.strip() for text in given.values())
+    are_texts = all(isinstance(text, str) and not is_absent(text) for text in given.values())
     if not are_texts or len(given) != 3 or not {"name", "question"} <= given.keys():
         raise _refused(
             "must have name, question, and either sql or certifiedQuery, each a non-empty string; "

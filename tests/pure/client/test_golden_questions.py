@@ -413,6 +413,7 @@ def test_suite_has_the_form_of_the_service() -> None:
         ([{"name": "a", "question": "b", "certifiedQuery": "x"}], "known certified queries"),
         ([{"question": "b", "sql": "c"}], "must have name, question"),
         ([{**ONE, "sql": " "}], "each a non-empty string; question a has not"),
+        ([{**ONE, "question": "None"}], "each a non-empty string; question a has not"),
         ([{**ONE, "allow_empty": "yes"}], "true or false in allow_empty; question a has not"),
         ([3], "must have name, question"),
         ("text", "must be a list"),

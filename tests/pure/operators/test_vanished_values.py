@@ -257,6 +257,22 @@ def test_filter_of_a_dashboard_needs_a_value(value: Any) -> None:
         rendered(PlatformUpdateNotificationOperator, notification_id=1, filters=filters)
 
 
+@pytest.mark.parametrize("nothing", [None, "", "None"])
+@pytest.mark.parametrize("schedule_type", ["DAILY", None])
+def test_part_of_a_schedule_that_its_type_takes_must_keep_its_value(
+    schedule_type: str | None, nothing: Any
+) -> None:
+    parts: dict[str, Any] = {"schedule_type": schedule_type, "minute": 5, "hour": "{{ gone }}"}
+    with pytest.raises(PlatformInputError, match="hour has no value after rendering"):
+        rendered(PlatformUpdateNotificationOperator, {"gone": nothing}, notification_id=1, **parts)
+
+
+def test_part_of_another_type_of_schedule_may_vanish() -> None:
+    parts: dict[str, Any] = {"schedule_type": "HOURLY", "minute": 5, "hour": "{{ gone }}"}
+    task = rendered(PlatformUpdateNotificationOperator, {"gone": None}, notification_id=1, **parts)
+    assert task.schedule() == {"schedule_type": "HOURLY", "minute": 5}
+
+
 def test_security_context_without_a_value_is_refused() -> None:
     def contexts(context: Any, jinja_env: Any) -> Any:
         return [{"securityContext": None}]
