@@ -124,6 +124,12 @@ def _prepared(
         page = Page[dict[str, Any]] if listed.described else Page[Any]
         return replace(listed, answer=page).with_headers(headers)
     call = prepared(called, query=query, body=body, rendered=True, **given)
+    if call.binary:
+        rule = (
+            f"{called} returns a file, which XCom cannot hold. Use "
+            "PlatformExportDashboardOperator, or call it in your own task with PlatformHook.call"
+        )
+        raise arguments.refuse("operation", rule)
     return replace(call, answer=Any).with_headers(headers)
 
 

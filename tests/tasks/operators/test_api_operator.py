@@ -52,6 +52,10 @@ class TestReading:
         with pytest.raises(PlatformInputError, match="ids must be a dict"):
             PlatformApiOperator(task_id="a", operation="getGroup", ids="{}", id=1)
 
+    def test_an_operation_that_returns_a_file_is_refused(self) -> None:
+        with pytest.raises(PlatformInputError, match="Use PlatformExportDashboardOperator"):
+            PlatformApiOperator(task_id="a", operation="downloadExport", job_id="x")
+
     @pytest.mark.parametrize("slug", ["None", "", " "])
     def test_an_id_that_rendered_to_nothing_is_refused(
         self, slug: str, platform_sandbox: Sandbox
