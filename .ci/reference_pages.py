@@ -74,6 +74,8 @@ PREFIXES = {
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
 """Parameters that come from the decorated function."""
+OF_THE_BRANCH = "that of the task whose output is `branch_name`, else "
+"""The part of `deployment_id` that is left out if there is no `branch_name`."""
 TASK_GROUPS = (("airflow_provider_platform.operators.branches", "branch_gate"),)
 """Functions that make a group of tasks: the module and the name."""
 OF_EVERY_DAY = {
@@ -338,6 +340,8 @@ def _parameters(subject: Subject) -> str:
             raise Incomplete(f"{subject.name}: no docstring says what {name} is")
         if re.search(r"([,;:]|\b(or|and|with))\.?$", described[name]):
             raise Incomplete(f"{subject.name}: what {name} is ends in the middle of a sentence")
+        if name == "deployment_id" and "branch_name" not in found:
+            described[name] = described[name].replace(OF_THE_BRANCH, "")
         template = "" if name in templates else " Not a template."
         text = described[name].rstrip(".")
         rows[name] = _row(parameter, kinds[name], f"{text}.{template}")

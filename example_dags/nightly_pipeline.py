@@ -108,7 +108,7 @@ with DAG(
         charts="{{ (params.charts or []) | tojson }}",
     )
 
-    # Closes the branch in any case, also if the question failed or the branch was not opened.
+    # Closes the branch that `open_branch` opened, also if the question failed.
     close_branch = PlatformCloseBranchOperator(
         task_id="close_branch", branch_name=open_branch.output["opened_branch"]
     )

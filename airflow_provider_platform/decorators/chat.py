@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 class PlatformChatDecoratedOperator(FunctionOperator, PlatformChatOperator):
-    """Asks what the function returns."""
+    """Asks what the function returns.
+
+    :param multiple_outputs: push the result key by key too (the default), so that
+        `ask()["answer"]` works
+    """
 
     custom_operator_name = "@task.platform_chat"
     argument = "prompt"

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 class PlatformSqlDecoratedOperator(FunctionOperator, PlatformQueryOperator):
-    """Runs what the function returns."""
+    """Runs what the function returns.
+
+    :param multiple_outputs: push the result key by key too (the default), so that
+        `read()["rows"]` works
+    """
 
     custom_operator_name = "@task.platform_sql"
     argument = "sql"

@@ -135,8 +135,9 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
     """Base of the operators.
 
     :param platform_conn_id: the connection of type `platform`
-    :param multiple_outputs: push the result key by key too, so that `create.output["id"]` works;
-        True by default if the result is an object, but False for `PlatformApiOperator` and sensors
+    :param multiple_outputs: push the result key by key too, so that another task can take one key,
+        as in `create.output["id"]`; True by default if the result is an object, but False for
+        `PlatformApiOperator` and sensors
     """
 
     template_fields: Sequence[str] = ("platform_conn_id",)

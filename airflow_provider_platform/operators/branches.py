@@ -179,14 +179,15 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     Until that build is over, production uses the previous data model. In deploy mode `cli` a merge
     does not build production, so the task merges nothing and fails. If production is at the
-    branch's commit, or has the same files, the task merges nothing, waits for the build and
-    succeeds with `merged` False.
+    branch's commit, or has the same files as the open branch, the task merges nothing, waits for
+    the build and succeeds with `merged` False.
 
     The branch is merged once. If the response to a merge is lost, the task compares the commits of
     both branches. If the commits do not decide and the branch has not changed, the task sends the
     merge again, which changes nothing if production already has it. If the service then merges
-    nothing, the task compares the files of both branches. If they differ, the outcome is unknown,
-    and the task fails without a retry. A cleared task does not repeat a merge that it made.
+    nothing, the task compares the files of both branches. If they differ, or the branch is closed,
+    the outcome is unknown, and the task fails without a retry. A cleared task does not repeat a
+    merge that it made.
 
     Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`,
     also pushed key by key. `branch_hash` is the merged commit of the branch, None if the service
@@ -194,16 +195,17 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     nothing to merge. `hash` is the commit that production was built from, and `status` is `built`.
     Both are None if the task did not wait for a build.
 
-    The task fails without a retry if the service reports a conflict or merges nothing, or if the
-    branch no longer exists. If production's build fails, the try fails, and a retry waits for the
-    build again. Merging into production needs the permissions SchemaUpdate, SchemaRead and
+    The task fails without a retry if the service reports a conflict or otherwise merges nothing, or
+    if the branch no longer exists. If production's build fails, the try fails, and a retry waits
+    for the build again. Merging into production needs the permissions SchemaUpdate, SchemaRead and
     DeploymentRead.
 
     :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was
         created). A merge builds only production, so the task waits only for production's build
     :param message: the message of the merge; default: a sentence with the DAG and the task
-    :param delete_branch: delete the branch with the merge
+    :param delete_branch: delete the branch with the merge; if there is nothing to merge, the branch
+        can stay
     :param hash: the commit that was checked, which `PlatformOpenBranchOperator` returns; if the
         branch has another commit now, the task merges nothing
     :param wait_for_build: wait until production is built from the merge

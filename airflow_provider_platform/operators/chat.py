@@ -85,11 +85,11 @@ class PlatformChatOperator(StoppableRunOperator):
         fails if a template or an output of a task gives no id
     :param message_id: the id under which the question is sent, a Unix time in milliseconds and
         `-message`, such as `{{ (dag_run.run_after.timestamp() * 1000) | int }}-message`. By default
-        each run has a new one. While the question of this id runs in the thread `chat_id`, the
-        service does not ask it again: a task that sends it gets the running question's answer, even
-        after a clear. With the id, `chat_id` and prompt of a suspended run, the task resumes that
-        run. In a new thread, and after the end of the run, the question is asked again. Give each
-        question its own id: the task does not compare the prompts
+        each run has a new one. While a question runs, another task with its `message_id` and
+        `chat_id` does not ask again: it waits for the same answer. With the prompt of a suspended
+        run too, the task resumes that run. In a new thread, and after the end of the run, the
+        question is asked again. Give each question its own id: the task does not compare the
+        prompts
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     :param active_branch_name: a development branch to run the queries on; the task fails if a
         template or an output of a task gives no name
@@ -110,8 +110,9 @@ class PlatformChatOperator(StoppableRunOperator):
         `jsonl`
     :param output_options: how these files are written, such as `{"compression": "gzip"}`: see the
         page Files
-    :param all_rows: run each query again over the data API and write all its rows; the chat sends
-        only the first rows (100 by default). XCom has the first `max_rows` of all rows
+    :param all_rows: run each query again over the data API and write all its rows, up to the
+        deployment's row limits; the chat sends only the first rows (100 by default). XCom has the
+        first `max_rows` of all rows
     :param all_rows_as: the permissions with which `all_rows` reads: those of the `user` who asks
         (needs a service token), or those of the `connection`, which may show more rows
     :param charts: write the charts too: `png`, `svg`, `html` (needs the extra `charts`)

@@ -149,7 +149,7 @@ class NotificationScheduleOperator(PlatformOperator):
     :param day_of_month: 1-31; with MONTHLY
     :param custom_cron: a cron expression with five fields; only with CUSTOM. It is sent as it is,
         and the task fails if the service does not know it
-    :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
+    :param timezone: an IANA name, as Europe/Berlin
     :param notification_format: `png` or `pdf`
     :param notification_enabled: whether a schedule that is switched on sends anything
     :param notification_ai_summary: whether to add a summary by the agent
@@ -329,6 +329,7 @@ class PlatformCreateNotificationOperator(
     :param dashboard_public_id: the public id of the dashboard
     :param dashboard: instead of an id: the title of the published dashboard, looked up when the
         task runs
+    :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
     :param key: your name for the schedule, in letters, digits, `_`, `-` and `.`
     :param if_exists: what to do if the schedule exists: `update` gives it the values of this task
         (the task fails if several match), `skip` returns it without a change (if several match, the
