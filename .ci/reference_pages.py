@@ -74,7 +74,9 @@ PREFIXES = {
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
 """Parameters that come from the decorated function."""
-OF_THE_BRANCH = "that of the task whose output is `branch_name`, else "
+OF_THE_BRANCH = (
+    "that of the task whose output is `branch_name`, if it has the same connection, else "
+)
 """The part of `deployment_id` that is left out if there is no `branch_name`."""
 TASK_GROUPS = (("airflow_provider_platform.operators.branches", "branch_gate"),)
 """Functions that make a group of tasks: the module and the name."""

@@ -445,7 +445,7 @@ class DeploymentOperator(PlatformOperator):
     """Base of the operators that work in a deployment.
 
     :param deployment_id: the deployment's id; default: that of the task whose output is
-        `branch_name`, else the connection's
+        `branch_name`, if it has the same connection, else the connection's
     """
 
     checks: ClassVar[Checks] = {"deployment_id": optional_id}
@@ -458,7 +458,8 @@ class DeploymentOperator(PlatformOperator):
         """Convert every argument without a template, in the deployment of the task that names the
         branch. Raises PlatformInputError at parse time."""
         if self.deployment_id is None:
-            self.deployment_id = deployment_of(getattr(self, "branch_name", None))
+            name = getattr(self, "branch_name", None)
+            self.deployment_id = deployment_of(name, self.platform_conn_id)
         super().validate_known_arguments()
 
     def fingerprint(self, config: PlatformConfig, noun: str, *inputs: Any) -> str:
@@ -469,11 +470,13 @@ class DeploymentOperator(PlatformOperator):
         return fingerprint(noun, config.management_url, deployment_id, *inputs)
 
 
-def deployment_of(branch_name: Any) -> Any:
-    """Return the `deployment_id` of the task whose output this is; None if it is not known. A
-    branch of another deployment can have the same name."""
+def deployment_of(branch_name: Any, conn_id: str) -> Any:
+    """Return the `deployment_id` of the task whose output this is, if the task has this connection;
+    else None. A branch of another deployment can have the same name."""
     source = getattr(branch_name, "operator", None)
-    return source.deployment_id if isinstance(source, DeploymentOperator) else None
+    if isinstance(source, DeploymentOperator) and source.platform_conn_id == conn_id:
+        return source.deployment_id
+    return None
 
 
 def default_deferrable(deferrable: bool | None) -> bool:

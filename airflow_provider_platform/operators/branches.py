@@ -22,6 +22,7 @@ from airflow_provider_platform.client.errors import OperationMissingError, Platf
 from airflow_provider_platform.client.redaction import quote_service
 from airflow_provider_platform.links import BranchLink, all_links
 from airflow_provider_platform.operators._base import (
+    DEFAULT_CONN_ID,
     DeploymentOperator,
     ShortTraceback,
     deployment_of,
@@ -415,8 +416,8 @@ def branch_gate(
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param remove_on_upstream: see `PlatformDeleteBranchOperator`
     :param deployment_id: the deployment's id, also of the tasks inside that give none; default:
-        that of `default_args`, else that of the task that returns `branch_name`, else the
-        connection's
+        that of `default_args`, else that of the task that returns `branch_name`, if it has the same
+        connection, else the connection's
     :param platform_conn_id: the connection that opens, closes and deletes the branch, also of the
         tasks inside that give none; default: that of `default_args`, else `platform_default`
     :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`
@@ -435,7 +436,9 @@ def branch_gate(
     options: dict[str, Any] = {"default_args": default_args or {}}
     gate = BranchGate(group_id=group_id, **options)
     if deployment_id is None and "deployment_id" not in gate.default_args:
-        deployment_id = deployment_of(branch_name)
+        inherited = {**getattr(gate.dag, "default_args", {}), **gate.default_args}
+        conn_id = platform_conn_id or inherited.get("platform_conn_id", DEFAULT_CONN_ID)
+        deployment_id = deployment_of(branch_name, conn_id)
     connected = arguments.given(deployment_id=deployment_id, platform_conn_id=platform_conn_id)
     own: dict[str, Any] = {
         "trigger_rule": "all_success",

@@ -172,7 +172,13 @@ def test_empty_list_of_a_task_is_no_value_but_a_constant_is(cls: Any, name: str)
 
 
 @pytest.mark.parametrize(
-    ("given", "deployment_id"), [({}, 2), ({"deployment_id": 3}, 3), ({"branch_name": "b"}, None)]
+    ("given", "deployment_id"),
+    [
+        ({}, 2),
+        ({"deployment_id": 3}, 3),
+        ({"branch_name": "b"}, None),
+        ({"platform_conn_id": "other"}, None),
+    ],
 )
 def test_branch_is_used_in_the_deployment_of_the_task_that_names_it(
     given: dict[str, Any], deployment_id: int | None

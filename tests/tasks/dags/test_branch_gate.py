@@ -813,12 +813,13 @@ class TestGraph:
             ({}, 2),
             ({"deployment_id": 3}, 3),
             ({"default_args": {"deployment_id": 3}}, 3),
+            ({"platform_conn_id": "other"}, None),
         ],
     )
     def test_gate_works_in_the_deployment_of_the_sync(
-        self, arguments: dict[str, Any], deployment_id: int
+        self, arguments: dict[str, Any], deployment_id: int | None
     ) -> None:
-        with DAG(dag_id="of_the_sync") as dag:
+        with DAG(dag_id="of_the_sync", default_args={"platform_conn_id": "mine"}) as dag:
             sync = PlatformDbtSyncOperator(task_id="sync", deployment_id=2)
             with branch_gate(sync.output["branch_name"], **arguments) as gate:
                 counting(gate)
