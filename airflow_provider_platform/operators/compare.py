@@ -78,7 +78,8 @@ class PlatformCompareOperator(DeploymentOperator):
     :param queries: the queries: a dict of names and SQL, or a list of SQL
     :param measures: instead of `queries`: measures, such as `["orders.revenue", "orders.count"]`
     :param by: with `measures`: dimensions of the same cube or view, such as `["orders.status"]`
-    :param workbook_id: instead of `queries`: the SQL of this workbook's reports
+    :param workbook_id: instead of `queries`: the SQL of this workbook's reports; the task fails if
+        one has no SQL
     :param workbook: instead of `workbook_id`: the workbook's name, looked up when the task runs
     :param keys: the columns that together identify a row (default: all that are not numbers)
     :param tolerance: how much a number may differ, relative to production: 0.01 is 1 %

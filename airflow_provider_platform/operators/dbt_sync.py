@@ -86,7 +86,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     :param ref: branch or tag of the dbt repository (default: the ref of the integration)
     :param wait_for_completion: True waits; if the tenant does not report the status of a sync, the
         task fails before it starts anything. False returns after the start. `if_supported` waits if
-        the tenant reports the status
+        the tenant reports the status and the token may read it
     :param source: `git` (the service's default) or `manifest`
     :param manifest: the dbt manifest, with `source="manifest"`
     :param output_mode: the service's `output`: `branch` (its default) or `files`

@@ -117,9 +117,9 @@ class PlatformQueryOperator(DeploymentOperator):
         boolean, date, timestamp, string. Its key `*` sets the mode of all other columns.
     :param on_truncated: `warn` or `fail` if rows may be missing: see the page Run SQL
     :param default_row_limit: the most rows that the deployment returns for a query without a LIMIT
-        (default: the connection's, else 10,000 and, because this is a guess, any round number)
-    :param max_row_limit: the most rows that the deployment returns for a query with a LIMIT
-        (default: the connection's, else 50,000 and, because this is a guess, any round number)
+        (default: the connection's). If neither is set, a result with 10,000 or another round number
+        of rows counts as truncated: see the page Run SQL
+    :param max_row_limit: the same for a query with a LIMIT, with 50,000 instead of 10,000 rows
     :param page_by: names of columns that together identify each row, such as `["id"]`. The task
         reads all rows, in pages, even if the service limits the rows of one result. The query must
         be one SELECT without ORDER BY and LIMIT (see the page Run SQL); a query that cannot be read
