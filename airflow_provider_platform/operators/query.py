@@ -388,7 +388,7 @@ class PlatformQueryOperator(DeploymentOperator):
             about = {**facts, **file, "sha256": saved.sha256, "sql": sql}
             report_to_outlets(context, self.outlets, secrets.redact_data(about))
         result = secrets.redact_data({**facts, "rows": self._xcom_rows(saved), **file})
-        self._log_result(saved, result)
+        self._log_result(saved, result, secrets.redact_data(saved.warnings))
         skip_empty(saved, output if target else None)
         self.store_result_link(context, hook.config, result)
         return result
@@ -423,7 +423,7 @@ class PlatformQueryOperator(DeploymentOperator):
             )
         return rows
 
-    def _log_result(self, saved: SavedRows, shown: dict[str, Any]) -> None:
+    def _log_result(self, saved: SavedRows, shown: dict[str, Any], warnings: list[str]) -> None:
         from airflow_provider_platform.messages.message import log_lines
 
         if saved.path is None:
@@ -432,7 +432,7 @@ class PlatformQueryOperator(DeploymentOperator):
             self.log.info(
                 "Wrote %s rows (%s bytes) to %s", saved.row_count, saved.bytes, saved.path
             )
-        for warning in saved.warnings:
+        for warning in warnings:
             self.log.warning("%s", warning)
         for line in log_lines({"queries": [shown]}):
             self.log.info("%s", line)

@@ -170,6 +170,16 @@ def test_late_value_that_does_not_fit_makes_its_column_text(
     assert rows == [row[:2] for row in result["rows"]]
 
 
+def test_warning_that_quotes_a_value_hides_a_secret_in_it(
+    query: Any, platform_sandbox: Sandbox, capfd: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = platform_sandbox.chat_api_key
+    result = query(MIXED.replace("n/a", key))
+    logged = capfd.readouterr().out + caplog.text
+    assert "is written as strings" in logged
+    assert key not in logged + str(result)
+
+
 def test_types_may_be_a_rendered_json_text(query: Any) -> None:
     result = query(PAYMENTS, types='{"paid_at": "timestamp", "*": "text"}', max_rows=1)
     kinds = [column["type"] for column in result["columns"]]
