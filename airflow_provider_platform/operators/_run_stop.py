@@ -172,7 +172,7 @@ def _stop_within(attempt: Attempt, seconds: float) -> None:
 
     if (ids := attempt.known) is None:
         return
-    quick = attempt.client.config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
+    quick = attempt.client.config.model_copy(update={"request_timeout": seconds})
 
     async def stop() -> bool:
         async with AsyncPlatformClient(quick) as client:

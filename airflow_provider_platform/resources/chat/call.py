@@ -98,7 +98,7 @@ from airflow_provider_platform.resources.chat.run_state import (
 from airflow_provider_platform.resources.chat.thread import (
     abort,
     read_answer,
-    read_until,
+    repeat_until,
     with_new_credential,
 )
 from airflow_provider_platform.resources.run_kind import SINGLE_POLL_SECONDS, RunIds
@@ -490,7 +490,9 @@ class ChatCall:
     # Stop.
 
     async def stop(self, api: Api, *, seconds: float = STOP_SECONDS) -> bool:
-        """Stop this run and no other, within `seconds`: read the thread, then abort it.
+        """Stop this run and no other, within `seconds`: read the thread, then abort it. An abort
+        that the service did not process is sent again. In a thread of our own, so is one whose
+        answer was lost: nobody else's run can be the one that it stops.
 
         Returns False, with nothing stopped, if the thread is unknown or its latest message is not
         ours. Raises what `abort` raises, and PlatformTransportError if a thread that the caller
@@ -508,16 +510,20 @@ class ChatCall:
             latest = True
         if not latest:
             return False
-        left = max(MIN_ABORT_SECONDS, until - api.clock())
-        settings = self.request.session_settings
-        await abort(api, run.chat_id, settings, timeout=left, agent_id=self.agent_id)
+        thread, settings = run.chat_id, self.request.session_settings
+
+        async def send_abort() -> None:
+            left = max(MIN_ABORT_SECONDS, until - api.clock())
+            await abort(api, thread, settings, timeout=left, agent_id=self.agent_id)
+
+        await repeat_until(api, send_abort, deadline=until, repeatable=not run.in_existing_thread)
         return True
 
     async def _is_latest(self, api: Api, until: float) -> bool:
         """Whether the thread's latest user message is ours. A read that breaks before it says so is
         repeated, up to that time."""
         try:
-            return await read_until(api, lambda: self._read_latest(api, until), deadline=until)
+            return await repeat_until(api, lambda: self._read_latest(api, until), deadline=until)
         except PlatformError as error:
             if is_busy(error):
                 return False

@@ -190,13 +190,16 @@ async def read_answer(
     return data == b""
 
 
-async def read_until(api: Api, read: Callable[[], Awaitable[T]], *, deadline: float) -> T:
-    """Return what a reading says. One that fails for a moment is repeated until the deadline (Unix
-    time), and one that a new credential may help is repeated once. Raises the last error."""
+async def repeat_until(
+    api: Api, request: Callable[[], Awaitable[T]], *, deadline: float, repeatable: bool = True
+) -> T:
+    """Return the answer to a request. One that fails for a moment is repeated until the deadline
+    (Unix time), and one that a new credential may help is repeated once. If it is not `repeatable`,
+    it is repeated only if the service certainly did not process it. Raises the last error."""
     policy = tenacity_policy(
-        repeatable=True, max_attempts=sys.maxsize, deadline=deadline, clock=api.clock
+        repeatable=repeatable, max_attempts=sys.maxsize, deadline=deadline, clock=api.clock
     )
-    return await AsyncRetrying(**policy, sleep=api.sleep)(with_new_credential, api, read)
+    return await AsyncRetrying(**policy, sleep=api.sleep)(with_new_credential, api, request)
 
 
 def read_streaming(chat_id: str, record: Any) -> bool | None:
@@ -401,7 +404,7 @@ async def read_thread(
             raise _unread(thread_id)
         return reader.thread()
 
-    return await read_until(api, read, deadline=deadline)
+    return await repeat_until(api, read, deadline=deadline)
 
 
 async def _read(

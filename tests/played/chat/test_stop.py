@@ -11,6 +11,7 @@ from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatRpcError,
     PlatformNotFoundError,
+    PlatformRateLimitError,
     PlatformTransportError,
 )
 from airflow_provider_platform.resources.chat.call import (
@@ -131,6 +132,39 @@ def test_new_thread_that_cannot_be_read_is_stopped_without_a_read(fault: Fault) 
     assert stop(service, own_thread()) is True
     assert service.aborts == [{"chatId": CHAT_ID}]
     assert service.now <= NOON + SECONDS + 1
+
+
+LIMITED = PlatformRateLimitError("answered 429", status=429)
+LOST = PlatformTransportError("the connection broke")
+
+
+@pytest.mark.parametrize("thread", [False, True], ids=["own thread", "existing thread"])
+def test_abort_that_was_not_processed_is_sent_again(thread: bool) -> None:
+    service = PlayedService(abort_errors=[LIMITED, LIMITED])
+    call = accepted_call(service, thread=thread)
+    assert stop(service, call.run) is True
+    assert len(service.aborts) == 3
+    assert service.now <= NOON + SECONDS
+
+
+def test_lost_abort_is_sent_again_only_in_a_thread_of_our_own() -> None:
+    own = PlayedService(abort_errors=[LOST])
+    assert stop(own, accepted_call(own).run) is True
+    assert len(own.aborts) == 2
+    shared = PlayedService(abort_errors=[LOST])
+    run = accepted_call(shared, thread=True).run
+    with pytest.raises(PlatformTransportError, match="connection broke"):
+        stop(shared, run)
+    assert len(shared.aborts) == 1
+
+
+def test_abort_is_sent_again_until_the_stop_has_no_time_left() -> None:
+    service = PlayedService(abort_errors=[LIMITED] * 99)
+    run = accepted_call(service).run
+    with pytest.raises(PlatformRateLimitError):
+        stop(service, run)
+    assert 2 < len(service.aborts) < 20
+    assert service.now <= NOON + SECONDS
 
 
 def test_a_run_without_a_thread_cannot_be_stopped() -> None:

@@ -105,6 +105,8 @@ class PlayedService:
     bodies: list[Record] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     aborts: list[Record] = field(default_factory=list)
+    abort_errors: list[PlatformError] = field(default_factory=list)
+    """What the next aborts end with, unprocessed."""
     sleeps: list[float] = field(default_factory=list)
     notices: list[Any] = field(default_factory=list)
     accepted_at: int | None = None
@@ -183,6 +185,8 @@ class PlayedService:
                 self.now += seconds
             case SendChat(body=body):
                 self.aborts.append(body)
+                if self.abort_errors:
+                    raise self.abort_errors.pop(0)
                 self._stopped_at = self.now
             case ReloadCredentials():
                 return self.reloads.pop(0) if self.reloads else False

@@ -163,6 +163,20 @@ def test_no_question_is_sent_to_a_busy_thread_after_the_kill(
     assert len(control.state().runs) == 1
 
 
+@pytest.mark.parametrize("fault", [{"kind": "drop"}, {"kind": "status", "status": 429}])
+def test_cancel_that_fails_for_a_moment_is_sent_again_after_a_kill(
+    control: SandboxControl, task: Any, fault: dict[str, Any]
+) -> None:
+    control.set(dbt_pace=60)
+    control.fault(**fault, method="DELETE", path="/dbt-sync/")
+    operator, tries = sync(), TaskTries()
+    ended = task(operator, tries)
+    wait_for(lambda: any(record["phase"] == "running" for record in tries.store.values()))
+    operator.on_kill()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert [one.status for one in control.state().syncs] == ["CANCELLED"]
+
+
 def test_sync_started_after_the_kill_is_cancelled(control: SandboxControl, task: Any) -> None:
     control.set(dbt_pace=60)
     control.set_breakpoint("before_answer", method="POST", path="/dbt-sync$")
