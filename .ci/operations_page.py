@@ -71,7 +71,9 @@ def _entry(operation: OperationRow) -> str:
     if operation.needs:
         notes.append(f"needs {operation.needs}")
     if operation.media:
-        notes.append(f"returns a file ({', '.join(operation.media)})")
+        notes.append(
+            f"returns a file ({', '.join(operation.media)}): call it in a task of your own"
+        )
     return "\n".join([*lines, *([f"    - {'; '.join(notes)}"] if notes else [])])
 
 

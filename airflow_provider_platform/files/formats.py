@@ -84,6 +84,8 @@ def write_folder(
         for part in Path(temporary).rglob("*.arrow"):
             name = part.parent.relative_to(temporary).as_posix().removeprefix(".")
             parts.setdefault(name, []).append(part)
+        if len(parts) > MAX_PARTITIONS:
+            raise _too_many_partitions()
         if not parts and not by:
             parts = {"": []}
         files = []
@@ -163,16 +165,20 @@ def _sort_into_files(
                 format="ipc",
                 basename_template="{i}.arrow",
                 use_threads=False,
-                max_partitions=MAX_PARTITIONS,
+                max_partitions=MAX_PARTITIONS,  # of one batch: `write_folder` counts all
                 **options,
             )
         except pa.ArrowInvalid as error:
             if "partitions" not in str(error):
                 raise
-            raise ResultValueError(
-                f"The result has more than {MAX_PARTITIONS} partitions: a column of partition_by "
-                "has too many values. Choose another column."
-            ) from error
+            raise _too_many_partitions() from error
+
+
+def _too_many_partitions() -> ResultValueError:
+    return ResultValueError(
+        f"The result has more than {MAX_PARTITIONS} partitions: a column of partition_by has too "
+        "many values. Choose another column."
+    )
 
 
 def _read(source: Path | None) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from airflow_provider_platform.client.errors import (
     ResultValueError,
     ResultWriteError,
 )
-from airflow_provider_platform.files import formats
+from airflow_provider_platform.files import formats, spool
 from airflow_provider_platform.files.options import (
     Output,
     output_options,
@@ -204,6 +204,7 @@ def test_files_are_split_by_rows(tmp_path: Path) -> None:
     assert len(names(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("rows_in_batch", [1, spool.BATCH_ROWS])
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -216,9 +217,14 @@ def test_files_are_split_by_rows(tmp_path: Path) -> None:
     ],
 )
 def test_result_that_cannot_be_partitioned_keeps_the_old_files(
-    options: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any],
+    said: str,
+    rows_in_batch: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(formats, "MAX_PARTITIONS", 2)
+    monkeypatch.setattr(spool, "BATCH_ROWS", rows_in_batch)
     save(tmp_path, rows_of("DE"), partition_by=["country"])
     before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
     with pytest.raises(ResultValueError, match=said):
