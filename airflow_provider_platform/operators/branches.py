@@ -184,11 +184,9 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     the build and succeeds with `merged` False.
 
     The branch is merged once. If the response to a merge is lost, the task compares the commits of
-    both branches. If the commits do not decide and the branch has not changed, the task sends the
-    merge again, which changes nothing if production already has it. If the service then merges
-    nothing, the task compares the files of both branches. If they differ, or the branch is closed,
-    the outcome is unknown, and the task fails without a retry. A cleared task does not repeat a
-    merge that it made.
+    both branches. It sends the merge again if the merge was not made, or if a second one would
+    change nothing. If the outcome stays unknown, the task fails without a retry. A cleared task
+    does not repeat a merge that it made.
 
     Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`,
     also pushed key by key. `branch_hash` is the merged commit of the branch, None if the service

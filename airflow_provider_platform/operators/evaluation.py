@@ -129,8 +129,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         paths of YAML files in the service's form (`eval_questions`). With `"allow_empty": true`,
         an expected result without a row or a value is right
     :param certified_queries: the SQL of certified queries by name; the API does not return them
-    :param agent: another agent of the deployment to ask, by its name in the platform. For
-        evaluations by the service: its name in the data model; by default the automatic agent
+    :param agent: another agent of the connection's deployment to ask, by its name in the platform.
+        For evaluations by the service: its name in the data model; by default the automatic agent
     :param agent_id: another agent of the account to ask, by its id
     :param session_settings: the user of the chats; replaces the connection's settings as a whole
     :param branch_name: a branch to evaluate beside production. A question that passes on production
