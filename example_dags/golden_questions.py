@@ -2,7 +2,7 @@
 
 The task fails if a question that was right before is wrong each time it is asked, or if fewer than
 nine of ten questions are right. Its XCom and its files have the reason of each question. The first
-run is the baseline of the next one.
+run that succeeds is the baseline of the next one.
 """
 
 from __future__ import annotations

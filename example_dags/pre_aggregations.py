@@ -2,7 +2,7 @@
 
 Run it after the task that loads the data, so that the first reader of a dashboard does not wait for
 the build. A build that is "done" can leave an empty table, which hides the rows that were there
-before. So the task does not end before the query finds revenue of the month. The query must ask for
+before. So the task succeeds only if the query finds revenue of the month. The query must ask for
 a measure of this pre-aggregation: the service answers any other query from the source tables, and
 would not show that the pre-aggregation is empty.
 

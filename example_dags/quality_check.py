@@ -7,8 +7,8 @@ rows. If the service cannot be reached, Airflow retries the task.
 The task `count` fails if there are no orders, or too many. The service returns at most 10,000 rows
 of a query, or 50,000 if it has a `LIMIT`, so a longer result cannot be counted. Therefore the query
 asks for one row more than the allowed number. If your deployment has other limits, set them in the
-connection (`default_row_limit`, `max_row_limit`). Otherwise a result that the service has cut looks
-complete, and the check passes.
+connection (`default_row_limit`, `max_row_limit`). Otherwise a result that the service has cut can
+look complete, and the check passes.
 """
 
 from __future__ import annotations

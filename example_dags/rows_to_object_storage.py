@@ -24,7 +24,7 @@ WHERE month = '{{ params.month }}'
 
 with DAG(
     dag_id="rows_to_object_storage",
-    description="All rows of a query as a Parquet file, and another one for each country",
+    description="All rows of a query as a Parquet file, and a CSV file for each country",
     doc_md=__doc__,
     schedule=None,
     catchup=False,

@@ -42,5 +42,6 @@ with DAG(
             body="Orders on the branch: {{ ti.xcom_pull('branch_gate.count')['rows'][0][0] }}",
             fail_on_reject=True,
             response_timeout=timedelta(hours=12),
+            retries=0,
         )
         count >> approve
