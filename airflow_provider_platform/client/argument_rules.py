@@ -393,9 +393,10 @@ def sequence(name: str, value: Any) -> list[Any] | None:
 
 
 def names(name: str, value: Any) -> list[str] | None:
-    """Return a list of names, also from a JSON string; None for an empty list. Raises
-    PlatformInputError."""
-    items = sequence(name, value)
+    """Return a list of names, from a list, one name or a JSON string; None for an empty list.
+    Raises PlatformInputError."""
+    one = isinstance(value, str) and not is_absent(value) and not value.lstrip().startswith("[")
+    items = sequence(name, [value] if one else value)
     if items is not None and not all(isinstance(item, str) and item.strip() for item in items):
         raise refuse(name, "must be a list of names")
     return items or None

@@ -50,7 +50,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
         such as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs its own path,
         for example with `{{ ti.map_index }}` in the name
-    :param format: `png` or `pdf` (the default)
+    :param format: `png` or `pdf` (the default, whatever `output_path` ends in)
     :param dashboard_id: the id of the dashboard, unless `dashboard_public_id` or `dashboard` is
         given
     :param dashboard_public_id: the public id of the dashboard

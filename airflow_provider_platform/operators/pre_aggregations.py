@@ -34,10 +34,7 @@ def _names(name: str, value: Any) -> list[str] | None:
     PlatformInputError."""
     if isinstance(value, list | tuple) and not value:
         raise arguments.refuse(name, "is empty; to select everything, leave it out")
-    present = arguments.optional(value)
-    if isinstance(present, str) and not present.lstrip().startswith("["):
-        present = [present]
-    return arguments.names(name, present)
+    return arguments.names(name, value)
 
 
 def _contexts(name: str, value: Any) -> list[Any]:
