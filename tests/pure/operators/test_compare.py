@@ -11,7 +11,7 @@ from airflow_provider_platform.operators.compare import PlatformCompareOperator
 
 
 def test_one_name_is_a_list_of_one() -> None:
-    task = PlatformCompareOperator(task_id="compare", branch_name="nightly", measures="orders.count")
+    task = PlatformCompareOperator(task_id="compare", branch_name="dev", measures="orders.count")
     assert task.measures == ["orders.count"]
 
 
