@@ -116,7 +116,6 @@ NEEDED: Mapping[str, str] = {
     "certified_queries": "compare with other queries",
     "threshold": "accept any share of passed questions",
     "min_measured": "accept that a fifth of the questions was not measured",
-    "max_tokens": "use as many tokens as the agent takes",
     "verify_sql": "verify nothing",
     **dict.fromkeys(
         ("built_on", "contexts", "data_sources", "cubes", "pre_aggregations", "date_range"),
@@ -149,7 +148,7 @@ OPTIONS = frozenset(
         *("on_chart_error", "on_difference", "on_not_activated", "on_review_required"),
         *("on_truncated", "fail_on_tool_error", "no_regression", "reset_baseline"),
         # limits
-        *("max_rows", "max_xcom_bytes", "max_items", "default_row_limit"),
+        *("max_rows", "max_xcom_bytes", "max_tokens", "max_items", "default_row_limit"),
         *("max_row_limit", "page_rows", "tolerance"),
         # files and formats
         *("output_path", "output_format", "output_options", "format", "layout", "types"),
