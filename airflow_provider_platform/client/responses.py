@@ -233,7 +233,7 @@ def read_response(
         raise management_error(operation, status, headers, body, now=now)
     if operation.binary:
         if is_html(headers, body):
-            raise _wrong_address(name, "HTML", described=operation.described)
+            raise _wrong_address(name, is_html=True, described=operation.described)
         if open_ended:
             raise _perhaps_cut(name)
         _refuse_what_is_no_file(name, status, headers, body)
@@ -326,7 +326,7 @@ def check_data_start(
     if status >= 400:
         raise data_error(name, status, headers, body, now=now)
     if is_html_type(headers):
-        raise _wrong_address(name, "HTML")
+        raise _wrong_address(name, is_html=True)
 
 
 def read_data_document(
@@ -399,7 +399,7 @@ def json_value(
     """Return the value of a JSON body. Raises PlatformError for HTML, for a cut document and for
     anything else."""
     if is_html(headers, body):
-        raise _wrong_address(name, "HTML", described=described)
+        raise _wrong_address(name, is_html=True, described=described)
     try:
         return db_safe(read_json(body))
     except CutJsonError as error:
@@ -407,12 +407,15 @@ def json_value(
             f"{name.action}: the response was cut off: it {error}.", where=name.where
         ) from None
     except ValueError:
-        raise _wrong_address(name, "something else", described=described) from None
+        raise _wrong_address(name, is_html=False, described=described) from None
 
 
-def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
+def _wrong_address(
+    name: RequestName, *, is_html: bool, described: bool = True
+) -> PlatformAddressError:
     """Return the error for a response that is not JSON. `described` says that the path is
     documented, so the address must be wrong."""
+    got = "HTML" if is_html else "something else"
     if not described:
         return PlatformAddressError(
             f"{name.action}: the service returned {got} instead of JSON. The service does this for "
@@ -421,6 +424,7 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
             "/build/api/v1/deployments/{deploymentId}/branches. If the path is right, check the "
             "address in the connection.",
             where=name.where,
+            is_html=is_html,
         )
     return PlatformAddressError(
         f"{name.action}: the address returned {got} instead of JSON. The response probably comes "
@@ -428,4 +432,5 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
         "connection: Management API address (host) ends in /api, Chat address (chat_url) in "
         "/chat. If other tasks work with this connection, this tenant does not have the operation.",
         where=name.where,
+        is_html=is_html,
     )

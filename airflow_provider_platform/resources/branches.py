@@ -66,7 +66,7 @@ class StagingEnvironmentResponse(EmptiableResponse):
 class MergeResponse(ResponseModel):
     """What a merge did."""
 
-    merged: bool | None = None
+    merged: bool
     branch_deleted: bool | None = None
 
 

@@ -31,7 +31,7 @@ def may_be_missing(error: PlatformError) -> bool:
     """Whether an error can mean that the tenant lacks the operation."""
     if isinstance(error, PlatformApiError):
         return error.status in _MISSING
-    return isinstance(error, PlatformAddressError)
+    return isinstance(error, PlatformAddressError) and error.is_html
 
 
 async def raise_if_missing(

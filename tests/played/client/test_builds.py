@@ -295,7 +295,7 @@ class TestCondition:
 
     def test_tenant_without_settings_does_not_say_which_branch_is_production(self) -> None:
         tenant = tenant_with(
-            BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]}
+            BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML", is_html=True)]}
         )
         with pytest.raises(OperationMissingError):
             self.seen(tenant, branch_name=None)

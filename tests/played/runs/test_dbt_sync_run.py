@@ -376,7 +376,7 @@ class TestHistory:
             NOT_FOUND,
             PlatformPermissionError("no", status=403),
             PlatformBadRequestError("method", status=405),
-            PlatformAddressError("HTML"),
+            PlatformAddressError("HTML", is_html=True),
         ],
         ids=["404", "403", "405", "HTML"],
     )
@@ -384,7 +384,11 @@ class TestHistory:
         with pytest.raises(OperationMissingError, match="history and the status of dbt syncs"):
             PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(API, 1))
 
-    @pytest.mark.parametrize("error", [*EVERY_TRANSIENT, PlatformProtocolError("odd")], ids=str)
+    @pytest.mark.parametrize(
+        "error",
+        [*EVERY_TRANSIENT, PlatformProtocolError("odd"), PlatformAddressError("a redirect")],
+        ids=str,
+    )
     def test_failed_read_of_the_history_raises_its_error(self, error: PlatformError) -> None:
         with pytest.raises(type(error)):
             PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(API, 1))

@@ -198,6 +198,19 @@ class TestLostAnswer:
         # The merge is sent again only if the commits do not decide.
         assert len(bodies(played)) == (1 if fast_forward else 2)
 
+    @pytest.mark.parametrize("answer", [{}, {"merged": None}, {"branchDeleted": False}])
+    def test_response_that_does_not_say_whether_it_merged_counts_as_lost(
+        self, answer: dict[str, Any]
+    ) -> None:
+        class Silent(PlayedBranches):
+            def _merge(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+                super()._merge(name, body)
+                return answer
+
+        played = Silent(commits={"main": "m1", BRANCH: "b1"}, fast_forward=True)
+        merge = sent(played, planned(played))
+        assert (merge.merged, len(bodies(played))) == (True, 1)
+
     @pytest.mark.parametrize("files", [{}, {"main": "f2", BRANCH: "f1"}])
     @pytest.mark.parametrize("made", [True, False])
     def test_merge_of_nothing_after_a_lost_answer_is_unknown_without_equal_files(

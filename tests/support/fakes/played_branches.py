@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MISSING: dict[str, PlatformError] = {
     "404": PlatformNotFoundError("no such path", status=404),
     "405": PlatformBadRequestError("method not allowed", status=405),
-    "HTML": PlatformAddressError("an HTML page"),
+    "HTML": PlatformAddressError("an HTML page", is_html=True),
 }
 """How a tenant answers for an operation that it does not have."""
 MERGES = ("mergeToDefaultBranch", "mergeIntoParentBranch")
