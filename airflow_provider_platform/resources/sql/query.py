@@ -256,7 +256,9 @@ async def _read(
         for event in response.feed(data) if data else response.finish():
             await api.notify(event)
             await api.sleep(0)  # a long line is many events: other tasks of an event loop go on
-        last_active = api.clock() if response.active else last_active
+        if response.active or not response.begun:
+            # Until the first row, blank lines may say that the query still runs.
+            last_active = api.clock()
         if response.columns is not None and not had_columns:
             # The caller may have kept the columns for long, while the first row waits here.
             first_row_by = max(first_row_by, last_active + idle_timeout)

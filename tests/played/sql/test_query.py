@@ -32,9 +32,11 @@ from airflow_provider_platform.resources.sql.query import (
     sql_address,
 )
 from airflow_provider_platform.resources.sql.response import SqlColumns
-from tests.support.fakes.effects import Call, Notify, ReadStream, api_with
+from tests.support.fakes.effects import Call, Notify, OpenDataStream, ReadStream, api_with
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from airflow_provider_platform.client.operation import Operation
 
 QUERY = SqlQuery("SELECT 1", deployment_id=7, deadline=0.0)
@@ -128,11 +130,10 @@ EVERY = 10.0
 """Seconds between two pieces of an endless response. The timeout is 600, the idle timeout 120."""
 
 
-def end_of_endless(*pieces: bytes) -> tuple[PlatformError, float]:
-    """Run a query whose response repeats its last piece endlessly. Return the error that ends the
-    query, and when. The caller keeps the columns for 700 seconds."""
-    now = 0.0
-    sent = chain(pieces, repeat(pieces[-1]))
+def play_response(pieces: Iterable[bytes], *, pause: float = 0.0) -> tuple[Any, float, int]:
+    """Run a query that gets these pieces. Return the error that ends it (None: it succeeds), when,
+    and how often it was sent. The caller keeps the columns for `pause` seconds."""
+    now, sends, sent = 0.0, 0, iter(pieces)
     query = SqlQuery("SELECT 1", deployment_id=7, deadline=600.0, token=SecretStr("t"))
     known = config(data_api_url="https://data.example.com", stream_idle_timeout=120)
     program, outcome = run_sql(api_with(lambda: now, known), query), None
@@ -140,14 +141,31 @@ def end_of_endless(*pieces: bytes) -> tuple[PlatformError, float]:
         while now < 10_000:
             effect = program.send(outcome)
             outcome = None
+            sends += isinstance(effect, OpenDataStream)
             if isinstance(effect, ReadStream):
                 now += min(EVERY, effect.timeout)
-                outcome = next(sent) if effect.timeout >= EVERY else None
+                outcome = next(sent, b"") if effect.timeout >= EVERY else None
             elif isinstance(effect, Notify) and isinstance(effect.event, SqlColumns):
-                now += 700
+                now += pause
+    except StopIteration:
+        return None, now, sends
     except PlatformError as error:
-        return error, now
+        return error, now, sends
     raise AssertionError("the query has no end")
+
+
+def end_of_endless(*pieces: bytes) -> tuple[Any, float]:
+    """Run a query whose response repeats its last piece endlessly. Return the error that ends the
+    query, and when. The caller keeps the columns for 700 seconds."""
+    return play_response(chain(pieces, repeat(pieces[-1])), pause=700)[:2]
+
+
+@pytest.mark.parametrize("first", [[], [COLUMNS]], ids=["no columns", "columns"])
+def test_blank_lines_keep_a_query_alive_until_its_first_row(first: list[bytes]) -> None:
+    pieces = [*first, *[b"\n"] * 20, *[COLUMNS][len(first) :], ROW]
+    error, ended, sends = play_response(pieces)
+    assert (error, sends) == (None, 1)
+    assert ended > 200  # longer than the idle timeout
 
 
 @pytest.mark.parametrize("last", [b"\n", b" ", b'{"data":[]}\n'])
