@@ -61,7 +61,9 @@ def check_inside(gate: BranchGate, checks: list[Any], conn_id: str) -> None:
         given = vars(task)
         if hasattr(task, "partial_kwargs"):
             mapped = getattr(task.expand_input, "value", None)
-            given = {**task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
+            defaults = {**task.dag.default_args, **task.task_group.default_args}
+            own = {**task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
+            given = {**defaults, **own}
         if given.get("no_regression") is False and given.get("threshold") is None:
             raise PlatformInputError(
                 f"Task {task.task_id} of the branch gate never fails: it has no_regression=False "
@@ -87,7 +89,8 @@ def _missing_branch(task: Any, given: Mapping[str, Any], conn_id: str) -> str | 
     if not is_known:
         return None
     params = given.get("hook_params") or {}
-    if given.get("conn_id") == conn_id and isinstance(params, dict):
+    is_sql = "hook_params" in task.template_fields and isinstance(params, dict)
+    if is_sql and given.get("conn_id") == conn_id:
         return None if "branch_name" in params else "branch_name in hook_params"
     if not issubclass(operator, PlatformOperator):
         return None

@@ -801,6 +801,23 @@ class TestGraph:
             SQLCheckOperator(task_id="other", sql=COUNT, conn_id="warehouse")
         assert dag.has_task("branch_gate.merge")
 
+    @pytest.mark.parametrize("of_gate", [False, True])
+    def test_default_args_name_the_branch_of_a_mapped_check(self, of_gate: bool) -> None:
+        named: dict[str, Any] = {"branch_name": BRANCH}
+        operator: Any = PlatformQueryOperator
+        with (
+            DAG(dag_id="default_args", default_args={} if of_gate else named) as dag,
+            branch_gate(BRANCH, default_args=named if of_gate else {}),
+        ):
+            operator.partial(task_id="check").expand(sql=[COUNT])
+        assert dag.has_task("branch_gate.merge")
+
+    def test_operator_that_takes_no_hook_params_is_no_sql_check(self) -> None:
+        with DAG(dag_id="own_operator") as dag, branch_gate(BRANCH):
+            operator: Any = EmptyOperator(task_id="check")
+            operator.conn_id = "platform_default"
+        assert dag.has_task("branch_gate.merge")
+
     def test_chat_that_is_to_ask_production_is_no_mistake(self) -> None:
         with DAG(dag_id="asks_both") as dag, branch_gate(BRANCH) as gate:
             PlatformChatOperator(task_id="ask", prompt="total revenue", is_default_branch=True)
