@@ -260,13 +260,13 @@ def refuse_missing_parts(name: str, before: Any, after: Any) -> None:
     if not isinstance(before, str) or not isinstance(after, str) or _NOT_ONLY_PARTS.search(before):
         return
     around = _PART.split(before.strip())
-    values = re.fullmatch("(.*)".join(map(re.escape, around)), after.strip(), re.DOTALL)
-    last = len(around) - 2
-    for place, value in enumerate(values.groups() if values else ()):
+    match = re.fullmatch("(.*)".join(map(re.escape, around)), after.strip(), re.DOTALL)
+    values = match.groups() if match else ()
+    for place, value in enumerate(values):
         begins = around[place].endswith(("/", "\\")) or (place == 0 and not around[place])
-        ends = around[place + 1].startswith(("/", "\\", ".")) or (
-            place == last and not around[place + 1]
-        )
+        # If a value before has a slash, that at the end can belong to the last value: `nightly/`.
+        at_end = around[place + 1 :] == [""] and not any("/" in one for one in values[:place])
+        ends = at_end or around[place + 1].startswith(("/", "\\", "."))
         if value.strip() == "None" or (begins and ends and not value.strip()):
             template = _PART.findall(before.strip())[place]
             raise refuse(name, f"has no value for {template} after rendering", after)

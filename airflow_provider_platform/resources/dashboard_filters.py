@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.argument_rules import is_absent, refuse
+from airflow_provider_platform.client.argument_rules import refuse
 from airflow_provider_platform.client.operation import check_described
 from airflow_provider_platform.client.operations_table import definition, fit
 
@@ -58,7 +58,7 @@ def _has_no_value(value: Any) -> bool:
     such a filter, and it may leave all rows."""
     if isinstance(value, list):
         return not value or any(map(_has_no_value, value))
-    return is_absent(value)
+    return value in (None, "")
 
 
 def same_settings(ours: dict[str, Any], reported: dict[str, Any]) -> dict[str, bool | None]:

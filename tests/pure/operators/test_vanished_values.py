@@ -263,6 +263,13 @@ def test_filter_of_a_dashboard_needs_a_value(value: Any) -> None:
         rendered(PlatformUpdateNotificationOperator, notification_id=1, filters=filters)
 
 
+@pytest.mark.parametrize("value", ["None", 0, ["None", "a"]])
+def test_filter_of_a_dashboard_may_ask_for_any_value(value: Any) -> None:
+    filters = [{"member": "orders.discount", "operator": "equals", "value": value}]
+    task = rendered(PlatformUpdateNotificationOperator, notification_id=1, filters=filters)
+    assert task.filters == filters
+
+
 @pytest.mark.parametrize("nothing", [None, "", "None"])
 @pytest.mark.parametrize("schedule_type", ["DAILY", None])
 def test_part_of_a_schedule_that_its_type_takes_must_keep_its_value(
@@ -347,7 +354,10 @@ def test_path_of_another_task_leads_to_no_other_folder() -> None:
 @pytest.mark.parametrize("customer", [None, ""])
 @pytest.mark.parametrize(
     "template",
-    ["/out/{{ customer }}/rows.csv", "s3://b/{{ day }}/{{ customer }}.csv", "{{ customer }}/r.csv"],
+    [
+        *("/out/{{ customer }}/rows.csv", "s3://b/{{ day }}/{{ customer }}.csv"),
+        *("{{ customer }}/r.csv", "/out/{{ day }}/{{ customer }}"),
+    ],
 )
 def test_path_without_the_value_of_a_part_is_refused(template: str, customer: str | None) -> None:
     with pytest.raises(PlatformInputError, match=r"output_path has no value for {{ customer }}"):
@@ -383,6 +393,13 @@ def test_part_that_may_be_empty_is_kept(template: str, path: str | None) -> None
     values = {"base": "s3://bucket/a/", "suffix": ""}
     task = rendered(PlatformQueryOperator, values, sql="s", output_path=template)
     assert task.output_path == path
+
+
+@pytest.mark.parametrize("template", ["{{ base }}/{{ folder }}", "/out/{{ folder }}"])
+def test_value_of_a_folder_may_end_with_a_slash(template: str) -> None:
+    values = {"base": "/out", "folder": "nightly/"}
+    task = rendered(PlatformChatOperator, values, prompt="q", output_path=template)
+    assert task.output_path == "/out/nightly"
 
 
 @pytest.mark.parametrize("customer", ["a", "a/b", "..a", "a..b", "..."])
