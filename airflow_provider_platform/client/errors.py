@@ -108,7 +108,10 @@ class PlatformTransportError(PlatformError):
 
 class PlatformAddressError(PlatformError):
     """The address does not lead to the service's API: it returned HTML, other non-JSON, or a
-    redirect. `is_html` says which: a service answers a path that it does not know with HTML."""
+    redirect.
+
+    `is_html` says which: a service answers a path that it does not know with HTML.
+    """
 
     def __init__(self, reason: str, *, is_html: bool = False, **details: Any) -> None:
         super().__init__(reason, **details)

@@ -170,8 +170,9 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         `/build/api/v1/deployments/{deploymentId}/branches`; `{deploymentId}` is replaced by the
         deployment
     :param method: with `path`: GET (the default), POST, PUT, PATCH or DELETE
-    :param query: the query parameters, under the service's names or in snake_case; with `path` a
-        list repeats the parameter. A parameter without a value is an error
+    :param query: the query parameters, under the service's names or, with `operation`, in
+        snake_case; with `path` a list repeats the parameter. A parameter without a value is an
+        error
     :param body: the request's body, as JSON or as a JSON string; `null` values are sent, but a
         template or an output inside that gives None is an error
     :param headers: further headers of the request, such as `{"X-Request-Source": "airflow"}`. The

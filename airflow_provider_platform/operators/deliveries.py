@@ -63,6 +63,9 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
     :param timeout: seconds (or a timedelta) of wall time for each try (default 3900), from the
         start of the run or of the retry. An earlier `execution_timeout` counts too. The service
         ends a run after an hour
+    :param durable: record the run in Airflow's task state store (Airflow 3.3 and later), so that a
+        retry finds it (None means True). Without the record, a retry finds the run only while the
+        run is active, and only with `if_running="follow"`
     :param multiple_outputs: push the result key by key too, so that `deliver.output["run_id"]`
         works
     """

@@ -122,8 +122,8 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     `sql_before`, `rows`, `expected_digest`, `asked` (how often), `tokens`, `seconds` and `chat_id`.
     `answer`, `columns` and `rows` are the text and the table of a message; the table has the first
     20 of `row_count` questions. `uncounted` is the number of askings whose tokens the
-    platform did not report. The XCom `total_usage` has the tokens of all tries, even if the task
-    fails.
+    platform did not report. With `questions`, the XCom `total_usage` has the tokens of all
+    tries (before Airflow 3.3: of this try), even if the task fails.
 
     :param questions: a list of questions `{"name", "question", "sql" or "certifiedQuery"}`, or
         paths of YAML files in the service's form (`eval_questions`). With `"allow_empty": true`,
