@@ -433,7 +433,7 @@ def branch_gate(
     arguments.choice("delete", delete, get_args(DeleteWhen))
     options: dict[str, Any] = {"default_args": default_args or {}}
     gate = BranchGate(group_id=group_id, **options)
-    if deployment_id is None and "deployment_id" not in gate.default_args:
+    if deployment_id is None and gate.default_args.get("deployment_id") is None:
         inherited = {**getattr(gate.dag, "default_args", {}), **gate.default_args}
         conn_id = platform_conn_id or inherited.get("platform_conn_id", DEFAULT_CONN_ID)
         deployment_id = deployment_of(branch_name, conn_id)

@@ -830,6 +830,7 @@ class TestGraph:
             ({}, 2),
             ({"deployment_id": 3}, 3),
             ({"default_args": {"deployment_id": 3}}, 3),
+            ({"default_args": {"deployment_id": None}}, 2),
             ({"platform_conn_id": "other"}, None),
         ],
     )
