@@ -119,8 +119,8 @@ class PlatformAddressError(PlatformError):
 
 
 class PlatformProtocolError(PlatformError):
-    """The service's response breaks its contract: broken JSON in a stream, or a cursor that
-    repeats."""
+    """The service's response breaks its contract, for example by broken JSON, another shape, too
+    much data, or a list that never ends."""
 
     retryable = True
     abandons_run = True
