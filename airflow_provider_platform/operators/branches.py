@@ -413,11 +413,12 @@ def branch_gate(
     :param into: see `PlatformMergeBranchOperator`
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param remove_on_upstream: see `PlatformDeleteBranchOperator`
-    :param deployment_id: the deployment's id, also of the tasks inside that give none; default:
-        that of `default_args`, else that of the task that returns `branch_name`, if it has the same
-        connection, else the connection's
-    :param platform_conn_id: the connection that opens, closes and deletes the branch, also of the
-        tasks inside that give none; default: that of `default_args`, else `platform_default`
+    :param deployment_id: the deployment's id, also of this package's operators inside that give
+        none; default: that of `default_args`, else that of the task that returns `branch_name`, if
+        it has the same connection, else the connection's
+    :param platform_conn_id: the connection that opens, closes and deletes the branch, also of this
+        package's operators inside that give none; default: that of `default_args`, else
+        `platform_default`
     :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`
     :param deferrable: wait for builds in the triggerer; None means Airflow's `[operators]
         default_deferrable`
