@@ -414,8 +414,9 @@ def branch_gate(
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param remove_on_upstream: see `PlatformDeleteBranchOperator`
     :param deployment_id: the deployment's id, also of this package's operators inside that give
-        none; default: that of `default_args`, else that of the task that returns `branch_name`, if
-        it has the same connection, else the connection's
+        none; default: that of the gate's `default_args`, else that of the task that returns
+        `branch_name`, if it has the same connection, else that of the DAG's `default_args`, else
+        the connection's
     :param platform_conn_id: the connection that opens, closes and deletes the branch, also of this
         package's operators inside that give none; default: that of `default_args`, else
         `platform_default`
