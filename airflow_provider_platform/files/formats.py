@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 ROW_GROUP = 100_000
 """Rows of a Parquet row group."""
-MAX_PARTITIONS = 1024
-"""More partitions than that are a slip: a column with too many values."""
+MAX_PARTITIONS = 10_000
+"""Years of days have fewer. More are a slip: a column with too many values."""
 
 _DATA_FILE = re.compile(r"part-(?P<writer>[0-9a-f]{8})-\d{5,}\.[a-z.]+")
 _UNSEEN = r"[\s\p{Z}\p{C}\p{M}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}]"

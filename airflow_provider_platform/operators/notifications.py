@@ -9,6 +9,7 @@ import logging
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from urllib.parse import urlsplit
 
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.argument_rules import (
@@ -320,9 +321,10 @@ class PlatformCreateNotificationOperator(
 
     Give each schedule a `key` if a dashboard has several with the same settings (at 07:00 and at
     18:00), or if people have other schedules for it. The Airflow variable
-    `platform_notification.<connection>.<deployment>.<dashboard>.<key>` then has the schedule's id,
-    and the task changes only this schedule, also its format and filters. If the variable is
-    missing, the task takes a schedule with the same settings and times, or creates one.
+    `platform_notification.<connection>.<host>.<deployment>.<dashboard>.<key>` then has the
+    schedule's id, and the task changes only this schedule, also its format and filters. If the
+    variable is missing, the task takes a schedule with the same settings and times, or creates
+    one.
 
     :param dashboard_id: the id of the dashboard to send, unless `dashboard_public_id` or
         `dashboard` is given
@@ -397,10 +399,12 @@ class PlatformCreateNotificationOperator(
         return result
 
     def _variable(self, hook: PlatformHook) -> str:
-        """Return the name of the Airflow variable that has the id of the schedule with this key."""
+        """Return the name of the Airflow variable that has the id of the schedule with this key.
+        The same id on another host is somebody else's schedule."""
+        host = urlsplit(hook.config.require_management_url()).netloc
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         dashboard = self.dashboard_id or self.dashboard_public_id
-        parts = (self.platform_conn_id, deployment_id, dashboard, self.key)
+        parts = (self.platform_conn_id, host, deployment_id, dashboard, self.key)
         return ".".join(["platform_notification", *map(str, parts)])
 
     def _own_id(self, hook: PlatformHook) -> int | None:

@@ -191,7 +191,8 @@ class TestCreate:
     ) -> None:
         first = create(key="morning").execute(TaskTries().context())
         [name] = variables
-        assert name == "platform_notification.platform_default.1.501.morning"
+        host = platform_sandbox.url.removeprefix("http://")
+        assert name == f"platform_notification.platform_default.{host}.1.501.morning"
         variables.clear()
         assert create(key="morning").execute(TaskTries().context())["id"] == first["id"]
         assert variables == {name: str(first["id"])}
