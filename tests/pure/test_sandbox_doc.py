@@ -36,7 +36,8 @@ def test_fault_names_its_parameters_and_their_choices(kind: str) -> None:
 
 def test_page_lists_the_operations_that_are_not_simulated() -> None:
     management.routes()
-    listed = PAGE.partition("Some operations are not simulated.")[2].partition("**The agent**")[0]
+    page = " ".join(PAGE.split())
+    listed = page.partition("Some operations are not simulated.")[2].partition("**The agent**")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == {
         name
         for name, row in operations().items()

@@ -281,7 +281,7 @@ def test_stop_that_fails_for_one_question_stops_the_others(
     control.set(pace=0.5)
     control.answer("question", sql=ORDERS, times=None)
     control.fault("status", status=403, api="chat", text="question 3", has_input=True)
-    control.fault("status", status=500, path=r"/abort$", count=1)
+    control.fault("status", status=403, path=r"/abort$", count=1)  # is not repeated
     assert night(questions=FIVE, parallel=5, timeout=60).state == "failed"
     assert len(active(platform_sandbox)) == 1
 
