@@ -197,7 +197,7 @@ def test_a_stop_that_fails_is_logged_and_not_raised(
 ) -> None:
     control = platform_sandbox.control
     trigger = asking(control)
-    control.fault("status", path="/abort$", status=500, count=None)
+    control.fault("status", path="/abort$", status=403, count=None)
     kill(trigger, monkeypatch, "failed")
     assert "could not be stopped" in capfd.readouterr().out
 
