@@ -25,7 +25,7 @@ def test_arguments_are_templates_and_queries_may_be_files(
     platform_sandbox.control.open_branch(BRANCH)
     (tmp_path / "total.sql").write_text("SELECT COUNT(*) AS n FROM orders -- {{ params.branch }}")
     with DAG(
-        dag_id="templates", template_searchpath=str(tmp_path), params={"branch": BRANCH}
+        dag_id="compare_templates", template_searchpath=str(tmp_path), params={"branch": BRANCH}
     ) as dag:
         PlatformCompareOperator(
             task_id="compare",
