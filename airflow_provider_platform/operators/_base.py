@@ -24,7 +24,6 @@ from airflow_provider_platform.operators._arguments import (
     EMPTY_ADDS_NOTHING,
     MADE_OF_PARTS,
     NEEDED,
-    TEXTS_INSIDE,
     is_native,
     is_template,
     needed_by,
@@ -278,7 +277,7 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
 
     def _vanished(self, name: str, place: str) -> PlatformInputError:
         instead, leave_out = "", ""
-        if not self._is_required(name) and (place == name or name not in TEXTS_INSIDE):
+        if place == name and not self._is_required(name):
             instead = f", and without it this task would {NEEDED[name]}"
             leave_out = f" If you want that, leave {name} out."
         return PlatformInputError(

@@ -236,8 +236,12 @@ def test_empty_list_of_a_task_adds_and_removes_nobody() -> None:
 def test_vanished_value_inside_an_argument_is_refused(
     cls: Any, given: dict[str, Any], place: str
 ) -> None:
-    with pytest.raises(PlatformInputError, match=f"Nothing was sent: {place} has no value"):
+    with pytest.raises(
+        PlatformInputError, match=f"Nothing was sent: {place} has no value"
+    ) as caught:
         rendered(cls, {"gone": None}, **given)
+    # The other values of the argument are meant: to leave it out would be wrong advice.
+    assert "leave" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "a"])
