@@ -192,7 +192,7 @@ class ColumnTypes:
     """What an author says of the types of columns.
 
     `mode`: `service` reads the types that the service declares, and turns a column with a value
-    that does not fit into texts; `strict` raises there; `text` leaves all values as they are sent.
+    that does not fit into texts; `strict` raises there; `text` makes all values texts, but null.
     `named` has a type for single columns: a kind, and for a decimal perhaps (precision, scale).
     """
 

@@ -389,14 +389,15 @@ def branch_gate(
     (`merge`), closes the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name
     to use in questions and queries. Tasks after the group (`gate >> publish`) run after the merge.
 
-    After a success the branch is merged and deleted. If any task inside fails or is skipped, even
-    if a task after it ignores that (`trigger_rule`), nothing is merged, and the branch is closed
-    and kept. The log of `close` says how to open it. A branch that was open before the gate is not
-    closed. Opening is the setup of the group; closing and deleting are its teardown. They run
-    whether the tasks inside succeed or fail, and their own failure does not change the state of the
-    DAG run. If you clear a task inside, the group opens the branch again. The group merges a
-    branch only at the commit that all tasks inside have checked, and `delete="on_success"` deletes
-    it only there: after new commits on the branch, clear the whole group.
+    After a success the branch is merged and deleted. If any task inside other than a
+    teardown fails or is skipped, even if a task after it ignores that (`trigger_rule`), nothing is
+    merged, and the branch is closed and kept (with `delete="always"`: deleted). The log of `close`
+    says how to open it. A branch that was open before the gate is not closed.
+
+    Opening is the setup of the group; closing and deleting are its teardown. They run whether the
+    tasks inside succeed or fail, and their own failure does not change the state of the DAG run. If
+    you clear a task inside, the group opens the branch again. If the branch has got a new commit
+    since the tasks inside checked it, the group does not merge it: clear the whole group.
 
     Raises PlatformInputError for a bad argument, for a group without a task that checks the branch,
     and for an operator inside, of this package or for SQL on the gate's connection, that could name

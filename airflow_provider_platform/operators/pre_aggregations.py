@@ -141,9 +141,9 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     default).
 
     The builds start once. A retry waits for the builds of the earlier try, for another `timeout`.
-    It starts them again only if they failed, or if the service no longer knows them (after 24
-    hours, or earlier). If you clear the task, it starts all builds again. The service cannot stop a
-    build: if the task ends early, its builds continue.
+    It starts them again if they failed, if an argument has changed, or if the service no longer
+    knows them (after 24 hours, or earlier). If you clear the task, it starts all builds again. The
+    service cannot stop a build: if the task ends early, its builds continue.
 
     The data token needs the API scope `jobs`, which is off by default: an administrator adds it to
     `CUBEJS_DEFAULT_API_SCOPES` or `contextToApiScopes` of the deployment.

@@ -110,7 +110,7 @@ class PlacementOperator(DeploymentOperator):
         place = self.placement_id or " ".join(
             filter(None, (self.external_workbook_id, self.result_location))
         )
-        named = quote_service(self.report_id), quote_service(place or "all placements")
+        named = quote_service(self.report_id), quote_service(place or "no placement named")
         self.log.info("%s report %s: %s", self.done, *named)
         return report
 
@@ -175,9 +175,9 @@ class PlatformRefreshReportOperator(PlacementOperator):
     Use it after your own code has refreshed a connected spreadsheet. The platform then shows when
     and by whom.
 
-    Without a placement, the report as a whole counts as refreshed. A repeated call only records a
-    later time. The user needs only read access to the report. Returns the report as the service
-    describes it.
+    Name the placement: what a call without one changes is not documented. A repeated call only
+    records a later time. The user needs only read access to the report. Returns the report as the
+    service describes it.
 
     :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
     """
