@@ -17,13 +17,22 @@ anything is sent.
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, get_args, overload
 
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 
-from airflow_provider_platform.client.argument_rules import choice, given, is_absent, refuse, within
+from airflow_provider_platform.client.argument_rules import (
+    choice,
+    is_absent,
+    names,
+    present,
+    refuse,
+    seconds,
+    whole_number,
+    within,
+)
 from airflow_provider_platform.client.choices import OnTruncated
 from airflow_provider_platform.client.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.client.errors import (
@@ -39,7 +48,7 @@ from airflow_provider_platform.hooks.lineage import DEFAULT_SCHEMA
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     import polars as pl
@@ -277,6 +286,14 @@ _NEEDED = ("deployment_id", "branch_name", "timezone", "page_by")
 would pass on production."""
 _ONLY_OPTIONS = frozenset(_OPTIONS) - EXTRA_NAMES
 """Those that are not settings of the connection."""
+_READ: Mapping[str, Callable[[str, Any], Any]] = {
+    "timeout": seconds,
+    "default_row_limit": partial(whole_number, minimum=1),
+    "max_row_limit": partial(whole_number, minimum=1),
+    "page_by": names,
+    "page_rows": partial(whole_number, minimum=1),
+}
+"""What reads the parameters that a template turns into a string."""
 
 
 class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
@@ -529,7 +546,11 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
                         "has no value, and without it this would be another query. If you want "
                         "the default, leave it out",
                     )
-            self._known_params = given(**own)
+            with within("hook_params"):
+                self._known_params = {
+                    name: _READ.get(name, _as_it_is)(name, value)
+                    for name, value in present(own).items()
+                }
         return self._known_params
 
 
@@ -537,6 +558,10 @@ _NO_SQLALCHEMY = (
     "the data API has no SQLAlchemy dialect. Use run, get_records or get_df, or PostgresHook on "
     "the deployment's SQL API"
 )
+
+
+def _as_it_is(_: str, value: Any) -> Any:
+    return value
 
 
 def _refused(name: str, reason: str) -> PlatformInputError:

@@ -217,6 +217,8 @@ def test_sql_hook_takes_branch_and_types(platform_sandbox: Sandbox) -> None:
         ({"page_by": None}, "page_by of hook_params has no value"),
         ({"types": "mine"}, "hook_params: types "),
         ({"on_truncated": "ignore"}, "on_truncated must be one of warn, fail"),
+        ({"timeout": "soon"}, "hook_params: timeout must be"),
+        ({"max_row_limit": "many"}, "hook_params: max_row_limit must be"),
     ],
 )
 def test_a_bad_keyword_is_refused_before_anything_is_sent(
@@ -226,6 +228,19 @@ def test_a_bad_keyword_is_refused_before_anything_is_sent(
     with pytest.raises(PlatformInputError, match=said):
         hook.get_first("SELECT 1")
     assert platform_sandbox.control.state().requests == []
+
+
+def test_keywords_from_a_template_are_strings(platform_sandbox: Sandbox) -> None:
+    named = {
+        "timeout": "120",
+        "page_by": '["id"]',
+        "page_rows": "2",
+        "max_row_limit": "3",
+        "default_row_limit": "3",
+        "on_truncated": "None",
+    }
+    hook = BaseSQLOperator.get_hook("platform_default", named)
+    assert hook.get_records("SELECT id FROM payments WHERE id < 4") == [(1,), (2,), (3,)]
 
 
 @pytest.mark.parametrize("df_type", ["pandas", "polars"])
