@@ -10,7 +10,7 @@ If your connection has no fields of the management API, delete the task `read_re
 fields of the chat API, delete the task `ask`.
 
 Tasks that run during the change continue. If the service refuses the old key, they read their
-connection again, once, and use the new key.
+connection again, and use the new key.
 """
 
 from __future__ import annotations
