@@ -31,7 +31,7 @@ PlatformApiOperator(
 ```
 
 `deployment_id` can be left out of every call: the default is the connection's deployment. A `*`
-marks a required field.
+marks a field that the platform requires.
 """
 MADE = "This page is generated from the table of operations: `make operations`."
 

@@ -154,13 +154,13 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     With `operation`, the names and types of ids, query and body are checked before anything is
     sent.
 
-    GET, PUT and DELETE are repeated after a failure. A POST or PATCH that the service may have
-    carried out is not repeated: if its response is lost, the outcome is unknown, and the task
-    fails. (Only `pauseReportDelivery` and `resumeReportDelivery` are repeated too.) A response that
-    contains a credential (a field with a name like `token`, `clientSecret` or `sessionId`) is not
-    returned: choose with `response_filter` which part of the response may be stored.
+    GET, PUT and DELETE are repeated after a failure that can pass. A POST or PATCH that the service
+    may have carried out is not repeated: if its response is lost, the outcome is unknown, and the
+    task fails. (Only `pauseReportDelivery` and `resumeReportDelivery` are repeated too.) A response
+    that contains a credential (a field with a name like `token`, `clientSecret` or `sessionId`) is
+    not returned: choose with `response_filter` which part of the response may be stored.
 
-    Returns the response as JSON: an object, or the list of items with `paginate`.
+    Returns the response as JSON, or with `paginate` the list of items.
 
     :param operation: the operation's id, such as `createFolder`
     :param ids: the ids in the path of the operation, in snake_case: `{"folder_id": 12}`. Each id
@@ -172,7 +172,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     :param method: with `path`: GET (the default), POST, PUT, PATCH or DELETE
     :param query: the query parameters, under the service's names or, with `operation`, in
         snake_case; with `path` a list repeats the parameter. A parameter without a value is an
-        error
+        error, except `first`, `after`, `limit`, `offset` and `page`
     :param body: the request's body, as JSON or as a JSON string; `null` values are sent, but a
         template or an output inside that gives None is an error
     :param headers: further headers of the request, such as `{"X-Request-Source": "airflow"}`. The

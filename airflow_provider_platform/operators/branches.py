@@ -179,7 +179,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     Use it after the tasks that check the branch, and before the tasks that read production.
 
     Until that build is over, production uses the previous data model. In deploy mode `cli` a merge
-    does not build production, so the task merges nothing and fails. If production is at the
+    into production does not build it, so the task merges nothing and fails. If production is at the
     branch's commit, or has the same files as the open branch, the task merges nothing, waits for
     the build and succeeds with `merged` False.
 

@@ -40,8 +40,8 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
 
     Returns `{"delivery_id", "run_id", "started", "status", "run", "last_success_at"}`: `started` is
     False if the task followed a run that was already active; `run` is the run as the service
-    reports it. `status`, `run` and `last_success_at` are None if the task did not wait. Also pushed
-    key by key (with `multiple_outputs`, the default).
+    reports it (None above 16 KB). `status`, `run` and `last_success_at` are None if the task did
+    not wait. Also pushed key by key (with `multiple_outputs`, the default).
 
     A run has succeeded if it ended without an error and the delivery's `lastSuccessAt` is newer
     than before the start.

@@ -142,7 +142,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         from 0 to 10
     :param threshold: the least share of passed questions among the measured ones, from 0 to 1
     :param no_regression: fail if a question that passed before fails in all askings. If False, no
-        question is asked again, and on a branch `threshold` must be set
+        wrong answer is asked again, and on a branch `threshold` must be set
     :param min_measured: the least share of questions that must be measured, from 0 to 1
     :param max_tokens: how many tokens all questions may use. If the estimate by an earlier run is
         higher, nothing is sent. After this many tokens, no further question is asked, also not by a
@@ -151,7 +151,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
         also not by a retry
     :param parallel: how many questions run at the same time, from 1 to 20
     :param reset_baseline: forget the earlier runs: this run becomes the first baseline, unless it
-        fails
+        fails or has a `branch_name`
     :param output_path: a folder for `questions.jsonl`, `junit.xml` and `evaluation.md`
     :param timeout: seconds (or a timedelta) of wall time of each try
     :param cancel_on_kill: stop the questions that run if the task is stopped. At the end of

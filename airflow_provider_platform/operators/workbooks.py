@@ -322,7 +322,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     """Attach an AI thread to a widget of the published dashboard.
 
-    Use it to show the agent's findings to readers of a dashboard. Readers can continue the thread.
+    Use it to show the agent's findings to readers of a dashboard.
 
     A second call with the same thread changes nothing, so a retry can repeat a failed call. Returns
     the dashboard as the service describes it.

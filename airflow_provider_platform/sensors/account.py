@@ -31,8 +31,8 @@ def _waits_for_something(target_statuses: list[str] | None, expires_within: floa
 
 
 class PlatformUserOAuthTokenSensor(PlatformSensor):
-    """Wait until a user's token for an OAuth integration has one of the wanted statuses, or expires
-    soon.
+    """Wait until a user's token for an OAuth integration has one of the wanted statuses, expires
+    soon, or both.
 
     Use it before work that needs a user's consent or a fresh token of another system; or, with
     `expires_within`, before a task that asks the user to consent again.
