@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.state.branches import branches_of
 from airflow_provider_platform.sandbox.state.settings import JobOutcome, Settings
-from airflow_provider_platform.sandbox.state.warehouse import QueryError, Warehouse
+from airflow_provider_platform.sandbox.state.warehouse import QueryError, Warehouse, plain_sql
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.state.server_state import ServerState
@@ -61,7 +61,8 @@ class PreAggregation:
     def answers(self, sql: str, columns: Collection[tuple[str, str]]) -> bool:
         """Return whether a query that reads these columns uses the table. Keys of joins do not
         count: a semantic query names none."""
-        aggregates = set(_AGGREGATE.findall(_QUALIFIER.sub("", re.sub(r"\s+", "", sql.lower()))))
+        plain = re.sub(r"\s+", "", plain_sql(sql).lower())
+        aggregates = set(_AGGREGATE.findall(_QUALIFIER.sub("", plain)))
         inside = _COLUMN.findall(self.measure or "")
         counts_only_its_rows = {table for table, _ in columns} == {self.cube}
         read = {one for one in columns if one[1] and not one[1].endswith("id")}

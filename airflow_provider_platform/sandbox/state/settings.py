@@ -77,8 +77,8 @@ class Settings(BaseModel):
     usage_seconds: Seconds = 0.0
     """Time between `__state__` and `__usage__`."""
     follow_up: Literal["subscribe", "state"] = "subscribe"
-    """What a read of the thread gets while the run is active: the run's records until its end, or
-    only those so far and `__state__`."""
+    """What a read of the thread with the active run's `messageId` gets: the run's records until
+    its end, or, like a read without it, only those so far and `__state__`."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
     """Where a read of the thread finds the records that it missed. `overlap`: only the last
     three, after `__cutoff__`. `none`: nowhere."""

@@ -206,7 +206,7 @@ class Warehouse:
 
         self._db.set_authorizer(note)
         try:
-            self._db.execute(f"EXPLAIN {_plain_sql(sql)}")
+            self._db.execute(f"EXPLAIN {plain_sql(sql)}")
         except (sqlite3.Error, sqlite3.Warning):
             return set()
         finally:
@@ -214,7 +214,7 @@ class Warehouse:
         return read
 
     def _run(self, sql: str) -> sqlite3.Cursor:
-        cursor = self._db.execute(_plain_sql(sql))
+        cursor = self._db.execute(plain_sql(sql))
         if cursor.description is None:
             raise QueryError("only queries are allowed")
         return cursor
@@ -274,7 +274,7 @@ def _schema(cursor: sqlite3.Cursor, rows: list[list[Any]]) -> list[dict[str, str
     ]
 
 
-def _plain_sql(sql: str) -> str:
+def plain_sql(sql: str) -> str:
     """Return the SQL with each measure as what it adds up."""
     return _MEASURE.sub(lambda found: _MEASURES[found[1].lower()], sql)
 

@@ -133,13 +133,14 @@ def test_table_serves_queries_once_it_is_built(start: Any, platform: Platform) -
     assert [*used] == ["prod_pre_aggregations.customers_by_country"]
 
 
+@pytest.mark.parametrize("measure", ["SUM(amount)", "MEASURE(revenue)"])
 def test_table_without_rows_is_done_and_hides_rows_from_queries_that_use_it(
-    start: Any, statuses: Any, platform: Platform
+    start: Any, statuses: Any, platform: Platform, measure: str
 ) -> None:
     def value(sql: str) -> str:
         return str(query(platform, sql)[1]["data"][0][0])
 
-    measure = "SELECT SUM(amount) FROM orders"
+    measure = f"SELECT {measure} FROM orders"
     revenue = value(measure)
     platform.control.set(jobs_outcome="no_rows")
     assert set(statuses(start(**MONTHS, dateRange=["2025-01-01", "2025-01-31"]))) == {"done"}
