@@ -58,7 +58,7 @@ PREFIXES = {
     ),
     "PlatformChatThreadSensor": (),
     "PlatformCreateNotificationOperator": ("PlatformConflict", "PlatformOutcomeUnknown"),
-    "PlatformDbtSyncSensor": ("DbtSync", "OperationMissing", "PlatformOutcomeUnknown"),
+    "PlatformDbtSyncSensor": ("OperationMissing", "PlatformOutcomeUnknown"),
     "PlatformDuplicateWorkbookOperator": ("PlatformOutcomeUnknown",),
     "PlatformMergeBranchOperator": (
         *("BranchNotFound", "BranchNotMerged", "MergedBuild"),

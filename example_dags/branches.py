@@ -3,8 +3,7 @@
 A dbt sync writes the model to a branch. Nobody can query the branch until it is open. The DAG opens
 the branch and counts orders on the branch and on production. If the branch has fewer orders than
 production, `compare` fails, and the DAG keeps the branch. It closes the branch in any case, and
-deletes it after a success. If your release of the platform cannot open a branch, a person opens it
-in the platform.
+deletes it after a success. If your release of the platform cannot open a branch, the DAG fails.
 """
 
 from __future__ import annotations

@@ -184,9 +184,10 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     the build and succeeds with `merged` False.
 
     The branch is merged once. If the response to a merge is lost, the task compares the commits of
-    both branches. It sends the merge again if the merge was not made, or if a second one would
-    change nothing. If the outcome stays unknown, the task fails without a retry. A cleared task
-    does not repeat a merge that it made.
+    both branches. If the merge was not made, the try fails, and a retry sends it. If this cannot be
+    told and the branch has not changed, the task sends it once more. If the outcome stays unknown,
+    the task fails without a retry. A cleared task does not repeat a merge of which `durable` has
+    the record.
 
     Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`,
     also pushed key by key. `branch_hash` is the merged commit of the branch, None if the service
@@ -211,8 +212,8 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     :param timeout: seconds (or a timedelta) of wall time for each try until production is built; an
         earlier `execution_timeout` counts too
     :param durable: record the merge in Airflow's task state store (Airflow 3.3 and later), so that
-        a retry does not repeat it (None means True). Without the record, a retry sends the merge
-        again, and can fail because the service then merges nothing
+        a retry does not repeat it (None means True). Without the record, a retry or a cleared
+        task sends the merge again, and can fail because the service then merges nothing
     :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
     """
 

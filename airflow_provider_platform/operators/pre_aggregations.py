@@ -141,9 +141,9 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     default).
 
     The builds start once. A retry waits for the builds of the earlier try, for another `timeout`.
-    It starts them again if they failed, if an argument has changed, or if the service no longer
-    knows them (after 24 hours, or earlier). If you clear the task, it starts all builds again. The
-    service cannot stop a build: if the task ends early, its builds continue.
+    It starts them again if they failed, if the arguments now select other tables, or if the service
+    no longer knows them (after 24 hours, or earlier). If you clear the task, it starts all builds
+    again. The service cannot stop a build: if the task ends early, its builds continue.
 
     The data token needs the API scope `jobs`, which is off by default: an administrator adds it to
     `CUBEJS_DEFAULT_API_SCOPES` or `contextToApiScopes` of the deployment.
@@ -169,9 +169,10 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param wait_for_completion: False returns after the start, with `status` None: the task does not
         report whether the builds fail
     :param verify_sql: a query that must return a value other than null and 0 after the builds are
-        done, such as `SELECT MEASURE(count) FROM orders`: a table that is done can still be empty.
-        Until it returns such a value, the task repeats the query, for `missing_grace`. Then the
-        task fails, and a retry only repeats the query
+        done, such as `SELECT MEASURE(revenue) FROM orders` (with measures of the pre-aggregation
+        only): a table that is done can still be empty. Until it returns such a value, the task
+        repeats the query, for `missing_grace`. Then the task fails, and a retry only repeats the
+        query
     :param missing_grace: seconds (or a timedelta) for which tables may be missing
         (`missing_partition`) while no build moves, before they count as failed (default 300). A
         tenant can report every table outside the default data source as missing until
