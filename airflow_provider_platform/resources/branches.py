@@ -125,8 +125,7 @@ async def open_branch(
     try:
         answer = await api.call(operation, deadline=deadline)
     except PlatformError as error:
-        if may_be_missing(error):  # an unknown branch is answered in the same way
-            await _find_branch(api, deployment_id, branch_name, deadline)
+        await _raise_if_missing(api, deployment_id, branch_name, error, deadline)
         raise
     return (answer.data or BranchResponse()).last_hash
 
@@ -140,10 +139,8 @@ async def close_branch(api: Api, deployment_id: int, branch_name: str) -> str | 
     try:
         await api.call(operation)
     except PlatformError as error:
-        if not may_be_missing(error):
-            raise
         try:
-            await _find_branch(api, deployment_id, branch_name, None)
+            await _raise_if_missing(api, deployment_id, branch_name, error, None)
         except BranchNotWrittenError:
             return "the branch no longer exists"
         except OperationMissingError:
@@ -176,8 +173,7 @@ async def delete_branch(
         try:
             await api.call(remove_branch(deployment_id=deployment_id, query=query))
         except PlatformError as error:
-            if may_be_missing(error):
-                await _find_branch(api, deployment_id, branch_name, None)
+            await _raise_if_missing(api, deployment_id, branch_name, error, None)
             raise
     except BranchNotWrittenError:
         return NotDeleted("the branch no longer exists", exists=False)
@@ -263,6 +259,21 @@ async def find_opened_address(api: Api, deployment_id: int, branch_name: str) ->
     except (PlatformAddressError, PlatformInputError, PlatformProtocolError):
         pass
     return None
+
+
+async def _raise_if_missing(
+    api: Api, deployment_id: int, branch_name: str, error: PlatformError, deadline: float | None
+) -> None:
+    """Raise BranchNotWrittenError or OperationMissingError if this error of a call means one of
+    these: a tenant answers an unknown branch and an unknown operation in the same way. Return if
+    the error means something else."""
+    if may_be_missing(error):
+        await _find_branch(api, deployment_id, branch_name, deadline)
+        raise OperationMissingError(
+            "This tenant lists the branch, but does not have the operation, because its platform is "
+            "older. Open, close or delete the branch in the platform, and leave this task out.",
+            where=error.where,
+        ) from error
 
 
 async def _find_branch(

@@ -60,9 +60,10 @@ class TestOpen:
         assert tenant.switched_on == {BRANCH}
         assert tenant.run(is_open(API, 1, BRANCH)) is True
 
+    @pytest.mark.parametrize("build_api", [False, True])
     @pytest.mark.parametrize("missing", MISSING)
-    def test_tenant_without_staging_is_named(self, missing: str) -> None:
-        tenant = PlayedBranches(staging=False, build_api=False, missing=missing)
+    def test_tenant_without_staging_is_named(self, missing: str, build_api: bool) -> None:
+        tenant = PlayedBranches(staging=False, build_api=build_api, missing=missing)
         with pytest.raises(OperationMissingError, match="does not have the operation"):
             opened(tenant)
 
@@ -130,9 +131,13 @@ class TestClose:
     def test_a_branch_that_is_gone_is_closed(self) -> None:
         assert "no longer exists" in str(closed(PlayedBranches(), "gone"))
 
+    @pytest.mark.parametrize("build_api", [False, True])
     @pytest.mark.parametrize("missing", MISSING)
-    def test_tenant_without_staging_has_nothing_to_close(self, missing: str) -> None:
-        assert closed(PlayedBranches(staging=False, build_api=False, missing=missing))
+    def test_tenant_without_staging_has_nothing_to_close(
+        self, missing: str, build_api: bool
+    ) -> None:
+        tenant = PlayedBranches(staging=False, build_api=build_api, missing=missing)
+        assert "no staging environments" in str(closed(tenant))
 
     @pytest.mark.parametrize("error", [FORBIDDEN, PlatformServerError("down", status=503)])
     def test_failure_to_close_a_branch_is_raised(self, error: PlatformError) -> None:
