@@ -270,7 +270,7 @@ async def _raise_if_missing(
     if may_be_missing(error):
         await _find_branch(api, deployment_id, branch_name, deadline)
         raise OperationMissingError(
-            "This tenant lists the branch, but does not have the operation, because its platform is "
+            "This tenant lists the branch, but does not have the operation: its platform is "
             "older. Open, close or delete the branch in the platform, and leave this task out.",
             where=error.where,
         ) from error
