@@ -85,8 +85,8 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     :param cancel_on_kill: close the branch if the task is stopped or fails, unless the branch was
         open before. A branch whose build fails is closed also with False
     :param durable: record in Airflow's task state store (Airflow 3.3 and later) whether the branch
-        was open before (None means True). Without the record, a retry after a lost worker takes the
-        branch that the earlier try opened for one that was open before
+        was open before (None means True). Without the record, a retry after a lost worker treats a
+        branch that the earlier try opened as one that was open before, so nobody closes it
     :param timeout: seconds (or a timedelta) of wall time until the branch is built; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `open.output["branch_name"]`
@@ -416,9 +416,9 @@ def branch_gate(
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param remove_on_upstream: see `PlatformDeleteBranchOperator`
     :param deployment_id: the deployment's id, also of this package's operators inside that give
-        none; default: that of the gate's `default_args`, else that of the task that returns
-        `branch_name`, if it has the same connection, else that of the DAG's `default_args`, else
-        the connection's
+        none. By default, the first of these gives it: the gate's `default_args`; the task that
+        returns `branch_name`, if it has the same connection; the DAG's `default_args`; the
+        connection
     :param platform_conn_id: the connection that opens, closes and deletes the branch, also of this
         package's operators inside that give none; default: that of `default_args`, else
         `platform_default`

@@ -86,8 +86,8 @@ class PlatformChatOperator(StoppableRunOperator):
     :param message_id: the id under which the question is sent, a Unix time in milliseconds and
         `-message`, such as `{{ (dag_run.run_after.timestamp() * 1000) | int }}-message`. By default
         each run has a new one. While a question runs, another task with its `message_id` and
-        `chat_id` does not ask again: it waits for the same answer. With the prompt of a suspended
-        run too, the task resumes that run. In a new thread, and after the end of the run, the
+        `chat_id` does not ask again: it waits for the same answer. If that run is suspended, a task
+        with the same prompt too resumes it. In a new thread, and after the end of the run, the
         question is asked again. Give each question its own id: the task does not compare the
         prompts
     :param session_settings: the user of the chat; replaces the connection's settings as a whole

@@ -50,9 +50,9 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     :param deferrable: wait in the triggerer, where a wait needs no worker slot; None means
         Airflow's `[operators] default_deferrable`
     :param end_from_trigger: end a deferred wait in the triggerer once the condition is true,
-        without a worker. A worker still ends the wait if the sensor has `outlets`,
-        `multiple_outputs`, a `post_execute` or no `do_xcom_push`, after a time-out or an error, and
-        if the value exceeds 256 KB. Airflow may store the XCom of a wait that ends
+        without a worker. A worker still ends the wait after a time-out or an error, if the value
+        exceeds 256 KB, and if the sensor has `outlets`, `multiple_outputs`, a `post_execute` or
+        `do_xcom_push=False`. Airflow may store the XCom of a wait that ends
         in the triggerer as JSON text
     """
 
