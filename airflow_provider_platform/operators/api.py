@@ -63,7 +63,7 @@ def _query(name: str, value: Any) -> dict[str, Any] | None:
     for field, one in (query or {}).items():
         if (arguments.is_absent(one) or one == []) and f"{name}.{field}" not in OPTIONS_INSIDE:
             raise arguments.refuse(f"{name}.{field}", "has no value. Give one, or leave it out")
-    return query
+    return None if query is None else arguments.present(query)
 
 
 _CALL = (

@@ -97,6 +97,9 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
         and its `workflow_id` is None. Two tasks that start at the same moment can both start a sync
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
+    :param durable: record the run in Airflow's task state store (Airflow 3.3 and later), so that a
+        retry finds it (None means True). Without the record, a retry starts another sync, or does
+        what `if_running` says. The sync of a lost worker continues until it ends by itself
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`
         works
     """

@@ -655,8 +655,7 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
 
 class PlatformNotificationRecipientsOperator(NotificationOperator):
-    """Set who gets a schedule: the whole list, or whom to add and to remove. A recipient who is
-    added twice is added once.
+    """Set who gets a schedule: the whole list, or whom to add and to remove.
 
     Use it after the task that creates the schedule, so that the schedule has the recipients of your
     list.

@@ -258,6 +258,13 @@ def test_query_parameter_without_a_value_is_refused(nothing: Any) -> None:
     PlatformApiOperator(task_id="t", operation="getReports", query={"first": None})
 
 
+@pytest.mark.parametrize("nothing", [None, "", "None"])
+def test_page_size_that_vanishes_is_not_sent(nothing: Any) -> None:
+    query = {"first": "{{ gone }}", "folderId": 3}
+    task = rendered(PlatformApiOperator, {"gone": nothing}, operation="getReports", query=query)
+    assert task.query == {"folderId": 3}
+
+
 @pytest.mark.parametrize("value", [None, "", [], [None], ["a", ""]])
 def test_filter_of_a_dashboard_needs_a_value(value: Any) -> None:
     def filters(context: Any, jinja_env: Any) -> Any:
