@@ -127,7 +127,10 @@ class AnswerOutput:
             )
         check_place("output_path", self._folder(context) / "manifest.json")
         if self.all_rows:
-            self._reading_token(config)
+            token = self._reading_token(config)
+            if token is None or config.data_api_url is None:
+                config.require_management_url()
+                config.resolve_deployment_id()
 
     def write(
         self,

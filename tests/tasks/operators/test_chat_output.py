@@ -197,6 +197,27 @@ def test_api_key_refuses_all_rows_before_the_question_is_sent(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        ({"deployment_id": None}, "deployment_id is missing"),
+        ({"host": None, "password": None}, r"Management API address \(host\)"),
+    ],
+)
+def test_all_rows_need_an_address_before_the_question_is_sent(
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    lacking: dict[str, Any],
+    said: str,
+) -> None:
+    connection = platform_sandbox.connection_json(**lacking)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    with pytest.raises(AirflowFailException, match=said):
+        ask(output_path=str(tmp_path), all_rows=True, all_rows_as="connection")
+    assert platform_sandbox.control.state().messages == []
+
+
 def test_all_rows_as_connection_reads_without_the_users_identity(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
