@@ -75,7 +75,7 @@ class PlatformError(Exception):
 
 
 class PlatformConfigError(PlatformError):
-    """A setting of the connection is missing or bad. `field` names it; nothing was sent."""
+    """A setting of the connection is missing or bad. `field` names it."""
 
     def __init__(self, reason: str, *, field: str | None = None, **details: Any) -> None:
         super().__init__(reason, field=field, **details)

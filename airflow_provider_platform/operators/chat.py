@@ -71,9 +71,9 @@ class PlatformChatOperator(StoppableRunOperator):
     `chart_error` if its chart was left out, because the chart's specification is no JSON object or
     is longer than 4,194,304 characters.
 
-    The XCom `total_usage` has the tokens of all runs since the last clear (without the record of
-    `durable`: of this try), even if the task fails. `usage` in the result has the tokens of the run
-    that answered.
+    The XCom `total_usage` has the tokens that the service reported for the runs since the last
+    clear (without the record of `durable`: for those of this try), even if the task fails. `usage`
+    in the result has the tokens of the run that answered.
 
     :param prompt: the question (templated)
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
@@ -100,9 +100,9 @@ class PlatformChatOperator(StoppableRunOperator):
     :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
     :param max_xcom_bytes: the largest size of the rows of all queries together in XCom, in bytes of
         JSON (default 262,144, and 16,384 with `output_path`)
-    :param max_tokens: how many tokens all runs of this task may use. If earlier runs have used
-        them, a try asks nothing, and the task fails without a retry. An answer that exceeds the
-        limit is returned, with a warning
+    :param max_tokens: how many tokens the runs of this task may use, as `total_usage` counts them.
+        If earlier runs have used them, a try asks nothing, and the task fails without a retry. An
+        answer that exceeds the limit is returned, with a warning
     :param output_path: a folder to write to (needs the extra `files`). Each task writes into its
         own subfolder: a file for each query (with all rows that the chat sends, whatever `max_rows`
         is), `answer.md` and `manifest.json`
@@ -122,7 +122,7 @@ class PlatformChatOperator(StoppableRunOperator):
         the whole column is returned as strings, with a warning and a `note` of the column. `strict`
         fails instead; `text` returns all values as strings, and null as None. A dict sets the type
         of single columns of any query, `{"at": "timestamp", "price": "decimal(12, 2)"}`; its key
-        `*` sets the mode of all other columns
+        `*` sets the mode of all other columns, and `strict` there also applies to the named ones
     :param on_chart_error: `warn` or `fail` if a chart cannot be drawn
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too

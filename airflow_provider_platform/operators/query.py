@@ -114,7 +114,8 @@ class PlatformQueryOperator(DeploymentOperator):
         the whole column is returned as strings, with a warning and a `note` in the result. `strict`
         fails instead; `text` returns all values as strings, and null as None. A dict sets the types
         of single columns, `{"at": "timestamp", "price": "decimal(12, 2)"}`: int64, double, decimal,
-        boolean, date, timestamp, string. Its key `*` sets the mode of all other columns.
+        boolean, date, timestamp, string. Its key `*` sets the mode of all other columns, and
+        `strict` there also applies to the named ones.
     :param on_truncated: `warn` or `fail` if rows may be missing: see the page Run SQL
     :param default_row_limit: the most rows that the deployment returns for a query without a LIMIT
         (default: the connection's). If neither is set, a result with 10,000 or another round number
