@@ -248,10 +248,8 @@ def _with_files(query: dict[str, Any], written: _Written, wanted: AnswerFiles) -
 
 def _lacks_rows(query: dict[str, Any], written: _Written, wanted: AnswerFiles) -> bool:
     """Whether rows of the query are missing, or may be missing, in its file."""
-    if written.saved is None:
+    if written.saved is None or wanted.run is None:
         return bool(query["truncated"])
-    if wanted.run is None:
-        return bool(written.saved.row_count < query["total_rows"])
     return written.why_truncated is not None
 
 

@@ -378,6 +378,13 @@ def answer_with(chart: dict[str, Any], rows: list[list[Any]]) -> dict[str, Any]:
     return {"chat_id": "c", "message_id": "m", "answer": "a", "usage": None, "queries": [query]}
 
 
+def test_rows_that_may_be_missing_may_be_missing_in_the_file_too(tmp_path: Path) -> None:
+    result = answer_with({}, [["Spain", "12.5"]] * 100)
+    result["queries"][0]["truncated"] = True  # the service did not say how many there are
+    written, manifest = write_answer(result, AnswerFiles(tmp_path, Output("csv")), {"question": ""})
+    assert written["queries"][0]["truncated"] is manifest["queries"][0]["truncated"] is True
+
+
 @pytest.mark.exhaustive
 def test_chart_whose_field_the_result_lacks_is_left_out_with_the_reason(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
