@@ -385,7 +385,7 @@ class RemoteRunOperator(PlatformOperator):
         attempt.submission = Confirmed(ids)
         self.store_link(attempt.context, attempt.config, **ids)
         env = self._environment(attempt, ids)
-        if continues or attempt.now < _followed_since(ids) + float(self.timeout):
+        if continues or attempt.now < env.deadline:
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
                 ids = self._run(attempt, attempt.kind.resume, env, ids)

@@ -18,8 +18,8 @@ from airflow_provider_platform.files.whole_files import write_whole
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._output_arguments import storage_path
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
-from airflow_provider_platform.resources.exports import start_dashboard_export
-from tests.support.task_context import TaskTries
+from airflow_provider_platform.resources.exports import ExportRunKind, start_dashboard_export
+from tests.support.task_context import TaskDeferred, TaskTries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,20 @@ def test_retry_after_the_end_writes_no_file_again(
     platform_sandbox.control.advance(301)
     assert export(tmp_path / "a.pdf").execute(tries.context()) == first
     assert starts(platform_sandbox) == 1
+
+
+def test_retry_does_not_wait_for_an_export_that_the_platform_has_deleted(
+    platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform_sandbox.control.set(export_pace=400)
+    tries = TaskTries()
+    for started in (1, 2):
+        waiting = export(tmp_path / "a.pdf", deferrable=True, timeout=900)
+        with pytest.raises(TaskDeferred):
+            waiting.execute(tries.context())
+        assert starts(platform_sandbox) == started
+        platform_sandbox.control.advance(301)
+        monkeypatch.setattr(ExportRunKind, "lifetime", 0.0)  # of the five minutes, none is left
 
 
 def test_unwritable_path_is_reported_before_the_export_starts(
