@@ -127,7 +127,9 @@ ANSWER_KINDS = {
         "A JSON-RPC error with status 200 and this `message`; `indented`: on several lines. The "
         "request is not processed."
     ),
-    "continue_wait": 'The data API answers "Continue wait", so the client must ask again.',
+    "continue_wait": (
+        'The data API answers "Continue wait", so the client must ask again. Needs `api="data"`.'
+    ),
 }
 """Kinds that replace the response, and what each does."""
 WIRE_KINDS = {

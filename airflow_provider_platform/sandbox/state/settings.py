@@ -80,8 +80,8 @@ class Settings(BaseModel):
     """What a read of the thread with the active run's `messageId` gets: the run's records until
     its end, or, like a read without it, only those so far and `__state__`."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
-    """Where a read of the thread finds the records that it missed. `overlap`: only the last
-    three, after `__cutoff__`. `none`: nowhere."""
+    """Where a read that joins the active run finds the records that it missed. `overlap`: only the
+    last three, after `__cutoff__`. `none`: nowhere, and other reads get no earlier records."""
     stopped_thread: Literal["state", "aborted", "close"] = "state"
     """How the stream of an aborted thread ends when it is read later: with `__state__`, with
     `__aborted__`, or after `__cutoff__`."""
