@@ -30,7 +30,8 @@ class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
 
     :param branch_name: the branch (default: the production branch)
     :param hash: the commit that must be built; the sensor waits while the build is of another
-        commit. If the service does not report the commit, any build ends the wait
+        commit. Without it, or if the service does not report the commit, any build ends the wait,
+        also one from before a merge
     """
 
     operator_extra_links = all_links(BranchLink)

@@ -31,7 +31,9 @@ with DAG(
 ):
     build = PlatformBuildPreAggregationsOperator(
         task_id="build",
-        built_on="{{ triggering_asset_events | map(attribute='uri') | list | tojson }}",
+        built_on=(  # an alias, which Cosmos uses, has no URI
+            "{{ triggering_asset_events | map(attribute='uri') | select('defined') | list | tojson }}"
+        ),
         deferrable=True,
     )
 

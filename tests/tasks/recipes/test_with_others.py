@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from airflow.sdk import Asset, AssetAlias
 
 from airflow_provider_platform.sandbox.demo import dag_runs
 
@@ -53,6 +54,16 @@ def test_the_model_follows_its_tables(
     assert run.states == states, [task.error for task in run.tasks]
     if states["prove"] == "success":
         assert run.xcom("prove") == ["orders.revenue_by_month"]
+
+
+def test_the_alias_of_an_asset_names_no_table() -> None:
+    """Cosmos emits its assets through an alias, which Airflow lists beside them."""
+    dag = dag_runs.load_dag(EXAMPLES / "model_follows_data.py", "model_follows_data")
+    build = dag.get_task("build")
+    events = {Asset("warehouse://acme/analytics/public/orders"): [], AssetAlias("cosmos"): []}
+    built_on = build.built_on  # type: ignore[attr-defined]
+    rendered = build.render_template(built_on, {"triggering_asset_events": events})
+    assert json.loads(rendered) == ["warehouse://acme/analytics/public/orders"]
 
 
 def test_a_run_without_an_event_builds_nothing(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
