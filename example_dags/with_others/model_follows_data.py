@@ -32,7 +32,8 @@ with DAG(
     build = PlatformBuildPreAggregationsOperator(
         task_id="build",
         built_on=(  # an alias, which Cosmos uses, has no URI
-            "{{ triggering_asset_events | map(attribute='uri') | select('defined') | list | tojson }}"
+            "{{ triggering_asset_events | map(attribute='uri') | select('defined') | list"
+            " | tojson }}"
         ),
         deferrable=True,
     )
