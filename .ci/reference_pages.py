@@ -314,7 +314,9 @@ def _sections(subject: Subject) -> tuple[list[str], list[str], list[str]]:
     whole = [text for text in rest if text.startswith("Returns")]
     says = [text for text in rest if text not in whole]
     parts = [one for text in says for one in _sentences(text) if one.startswith("Returns")]
-    return says, use, whole or parts or ["None."]
+    if not whole:
+        says = [" ".join(one for one in _sentences(text) if one not in parts) for text in says]
+    return [text for text in says if text], use, whole or parts or ["None."]
 
 
 def _sentences(text: str) -> list[str]:

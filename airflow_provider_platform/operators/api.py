@@ -169,7 +169,7 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
         `/v1/deployments/{deploymentId}/folders`, or the whole path of the build API, as
         `/build/api/v1/deployments/{deploymentId}/branches`; `{deploymentId}` is replaced by the
         deployment
-    :param method: with `path`: GET (the default), POST, PUT, PATCH or DELETE
+    :param method: with `path`: GET, POST, PUT, PATCH or DELETE
     :param query: the query parameters, under the service's names or, with `operation`, in
         snake_case; with `path` a list repeats the parameter. A parameter without a value is an
         error, except `first`, `after`, `limit`, `offset` and `page`

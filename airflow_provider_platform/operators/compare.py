@@ -85,7 +85,7 @@ class PlatformCompareOperator(DeploymentOperator):
     :param tolerance: how much a number may differ, relative to production: 0.01 is 1 %
     :param on_difference: `fail` the task if a number differs by more than the tolerance, or `warn`
     :param cache: `stale-if-slow`, `stale-while-revalidate`, `must-revalidate` or `no-cache`
-    :param timeout: seconds (or a timedelta) until the first row of each query (default 600)
+    :param timeout: seconds (or a timedelta) until the first row of each query
     """
 
     operator_extra_links = all_links(BranchLink)

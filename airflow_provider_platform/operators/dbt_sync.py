@@ -91,7 +91,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     :param manifest: the dbt manifest, with `source="manifest"`
     :param output_mode: the service's `output`: `branch` (its default) or `files`
     :param if_running: what to do if a sync from the same `ref` into the same `branch_name` is
-        running: `start` another one (the default), `follow` that sync, which may lack later
+        running: `start` another one, `follow` that sync, which may lack later
         commits, `fail` with AlreadyRunningError, after which a retry tries again, or `skip` this
         task. All but `start` need `branch_name`. A followed sync is not cancelled with this task,
         and its `workflow_id` is None. Two tasks that start at the same moment can both start a sync

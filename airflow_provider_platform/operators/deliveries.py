@@ -55,12 +55,12 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
 
     :param delivery_id: the id of the delivery
     :param if_running: what to do if a run of this delivery is active, which may have read older
-        data: `follow` it (the default), `fail` with AlreadyRunningError, after which a retry tries
+        data: `follow` it, `fail` with AlreadyRunningError, after which a retry tries
         again, or `skip` this task
     :param on_not_activated: what the task does if deliveries are not activated for the account:
         `fail` (OperationMissingError; Airflow does not retry the task) or `skip`
     :param wait_for_completion: False returns after the start, with `status` None
-    :param timeout: seconds (or a timedelta) of wall time for each try (default 3900), from the
+    :param timeout: seconds (or a timedelta) of wall time for each try, from the
         start of the run or of the retry. An earlier `execution_timeout` counts too. The service
         ends a run after an hour
     :param durable: record the run in Airflow's task state store (Airflow 3.3 and later), so that a

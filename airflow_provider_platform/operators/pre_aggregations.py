@@ -161,7 +161,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         (`sql_table`) of the cubes whose members it names. Cubes that are defined by a query or are
         not public are not looked into; a warning names those that the metadata mentions. Not with
         `pre_aggregations`
-    :param on_unknown: `warn` (the default) or `fail` if nothing reads a table of `built_on`.
+    :param on_unknown: `warn` or `fail` if nothing reads a table of `built_on`.
         If nothing reads any of them, the task starts nothing, and `table_count` is 0
     :param date_range: `[from, to]`: build only the partitions that overlap it. Each end is a date,
         a time, or a string of one; a UTC offset in it is converted to UTC. Pre-aggregations without
@@ -174,13 +174,13 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         repeats the query, for `missing_grace`. Then the task fails, and a retry only repeats the
         query
     :param missing_grace: seconds (or a timedelta) for which tables may be missing
-        (`missing_partition`) while no build moves, before they count as failed (default 300). A
+        (`missing_partition`) while no build moves, before they count as failed. A
         tenant can report every table outside the default data source as missing until
         it is done: for such a tenant give the time of the longest build
     :param if_start_lost: what a retry does if the response to the start was lost: `fail` (the
         default), and the task starts the builds again after a clear; or `repeat`, which starts the
         builds again and can cost the warehouse a second build
-    :param timeout: seconds (or a timedelta) of wall time for each try (default 7200), from the
+    :param timeout: seconds (or a timedelta) of wall time for each try, from the
         start of the builds or of the retry. An earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too
     """
