@@ -209,6 +209,7 @@ class PlatformCompareOperator(DeploymentOperator):
 
     def _compared(self, hook: PlatformHook, name: str, sql: str) -> dict[str, Any]:
         """Return what the comparison of one query found, without secrets."""
+        from airflow_provider_platform.hooks.lineage import report_queries
         from airflow_provider_platform.resources.evaluations.equal_results import read_result
         from airflow_provider_platform.resources.evaluations.moved_numbers import compare_numbers
         from airflow_provider_platform.resources.sql.query import SqlQuery
@@ -225,6 +226,7 @@ class PlatformCompareOperator(DeploymentOperator):
             )
             return await read_result(api, query)
 
+        report_queries(self.hook(), [client.secrets.redact_text(sql)])
         try:
             production = client.run(lambda api: read(api, None))
             branch = client.run(lambda api: read(api, self.branch_name))

@@ -354,6 +354,7 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> dict[str, Any]:
         """Judge the night: store the baseline for the next one, write the reports, and return the
         result. Raises EvaluationFailedError, EvaluationNotMeasuredError."""
+        from airflow_provider_platform.hooks.lineage import report_queries
         from airflow_provider_platform.messages.message import log_lines
         from airflow_provider_platform.resources.evaluations.golden_questions import (
             Asking,
@@ -405,6 +406,10 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             "uncounted": outcome.get("uncounted"),
             "seconds": round(attempt.now - since, 1),
         }
+        if not by_service:
+            sent = [one for one in result["questions"] if one["asked"]]
+            texts = [one[key] or "" for one in sent for key in ("expected_sql", "sql")]
+            report_queries(self.hook(), attempt.client.secrets.redact_data(texts))
         if self.output_path is not None:
             result["reports"] = self._write_reports(result)
         result["questions"] = _bounded(result["questions"])

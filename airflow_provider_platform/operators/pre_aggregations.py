@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from airflow_provider_platform.client import argument_rules as arguments
 from airflow_provider_platform.client.choices import MISSING_GRACE, IfStartLost, OnUnknown
+from airflow_provider_platform.client.errors import DataQueryError, ResultEmptyError
 from airflow_provider_platform.operators._base import DeploymentOperator
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 from airflow_provider_platform.operators.query import one_query
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from airflow.sdk import Asset
 
     from airflow_provider_platform.client.argument_rules import Rule
+    from airflow_provider_platform.client.errors import PlatformError
+    from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.operators._base import Checks
-    from airflow_provider_platform.resources.run_kind import RunKind
+    from airflow_provider_platform.resources.run_kind import Ids, RunKind
 
 BUILD_TIMEOUT = 7200.0
 _FULL_NAME = re.compile(r"[^.\s]+\.[^.\s]+")
@@ -137,8 +140,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     Returns `{"status", "table_count", "tables", "tokens", "verified"}`: `status` is `done`, or None
     if the task did not wait for the builds; `tables` are the names of the first 100 tables, empty
     if the task did not wait; `tokens` are the service's identifiers, one for each table; `verified`
-    is True if `verify_sql` passed, else None. Also pushed key by key (with `multiple_outputs`, the
-    default).
+    is True if `verify_sql` passed, else None.
 
     The builds start once. A retry waits for the builds of the earlier try, for another `timeout`.
     It starts them again if they failed, if the arguments now select other tables, or if the service
@@ -177,9 +179,9 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         (`missing_partition`) while no build moves, before they count as failed. A
         tenant can report every table outside the default data source as missing until
         it is done: for such a tenant give the time of the longest build
-    :param if_start_lost: what a retry does if the response to the start was lost: `fail` (the
-        default), and the task starts the builds again after a clear; or `repeat`, which starts the
-        builds again and can cost the warehouse a second build
+    :param if_start_lost: what the task does if the response to the start was lost: `fail` without
+        a retry (after a clear it starts the builds again); or `repeat`: a retry starts the builds
+        again, which can cost the warehouse a second build
     :param timeout: seconds (or a timedelta) of wall time for each try, from the
         start of the builds or of the retry. An earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too
@@ -249,6 +251,21 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
             if self.verify_sql is not None:
                 one_query("verify_sql", self.verify_sql)
         return super().run_kind()
+
+    def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
+        if outcome.verified:
+            self._report_query(attempt)
+        return super().finish(attempt, ids, outcome)
+
+    def _give_up(self, attempt: Attempt, error: PlatformError, **how: Any) -> None:
+        if isinstance(error, DataQueryError | ResultEmptyError):
+            self._report_query(attempt)
+        super()._give_up(attempt, error, **how)
+
+    def _report_query(self, attempt: Attempt) -> None:
+        from airflow_provider_platform.hooks.lineage import report_queries
+
+        report_queries(self.hook(), [attempt.client.secrets.redact_text(str(self.verify_sql))])
 
 
 def _one_context(context: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,11 @@ from airflow.providers.common.compat.lineage import hook as compat
 from airflow.sdk import DAG
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.compare import PlatformCompareOperator
+from airflow_provider_platform.operators.evaluation import PlatformEvaluationOperator
+from airflow_provider_platform.operators.pre_aggregations import (
+    PlatformBuildPreAggregationsOperator,
+)
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 if TYPE_CHECKING:
@@ -17,6 +22,9 @@ if TYPE_CHECKING:
 
 SQL = "SELECT id FROM orders"
 BAD = "SELECT nonsense FROM orders"
+COUNT = "SELECT COUNT(*) FROM orders"
+SUM = "SELECT SUM(amount) FROM orders"
+TOTAL = "SELECT SUM(amount) AS revenue FROM orders"
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
@@ -27,6 +35,8 @@ def test_operators_report_each_query_once(
     deferrable: bool,
 ) -> None:
     reported: list[str] = []
+    control = platform_sandbox.control
+    control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
 
     class Collector:
         def add_extra(self, context: Any, key: str, value: dict[str, Any]) -> None:
@@ -44,10 +54,20 @@ def test_operators_report_each_query_once(
         fails = PlatformChatOperator(
             task_id="fails", prompt=f"sql: {BAD}", trigger_rule="all_done", **given
         )
-        query >> bad >> ask >> fails
+        control.open_branch("feature/a")
+        compare = PlatformCompareOperator(
+            task_id="compare", queries=[COUNT], branch_name="feature/a", trigger_rule="all_done"
+        )
+        build = PlatformBuildPreAggregationsOperator(
+            task_id="build", pre_aggregations=["orders.revenue_by_month"], verify_sql=SUM, **given
+        )
+        questions = [{"name": "r", "question": f"sql: {SUM}", "sql": TOTAL}]
+        golden = PlatformEvaluationOperator(task_id="golden", questions=questions, **given)
+        query >> bad >> ask >> fails >> compare >> build >> golden
     run = run_dag(dag)
     states = {task.task_id: task.state for task in run.tasks}
-    assert states == {"query": "success", "bad": "failed", "ask": "success", "fails": "failed"}
+    failed = {name for name, state in states.items() if state != "success"}
+    assert failed == {"bad", "fails"}, [task.error for task in run.tasks]
     asked = [query["sql"] for query in run.xcom("ask", "queries")]
     assert asked
-    assert reported == [SQL, BAD, *asked, BAD]
+    assert reported == [SQL, BAD, *asked, BAD, COUNT, SUM, TOTAL, SUM]
