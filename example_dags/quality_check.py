@@ -29,7 +29,9 @@ except ImportError:  # before Airflow 3.2
 log = logging.getLogger(__name__)
 
 RULES = {
-    "every order has an amount": "SELECT id, amount FROM orders WHERE amount <= 0",
+    "every order has an amount": (
+        "SELECT id, amount FROM orders WHERE amount IS NULL OR amount <= 0"
+    ),
     "no customer without a country": "SELECT id, name FROM customers WHERE country IS NULL",
     "no order above {limit:,.0f}": "SELECT id, amount FROM orders WHERE amount > {limit}",
 }
