@@ -181,9 +181,14 @@ def _group_page(module: str, name: str) -> str:
             raise Incomplete(f"{name}: no docstring says what {parameter.name} is")
         text = described[parameter.name]
         rows.append(_row(parameter, _kind(parameter, names), f"{text.rstrip('.')}."))
-    says = [text for text in paragraphs if not text.startswith(("with ", "Raises"))]
+    first, *says = [text for text in paragraphs if not text.startswith(("with ", "Raises"))]
     imported = f"```python\nfrom {module} import {name}\n```"
-    return "\n\n".join([f"# {name}", imported, *says, "## Parameters", _table(rows), MADE]) + "\n"
+    example = re.search(r"\n\n((?: {4}.+\n)+)", inspect.getdoc(function) or "")
+    if example is None:
+        raise Incomplete(f"{name}: its docstring has no example")
+    used = f"```python\n{textwrap.dedent(example[1])}```"
+    parts = [f"# {name}", imported, first, used, *says, "## Parameters", _table(rows), MADE]
+    return "\n\n".join(parts) + "\n"
 
 
 def _row(parameter: inspect.Parameter, kind: str, text: str) -> str:
@@ -201,8 +206,9 @@ def _errors_page() -> str:
     head = (
         "All errors of `airflow_provider_platform.client.errors` derive from `PlatformError`. "
         "The attribute `retryable` says whether a later try can succeed. If not, operators raise "
-        "`AirflowFailException`, and Airflow does not retry the task. A [retry "
-        "policy](../recipes/retry_policies.md) can decide by the class of the error."
+        "`AirflowFailException`, and Airflow does not retry the task. Every other "
+        "error keeps its class, so that a [retry "
+        "policy](../recipes/retry_policies.md) can decide by it."
     )
     table = "\n".join([*ERRORS_HEAD, *rows])
     return f"# Errors\n\n{head}\n\n{table}\n\n{MADE}\n"

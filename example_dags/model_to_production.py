@@ -166,7 +166,8 @@ with DAG(
     )
 
     # A run that began before the merge delivers the old model. So the task does not follow such a
-    # run, and its retry starts a new one. Where deliveries are not activated, it is skipped.
+    # run. A retry starts a new one when that run is over. Where deliveries are not activated, the
+    # task is skipped.
     deliver = PlatformRunDeliveryOperator(
         task_id="deliver_report",
         delivery_id="{{ params.delivery_id }}",

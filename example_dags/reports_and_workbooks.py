@@ -112,8 +112,7 @@ with DAG(
         thread_id=ask.output["chat_id"],
     )
 
-    # Whatever has no operator of its own is a path below the management address, in the
-    # connection's deployment.
+    # An operation without an operator, by its path. The deployment is the connection's.
     workspace = PlatformApiOperator(
         task_id="list_workspace",
         method="GET",

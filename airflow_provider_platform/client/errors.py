@@ -236,7 +236,8 @@ class PlatformInterruptedError(PlatformError):
 
 
 class PlatformClosedError(PlatformError):
-    """A client, or a result of it, was used after it was closed. Nothing was sent."""
+    """A client, or a result of it, was used after it was closed, or closed before its end. A run
+    that was sent before may continue."""
 
 
 class PlatformTriggerError(PlatformError):

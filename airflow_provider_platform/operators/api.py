@@ -173,8 +173,8 @@ class PlatformApiOperator(DeploymentOperator, SingleCallOperator):
     :param query: the query parameters, under the service's names or, with `operation`, in
         snake_case; with `path` a list repeats the parameter. A parameter without a value is an
         error, except `first`, `after`, `limit`, `offset` and `page`
-    :param body: the request's body, as JSON or as a JSON string; `null` values are sent, but a
-        template or an output inside that gives None is an error
+    :param body: the request's body, as JSON or as a JSON string; `null` values are sent, but in a
+        dict, a field that a template or an output makes None is an error
     :param headers: further headers of the request, such as `{"X-Request-Source": "airflow"}`. The
         task's instance in Airflow's UI shows them, so they must not contain a secret
     :param paginate: read all pages of a list (GET only), and return its items. The pages follow a

@@ -65,13 +65,13 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
     again and continues to wait. The task starts a branch that has stopped because nobody queried it
     for ten minutes.
 
-    Returns `{"branch_name", "opened_branch", "url", "hash", "status"}`, also pushed key by key.
-    `branch_name` is the branch. `opened_branch` is the branch too, but None if it was open before
-    this task: give it to `PlatformCloseBranchOperator`, which then closes only what this task
-    opened. `url` is the branch's data API address, None if it is not known. `hash` is the commit
-    that was built; give it to `PlatformMergeBranchOperator(hash=...)`. If the task did not wait,
-    `hash` is the branch's commit. It is None if the service does not report the commit. `status` is
-    `built`, or None if the task did not wait.
+    Returns `{"branch_name", "opened_branch", "url", "hash", "status"}`. `opened_branch` is the
+    branch, but None if it was open before this task: give it to `PlatformCloseBranchOperator`,
+    which then closes only what this task opened. `url` is the branch's data API address, None if it
+    is not known. `hash` is the commit that was built; give it to
+    `PlatformMergeBranchOperator(hash=...)`. If the task did not wait, `hash` is the branch's
+    commit. It is None if the service does not report the commit. `status` is `built`, or None if
+    the task did not wait.
 
     If the build fails, the task fails with the service's message and, if the tenant provides it,
     the end of the build's log. If the task fails, it closes the branch, unless the branch was open
@@ -189,11 +189,11 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     the task fails without a retry. A cleared task does not repeat a merge of which `durable` has
     the record.
 
-    Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`,
-    also pushed key by key. `branch_hash` is the merged commit of the branch, None if the service
-    does not report it. `into` is the name of the target. `merged` is False if there was
-    nothing to merge. `hash` is the commit that production was built from, and `status` is `built`.
-    Both are None if the task did not wait for a build.
+    Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`.
+    `branch_hash` is the merged commit of the branch, None if the service does not report it. `into`
+    is the name of the target. `merged` is False if there was nothing to merge. `hash` is the commit
+    that production was built from, and `status` is `built`. Both are None if the task did not wait
+    for a build.
 
     The task fails without a retry if the service reports a conflict or otherwise merges nothing, or
     if the branch no longer exists. If production's build fails, the try fails, and a retry waits
@@ -379,8 +379,7 @@ def branch_gate(
     merge_timeout: float | timedelta = MERGE_TIMEOUT,
     default_args: dict[str, Any] | None = None,
 ) -> Iterator[BranchGate]:
-    """Return a group of tasks that merges a branch into production only if the tasks inside
-    succeed.
+    """Make a group of tasks that merges a branch into production only if the tasks inside succeed.
 
         with branch_gate(sync.output["branch_name"]) as gate:
             PlatformQueryOperator(task_id="count", sql=..., branch_name=gate.branch_name)

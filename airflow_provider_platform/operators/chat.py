@@ -68,14 +68,13 @@ class PlatformChatOperator(StoppableRunOperator):
     and `row_count` too, `folder` is the path of the task's folder, and `manifest` that of the
     manifest file. `truncated` says that rows are missing, or may be missing, because the service
     did not send them. The result itself has `truncated` if queries may be missing. A query has a
-    `chart_error` if its chart was left out, because the chart's specification is no JSON object or
-    is longer than 4,194,304 characters.
+    `chart_error` if its chart was left out.
 
     The XCom `total_usage` has the tokens that the service reported for the runs since the last
     clear (without the record of `durable`: for those of this try), even if the task fails. `usage`
     in the result has the tokens of the run that answered.
 
-    :param prompt: the question (templated)
+    :param prompt: the question
     :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
     :param agent: another agent of the deployment to ask, by its name in the platform; needs `host`,
         `password` and `deployment_id` in the connection. A name of digits is an id. Give `agent` or

@@ -72,8 +72,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
 
     Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
     `result` are None if the task did not wait for the sync, and `result` also if the service has
-    none. Also pushed key by key (with `multiple_outputs`, the default), so that
-    `sync.output["branch_name"]` works.
+    none.
 
     Questions and queries on the branch fail until it is open: put `PlatformOpenBranchOperator`
     after this task.

@@ -41,7 +41,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
     Returns `{"delivery_id", "run_id", "started", "status", "run", "last_success_at"}`: `started` is
     False if the task followed a run that was already active; `run` is the run as the service
     reports it (None above 16 KB). `status`, `run` and `last_success_at` are None if the task did
-    not wait. Also pushed key by key (with `multiple_outputs`, the default).
+    not wait.
 
     A run has succeeded if it ended without an error and the delivery's `lastSuccessAt` is newer
     than before the start.
@@ -50,8 +50,7 @@ class PlatformRunDeliveryOperator(DeploymentOperator, RemoteRunOperator):
     delivery's list of runs for the new run. After a run that failed, a retry starts a new run. The
     service cannot stop a run: if the task ends early, the run continues, and a retry waits for it.
 
-    The platform's support must activate deliveries for the account. `PlatformApiOperator` pauses
-    and resumes a delivery (`pauseReportDelivery`, `resumeReportDelivery`).
+    The platform's support must activate deliveries for the account.
 
     :param delivery_id: the id of the delivery
     :param if_running: what to do if a run of this delivery is active, which may have read older

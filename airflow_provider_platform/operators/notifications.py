@@ -660,9 +660,9 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
     Use it after the task that creates the schedule, so that the schedule has the recipients of your
     list.
 
-    Every recipient is checked before the first request. Recipients are sent in batches of 1000.
-    SLACK channels cannot be added. Returns the recipients afterwards, as the service describes
-    them.
+    The form of every recipient is checked before the first request. Recipients are sent in batches
+    of 1000. SLACK channels cannot be added. Returns the recipients afterwards, as the service
+    describes them.
 
     :param recipients: the whole list, of recipients as in `add`: others are removed, except Slack
         channels; the constant `[]` removes all users, and an empty list from a task is an error

@@ -4,7 +4,7 @@ The DAG runs when an asset gets an event: a dbt model that Cosmos ran, or a tabl
 loaded. The task builds the pre-aggregations that read the tables of these assets, by the
 metadata of the data model. The proof is a query: the service says which pre-aggregations it read.
 
-The DAG needs such an event. If you trigger it by hand, `build` says that it has no table.
+The DAG needs such an event. If you trigger it by hand, `build` fails, because it has no table.
 """
 
 from __future__ import annotations
