@@ -386,8 +386,8 @@ class BuildFailedError(PlatformError):
 
 
 class MergedBuildFailedError(PlatformError):
-    """A merge was made, but the build of production after it failed or was cancelled. A retry waits
-    for the build again and does not merge again."""
+    """A merge was made, but the build of production after it failed or was cancelled. A retry
+    does not merge again: it waits for production's build if somebody has started one."""
 
     retryable = True
 

@@ -196,9 +196,9 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     for a build.
 
     The task fails without a retry if the service reports a conflict or otherwise merges nothing, or
-    if the branch no longer exists. If production's build fails, the try fails, and a retry waits
-    for the build again. Merging into production needs the permissions SchemaUpdate, SchemaRead and
-    DeploymentRead.
+    if the branch no longer exists. If production's build fails, the try fails; start the build
+    again in the platform, and a retry waits for it. Merging into production needs the permissions
+    SchemaUpdate, SchemaRead and DeploymentRead.
 
     :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was

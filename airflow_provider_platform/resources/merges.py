@@ -353,7 +353,8 @@ async def poll_merged_build(api: Api, merge: Merge, holding: set[str | None]) ->
         raise MergedBuildFailedError(
             f"The branch is merged into {merge.target}, but production still uses the previous "
             f"data model. {error.reason} Correct the data model and merge again, or start the "
-            "build again in the platform. A retry waits for the build and does not merge again.",
+            "build again in the platform. A retry then waits for the build, and does not merge "
+            "again.",
             where=merge.where,
         ) from error
 
