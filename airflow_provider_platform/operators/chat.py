@@ -68,7 +68,7 @@ class PlatformChatOperator(StoppableRunOperator):
     and `row_count` too, `folder` is the path of the task's folder, and `manifest` that of the
     manifest file. `truncated` says that rows are missing, or may be missing, because the service
     did not send them. The result itself has `truncated` if queries may be missing. A query has a
-    `chart_error` if its chart was left out.
+    `chart_error` if its `chart` was left out.
 
     The XCom `total_usage` has the tokens that the service reported for the runs since the last
     clear (without the record of `durable`: for those of this try), even if the task fails. `usage`
@@ -85,10 +85,9 @@ class PlatformChatOperator(StoppableRunOperator):
     :param message_id: the id under which the question is sent, a Unix time in milliseconds and
         `-message`, such as `{{ (dag_run.run_after.timestamp() * 1000) | int }}-message`. By default
         each run has a new one. While a question runs, another task with its `message_id` and
-        `chat_id` does not ask again: it waits for the same answer. If that run is suspended, a task
-        with the same prompt too resumes it. In a new thread, and after the end of the run, the
-        question is asked again. Give each question its own id: the task does not compare the
-        prompts
+        `chat_id` does not ask again: it waits for the same answer. In a new thread, and after the
+        end of the run, the question is asked again. Give each question its own id: the task does
+        not compare the prompts
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     :param active_branch_name: a development branch to run the queries on; the task fails if a
         template or an output of a task gives no name

@@ -64,8 +64,8 @@ class PlatformCompareOperator(DeploymentOperator):
     no difference: numbers have ten significant digits, or all digits of a longer whole part. The
     results must be complete (usually fewer rows than 50,000, or 10,000 in a query without LIMIT:
     see the page Run SQL), so aggregate in the query. The task fails if a query fails on one side,
-    if both sides have no numbers, no rows or only nulls, if several rows have the same keys, or if
-    the branch has other columns.
+    if both sides have no row, nothing but nulls or (without `keys`) no numeric column, if several
+    rows have the same keys, or if the branch has other columns.
 
     Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
     "verdict", "columns": [...], "keys": [...], "compared": int, "moved_count": int, "moved":

@@ -151,9 +151,9 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     `CUBEJS_DEFAULT_API_SCOPES` or `contextToApiScopes` of the deployment.
 
     :param contexts: the security contexts to build for: `[{"securityContext": {...}}]`, or the
-        objects alone. The default is one empty context. Use the contexts of the deployment's
+        objects alone. Use the contexts of the deployment's
         scheduled refresh, because a query does not find tables that were built for other contexts
-    :param timezones: the time zones to build for (default: UTC). Use those of the scheduled refresh
+    :param timezones: the time zones to build for. Use those of the scheduled refresh
     :param data_sources: build only pre-aggregations of these data sources
     :param cubes: build only pre-aggregations that these cubes define
     :param pre_aggregations: build only these, by full name: `cube.pre_aggregation`
