@@ -427,8 +427,8 @@ def branch_gate(
     :param poll_interval: seconds (or a timedelta) between two status checks of a build
     :param timeout: seconds (or a timedelta) until the branch is built
     :param merge_timeout: seconds (or a timedelta) until production is built after the merge
-    :param default_args: arguments of all tasks in the group, also of the tasks inside, as in a
-        TaskGroup
+    :param default_args: arguments of all tasks in the group, as in a TaskGroup. The group's own
+        tasks have `deferrable`, `poll_interval` and their timeouts from the gate's parameters only
     """
     arguments.choice("merge", merge, get_args(MergeWhen))
     if delete is None:

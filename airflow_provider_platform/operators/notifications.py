@@ -331,7 +331,8 @@ class PlatformCreateNotificationOperator(
     :param dashboard_public_id: the public id of the dashboard
     :param dashboard: instead of an id: the title of the published dashboard, looked up when the
         task runs
-    :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
+    :param timezone: an IANA name, as Europe/Berlin. Without it, a new schedule is in UTC, and an
+        existing one keeps its time zone
     :param key: your name for the schedule, in letters, digits, `_`, `-` and `.`
     :param if_exists: what to do if the schedule exists: `update` gives it the values of this task
         (the task fails if several match), `skip` returns it without a change (if several match, the
