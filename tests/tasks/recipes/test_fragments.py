@@ -142,7 +142,7 @@ def test_code_of_the_hook_page_runs(platform_sandbox: Sandbox) -> None:
     asked = PlatformHook().chat("revenue by country")
     assert "Revenue by country" in asyncio.run(run("hook.md 2")["names"]())
     assert run("hook.md 3")["answers"].function(asked.chat_id) == [asked.answer]
-    assert run("hook.md 4")["all_rows"].function(queries, "nightly") == 480
+    assert run("hook.md 4")["row_count"].function(queries, "nightly") == 480
     revenue = run("hook.md 5")["revenue_by_status"].function()
     assert {"delivered", "returned"} <= revenue.keys()
     assert all(amount > 0 for amount in revenue.values())
