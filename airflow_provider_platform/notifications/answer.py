@@ -39,11 +39,11 @@ class PlatformAnswerNotifier(BaseNotifier):
     Airflow logs the error and does not change the task's state.
 
     :param send_with: one of these entries, or a list of them
-    :param task_id: the task whose result is sent; default: the task of the callback. In a mapped
-        task group, a task of the same group gives the result of the same map index. Results of any
-        other mapped task are joined in one message. In a deadline alert, a mapped task has no
-        result
-    :param title: the first line (templated); default: the task and how it ended
+    :param task_id: the task whose result is sent; default: the task of the callback, unless it
+        failed. In a mapped task group, a task of the same group gives the result of the same map
+        index. Results of any other mapped task are joined in one message. In a deadline alert, a
+        mapped task has no result
+    :param title: the first line; default: the task and how it ended
     :param max_rows: rows of each query that the message shows
     :param charts: whether e-mails and files have charts as pictures
     :param chart_fonts: a local folder of fonts for the charts, as for `PlatformChatOperator`

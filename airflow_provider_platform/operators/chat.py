@@ -65,10 +65,10 @@ class PlatformChatOperator(StoppableRunOperator):
     to another question) and `user` the external or internal id of the user who asked. Each query is
     `{"title", "description", "sql", "columns": [{"name", "type"}], "rows", "total_rows",
     "truncated", "uuid", "chart", "error"}`. With `output_path` each query has `path`, `chart_paths`
-    and `row_count` too, `folder` is the path of the task's folder, and `manifest` that of the
-    manifest file. `truncated` says that rows are missing, or may be missing, because the service
-    did not send them. The result itself has `truncated` if queries may be missing. A query has a
-    `chart_error` if its `chart` was left out.
+    and `row_count` too (`path` and `row_count` are None if it failed), `folder` is the path of the
+    task's folder, and `manifest` that of the manifest file. `truncated` says that rows are missing,
+    or may be missing, because the service did not send them. The result itself has `truncated` if
+    queries may be missing. A query has a `chart_error` if its `chart` was left out.
 
     The XCom `total_usage` has the tokens that the service reported for the runs since the last
     clear (without the record of `durable`: for those of this try), even if the task fails. `usage`
@@ -102,8 +102,8 @@ class PlatformChatOperator(StoppableRunOperator):
         If earlier runs have used them, a try asks nothing, and the task fails without a retry. An
         answer that exceeds the limit is returned, with a warning
     :param output_path: a folder to write to (needs the extra `files`). Each task writes into its
-        own subfolder: a file for each query (with all rows that the chat sends, whatever `max_rows`
-        is), `answer.md` and `manifest.json`
+        own subfolder: a file for each query that did not fail (with all rows that the chat sends,
+        whatever `max_rows` is), `answer.md` and `manifest.json`
     :param output_format: the format of the files with rows: `parquet` (the default), `csv` or
         `jsonl`
     :param output_options: how these files are written, such as `{"compression": "gzip"}`: see the

@@ -119,12 +119,12 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
     has `name`, `question`, `verdict` (pass, fail, review, error), `stability` (stable, flaky,
     regression, new_failure, or None if it is not known), `cause` (agent, model, data, rollup,
     unclear, service, unknown, or None if it passed), `reason`, `difference`, `sql`, `expected_sql`,
-    `sql_before`, `rows`, `expected_digest`, `asked`,
-    `tokens`, `seconds` and `chat_id`. `answer`, `columns` and `rows` are the text and the table of
-    a message; the table has at most 20 of `row_count` questions, those that did not pass first.
-    `uncounted` is the number of askings whose tokens the platform did not report. With `questions`,
-    the XCom `total_usage` has the tokens of all tries (without the record of `durable`: of this
-    try), even if the task fails.
+    `sql_before`, `rows`, `expected_digest`, `asked`, `tokens`, `seconds` and `chat_id`. `answer`,
+    `columns` and `rows` are the text and the table of a message; the table has at most 20 of
+    `row_count` questions, those that did not pass first. `uncounted` is the number of askings whose
+    tokens the platform did not report. With `questions`, the XCom `total_usage` has the tokens of
+    all tries since the last clear (without the record of `durable`: of this try), even if the task
+    fails.
 
     :param questions: a list of questions `{"name", "question", "sql" or "certifiedQuery"}`, or
         paths of YAML files in the service's form (`eval_questions`). With `"allow_empty": true`,

@@ -93,8 +93,8 @@ class PlatformQueryOperator(DeploymentOperator):
     :param sql: the query
     :param parameters: values of the SQL's placeholders: a list for `%s`, or a dict for `%(name)s`;
         with parameters, `%%` is a percent sign. Each value becomes a safely quoted literal of its
-        type: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a list
-        of these values after `IN`.
+        type: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or
+        after `IN` a list of these values without None.
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
         such as `s3://my_conn@bucket/rows.parquet`. Needs the extra `files`. Files are written
         atomically. Each index of a mapped task needs its own path, for example with `{{
