@@ -102,7 +102,7 @@ with DAG(
         prompt="{{ params.question }}",
         active_branch_name=open_branch.output["branch_name"],
         max_rows=50,
-        # With a folder: a file of rows for each good query, and with `charts` its chart as a picture.
+        # With a folder: a file for each query that did not fail, and with `charts` a picture.
         output_path="{{ params.output_folder or '' }}",
         output_format="csv",
         charts="{{ (params.charts or []) | tojson }}",
