@@ -75,8 +75,8 @@ class PlatformOpenBranchOperator(DeploymentOperator, StoppableRunOperator):
 
     If the build fails, the task fails with the service's message and, if the tenant provides it,
     the end of the build's log. If the task fails, it closes the branch, unless the branch was open
-    before. Opening needs the permissions SchemaRead and SchemaUpdate or SchemaUpdateDevBranches,
-    waiting needs DeploymentRead.
+    before. Opening needs the permission SchemaRead, and SchemaUpdate or
+    SchemaUpdateDevBranches. Waiting needs DeploymentRead.
 
     :param branch_name: the branch to open
     :param if_unsupported: on a tenant that cannot open branches: `fail`
@@ -202,7 +202,7 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was
-        created). A merge builds only production, so the task waits only for production's build
+        created). Only a merge into production starts a build, for which the task waits
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param delete_branch: delete the branch with the merge; if there is nothing to merge, the branch
         can stay

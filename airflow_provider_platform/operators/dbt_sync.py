@@ -78,8 +78,8 @@ class PlatformDbtSyncOperator(DeploymentOperator, StoppableRunOperator):
     after this task.
 
     A tenant without a history of dbt syncs does not report the state of a sync and ignores `ref`,
-    `source` and `output_mode`. There, or if the token lacks the permission SchemaRead, the task
-    fails before it starts anything if one of these or `if_running` is set.
+    `source` and `output_mode`. There, and without the permission SchemaRead, a task that sets
+    one of these, or an `if_running` other than `start`, fails before it starts anything.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
     :param ref: branch or tag of the dbt repository (default: the ref of the integration)

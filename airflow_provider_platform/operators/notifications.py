@@ -316,8 +316,8 @@ class PlatformCreateNotificationOperator(
     change its times in the DAG, the next run changes the schedule.
 
     The operator first searches for an existing schedule with the same dashboard, format (if it is
-    given), filters, time grains and member switchers. The times decide only between several such
-    schedules. Returns the notification as the service describes it.
+    given), filters, time grains and member switchers. If it finds several, it takes the one with
+    the same times. Returns the notification as the service describes it.
 
     Give each schedule a `key` if a dashboard has several with the same settings (at 07:00 and at
     18:00), or if people have other schedules for it. The Airflow variable
@@ -563,7 +563,7 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
     Returns the notification as the service describes it.
 
     :param is_enabled: switch the schedule on or off
-    :param filters: replace the stored filters (as `time_grains` and `member_switchers` do); the
+    :param filters: replace the stored filters; the
         constant `[]` removes them, and an empty list from a task is an error
     :param time_grains: a list of `{"member", "grain"}`; see `filters`
     :param member_switchers: a list of `{"member", "selected"}`; see `filters`
@@ -590,8 +590,8 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
 class PlatformDeleteNotificationOperator(NotificationOperator):
     """Delete a schedule and its recipients.
 
-    If the schedule does not exist, the first try fails, and Airflow does not retry the task. A
-    later try succeeds, because an earlier try may have deleted the schedule.
+    If the schedule does not exist, the first try fails without a retry. In a retry after another
+    failure this is a success, because the earlier try may have deleted the schedule.
 
     Use it to remove a schedule that an earlier DAG run created. To pause a schedule, update it.
     """

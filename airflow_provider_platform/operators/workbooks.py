@@ -103,7 +103,7 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
 class PlatformUpdateWorkbookOperator(WorkbookOperator):
     """Change the given parts of a workbook.
 
-    Use it to rename, move or tag a workbook, for example one that you have just cloned.
+    Use it to rename or move a workbook, for example one that you have just cloned.
 
     Returns the workbook as the service describes it.
 
@@ -320,14 +320,14 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
 
 class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
-    """Attach an AI thread to a widget of the published dashboard.
+    """Attach an AI thread to an AI widget of the published dashboard.
 
     Use it to show the agent's findings to readers of a dashboard.
 
     A second call with the same thread changes nothing, so a retry can repeat a failed call. Returns
     the dashboard as the service describes it.
 
-    :param widget_id: the widget
+    :param widget_id: the id of the AI widget
     :param thread_id: the thread, such as the `chat_id` of `PlatformChatOperator`
     :param checksum: passed on to the service
     """

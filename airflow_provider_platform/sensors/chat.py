@@ -22,7 +22,7 @@ class PlatformChatThreadSensor(PlatformSensor):
     Use it before a follow-up in a thread that others use too. `PlatformChatOperator` can wait by
     itself (`if_thread_busy`); the sensor waits without asking a question.
 
-    Starts no chat. Returns `{"chat_id", "is_streaming": False}`.
+    Returns `{"chat_id", "is_streaming": False}`.
 
     :param chat_id: the thread
     :param agent: the thread's agent by its name in the platform, which is looked up at each poll;

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class PlatformReportSensor(DeploymentOperator, PlatformSensor):
-    """Wait until a report exists and, with `updated_after` or `refreshed_after`, was saved or
-    refreshed after that time.
+    """Wait until a report exists, was saved after `updated_after` (if it is given), and refreshed
+    after `refreshed_after` (if it is given).
 
     Use it to start after somebody has saved a report that your DAG reads, or has refreshed its rows
     in a spreadsheet. A refresh does not count as an update.
