@@ -286,11 +286,19 @@ _NEEDED = ("deployment_id", "branch_name", "timezone", "page_by")
 would pass on production."""
 _ONLY_OPTIONS = frozenset(_OPTIONS) - EXTRA_NAMES
 """Those that are not settings of the connection."""
+
+
+def _key_columns(name: str, value: Any) -> list[str]:
+    if (columns := names(name, value)) is None:
+        raise refuse(name, "names no column")
+    return columns
+
+
 _READ: Mapping[str, Callable[[str, Any], Any]] = {
     "timeout": seconds,
     "default_row_limit": partial(whole_number, minimum=1),
     "max_row_limit": partial(whole_number, minimum=1),
-    "page_by": names,
+    "page_by": _key_columns,
     "page_rows": partial(whole_number, minimum=1),
 }
 """What reads the parameters that a template turns into a string."""
@@ -548,7 +556,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
                     )
             with within("hook_params"):
                 self._known_params = {
-                    name: _READ.get(name, _as_it_is)(name, value)
+                    name: _READ[name](name, value) if name in _READ else value
                     for name, value in present(own).items()
                 }
         return self._known_params
@@ -558,10 +566,6 @@ _NO_SQLALCHEMY = (
     "the data API has no SQLAlchemy dialect. Use run, get_records or get_df, or PostgresHook on "
     "the deployment's SQL API"
 )
-
-
-def _as_it_is(_: str, value: Any) -> Any:
-    return value
 
 
 def _refused(name: str, reason: str) -> PlatformInputError:

@@ -107,11 +107,14 @@ class AnswerOutput:
         names = {field.name for field in fields(cls)}
         return cls(**{name: getattr(task, name) for name in names})
 
-    def check(self, context: Context, config: PlatformConfig) -> None:
+    def check(
+        self, context: Context, config: PlatformConfig, branch_name: str | None = None
+    ) -> None:
         """Check that the files can be written, before the agent is asked. Raises
         PlatformInputError, ResultWriteError."""
         from airflow_provider_platform.files.options import check_engine
         from airflow_provider_platform.files.whole_files import check_place
+        from airflow_provider_platform.resources.branches import branch_address_beside
 
         check_engine()
         if self.charts and find_spec("vl_convert") is None:
@@ -131,6 +134,10 @@ class AnswerOutput:
             if token is None or config.data_api_url is None:
                 config.require_management_url()
                 config.resolve_deployment_id()
+            elif branch_name is not None and config.management_url is not None:
+                config.resolve_deployment_id()
+            elif branch_name is not None:
+                branch_address_beside(config.data_api_url, branch_name)
 
     def write(
         self,

@@ -407,8 +407,12 @@ class PlatformEvaluationOperator(DeploymentOperator, StoppableRunOperator):
             "seconds": round(attempt.now - since, 1),
         }
         if not by_service:
-            sent = [one for one in result["questions"] if one["asked"]]
-            texts = [one[key] or "" for one in sent for key in ("expected_sql", "sql")]
+            texts = [
+                text
+                for one in judged
+                if (final := one.final) is not None and final.verdict != "error"
+                for text in (one.expected_sql, final.whole_sql or "")
+            ]
             report_queries(self.hook(), attempt.client.secrets.redact_data(texts))
         if self.output_path is not None:
             result["reports"] = self._write_reports(result)

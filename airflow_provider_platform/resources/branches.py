@@ -268,7 +268,9 @@ async def _raise_if_missing(
     these: a tenant answers an unknown branch and an unknown operation in the same way. Return if
     the error means something else."""
     if may_be_missing(error):
-        await _find_branch(api, deployment_id, branch_name, deadline)
+        branch = await _find_branch(api, deployment_id, branch_name, deadline)
+        if branch.is_staging_environment_enabled:
+            return
         raise OperationMissingError(
             "This tenant lists the branch, but does not have the operation: its platform is "
             "older. Open, close or delete the branch in the platform, and leave this task out.",

@@ -139,9 +139,13 @@ class TestClose:
         tenant = PlayedBranches(staging=False, build_api=build_api, missing=missing)
         assert "no staging environments" in str(closed(tenant))
 
-    @pytest.mark.parametrize("error", [FORBIDDEN, PlatformServerError("down", status=503)])
+    @pytest.mark.parametrize(
+        "error", [FORBIDDEN, PlatformServerError("down", status=503), *MISSING.values()]
+    )
     def test_failure_to_close_a_branch_is_raised(self, error: PlatformError) -> None:
-        tenant = PlayedBranches(faults={"setBranchStagingEnvironment": [error]})
+        tenant = PlayedBranches(
+            faults={"setBranchStagingEnvironment": [error]}, switched_on={BRANCH}
+        )
         with pytest.raises(type(error)):
             closed(tenant)
 

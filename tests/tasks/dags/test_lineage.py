@@ -22,27 +22,32 @@ if TYPE_CHECKING:
 
 SQL = "SELECT id FROM orders"
 BAD = "SELECT nonsense FROM orders"
-COUNT = "SELECT COUNT(*) FROM orders"
 SUM = "SELECT SUM(amount) FROM orders"
 TOTAL = "SELECT SUM(amount) AS revenue FROM orders"
+CUSTOMERS = "SELECT COUNT(*) FROM customers"
 
 
-@pytest.mark.parametrize("deferrable", [False, True])
-def test_operators_report_each_query_once(
-    run_dag: RunDag,
-    platform_sandbox: Sandbox,
-    monkeypatch: pytest.MonkeyPatch,
-    deferrable: bool,
-) -> None:
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The SQL that tasks report to Airflow's collector."""
     reported: list[str] = []
-    control = platform_sandbox.control
-    control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
 
     class Collector:
         def add_extra(self, context: Any, key: str, value: dict[str, Any]) -> None:
             reported.append(value["sql"])
 
     monkeypatch.setattr(compat, "get_hook_lineage_collector", Collector)
+    return reported
+
+
+def failed(run: Any) -> set[str]:
+    return {task.task_id for task in run.tasks if task.state != "success"}
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_operators_report_each_query_once(
+    run_dag: RunDag, platform_sandbox: Sandbox, reported: list[str], deferrable: bool
+) -> None:
     with DAG(dag_id="lineage", default_args={"retries": 0}) as dag:
         given: dict[str, Any] = {"deferrable": deferrable}
         query = PlatformQueryOperator(task_id="query", sql=SQL, **given)
@@ -54,20 +59,48 @@ def test_operators_report_each_query_once(
         fails = PlatformChatOperator(
             task_id="fails", prompt=f"sql: {BAD}", trigger_rule="all_done", **given
         )
-        control.open_branch("feature/a")
-        compare = PlatformCompareOperator(
-            task_id="compare", queries=[COUNT], branch_name="feature/a", trigger_rule="all_done"
-        )
-        build = PlatformBuildPreAggregationsOperator(
-            task_id="build", pre_aggregations=["orders.revenue_by_month"], verify_sql=SUM, **given
-        )
-        questions = [{"name": "r", "question": f"sql: {SUM}", "sql": TOTAL}]
-        golden = PlatformEvaluationOperator(task_id="golden", questions=questions, **given)
-        query >> bad >> ask >> fails >> compare >> build >> golden
+        query >> bad >> ask >> fails
     run = run_dag(dag)
-    states = {task.task_id: task.state for task in run.tasks}
-    failed = {name for name, state in states.items() if state != "success"}
-    assert failed == {"bad", "fails"}, [task.error for task in run.tasks]
+    assert failed(run) == {"bad", "fails"}
     asked = [query["sql"] for query in run.xcom("ask", "queries")]
     assert asked
-    assert reported == [SQL, BAD, *asked, BAD, COUNT, SUM, TOTAL, SUM]
+    assert reported == [SQL, BAD, *asked, BAD]
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_comparisons_builds_and_golden_questions_report_theirs(
+    run_dag: RunDag, platform_sandbox: Sandbox, reported: list[str], deferrable: bool
+) -> None:
+    control = platform_sandbox.control
+    control.set(default_api_scopes=["meta", "data", "graphql", "jobs"], jobs_outcome="no_rows")
+    control.set(jobs_outcome_of=["customers.by_country"])
+    control.open_branch("feature/a")
+    token = platform_sandbox.connection()["password"]
+    count = "SELECT COUNT(*) FROM orders WHERE status <> '{}'"
+    with DAG(dag_id="lineage_of_others", default_args={"retries": 0}) as dag:
+        given: dict[str, Any] = {"deferrable": deferrable, "poll_interval": 0.05}
+        compare = PlatformCompareOperator(
+            task_id="compare", queries=[count.format(token)], branch_name="feature/a"
+        )
+        tables = {"orders.revenue_by_month": SUM, "customers.by_country": CUSTOMERS}
+        builds = [
+            PlatformBuildPreAggregationsOperator(
+                task_id=name, pre_aggregations=[name], verify_sql=sql, missing_grace=0.1, **given
+            )
+            for name, sql in {**tables, "products.by_category": None}.items()
+        ]
+        questions = [
+            {"name": "right", "question": f"sql: {SUM}", "sql": TOTAL},
+            {"name": "bad", "question": f"sql: {BAD}", "sql": TOTAL},
+            {"name": "bad truth", "question": f"sql: {SUM}", "sql": BAD},
+        ]
+        golden = PlatformEvaluationOperator(
+            task_id="golden", questions=questions, threshold=0.0, min_measured=0.0, **given
+        )
+        compare >> builds
+        builds[0] >> builds[1]
+        builds[2] >> golden
+    run = run_dag(dag)
+    assert failed(run) == {"customers.by_country"}, [task.error for task in run.tasks]
+    sent = [count.format("***"), SUM, CUSTOMERS, TOTAL, SUM]
+    assert sorted(reported) == sorted(sent)

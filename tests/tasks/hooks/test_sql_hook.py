@@ -218,6 +218,8 @@ def test_sql_hook_takes_branch_and_types(platform_sandbox: Sandbox) -> None:
         ({"types": "mine"}, "hook_params: types "),
         ({"on_truncated": "ignore"}, "on_truncated must be one of warn, fail"),
         ({"timeout": "soon"}, "hook_params: timeout must be"),
+        ({"page_by": []}, "page_by"),
+        ({"page_by": "[]"}, "page_by"),
         ({"max_row_limit": "many"}, "hook_params: max_row_limit must be"),
     ],
 )

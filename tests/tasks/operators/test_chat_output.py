@@ -54,7 +54,7 @@ def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
     return dict(again.execute_complete(context, event, **deferred.kwargs))
 
 
-def as_service(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def as_service(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
     """Have the connection use a service token, which the deployment accepts."""
     sandbox.control.set(service_tokens=True)
     monkeypatch.setenv(
@@ -63,6 +63,7 @@ def as_service(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
             chat_api_key=None,
             session_settings=None,
             chat_service_token=sandbox.service_token(externalId="nightly-pipeline"),
+            **fields,
         ),
     )
 
@@ -215,6 +216,34 @@ def test_all_rows_need_an_address_before_the_question_is_sent(
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
     with pytest.raises(AirflowFailException, match=said):
         ask(output_path=str(tmp_path), all_rows=True, all_rows_as="connection")
+    assert platform_sandbox.control.state().messages == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "branch_name", "said"),
+    [
+        ({"host": None, "password": None}, None, r"Management API address \(host\)"),
+        ({"deployment_id": None, "data_api_url": "{data}"}, "a", "deployment_id is missing"),
+        (
+            {"host": None, "password": None, "data_api_url": "{data}/own"},
+            "a",
+            "the address of branch 'a' is unknown",
+        ),
+    ],
+)
+def test_all_rows_as_the_user_need_an_address_too(
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    fields: dict[str, Any],
+    branch_name: str | None,
+    said: str,
+) -> None:
+    address = platform_sandbox.connection()["host"].removesuffix("/api")
+    fields = {k: v.replace("{data}", address) if v else v for k, v in fields.items()}
+    as_service(platform_sandbox, monkeypatch, **fields)
+    with pytest.raises(AirflowFailException, match=said):
+        ask(output_path=str(tmp_path), all_rows=True, active_branch_name=branch_name)
     assert platform_sandbox.control.state().messages == []
 
 

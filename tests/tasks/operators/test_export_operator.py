@@ -54,13 +54,14 @@ def test_retry_does_not_wait_for_an_export_that_the_platform_has_deleted(
 ) -> None:
     platform_sandbox.control.set(export_pace=400)
     tries = TaskTries()
-    for started in (1, 2):
-        waiting = export(tmp_path / "a.pdf", deferrable=True, timeout=900)
-        with pytest.raises(TaskDeferred):
-            waiting.execute(tries.context())
-        assert starts(platform_sandbox) == started
-        platform_sandbox.control.advance(301)
-        monkeypatch.setattr(ExportRunKind, "lifetime", 0.0)  # of the five minutes, none is left
+    waiting = {"deferrable": True, "timeout": 900}
+    with pytest.raises(TaskDeferred):
+        export(tmp_path / "a.pdf", **waiting).execute(tries.context())
+    platform_sandbox.control.advance(301)
+    monkeypatch.setattr(ExportRunKind, "lifetime", 0.0)  # of the five minutes, none is left
+    with pytest.raises(TaskDeferred):
+        export(tmp_path / "a.pdf", **waiting).execute(tries.context())
+    assert starts(platform_sandbox) == 2
 
 
 def test_unwritable_path_is_reported_before_the_export_starts(
