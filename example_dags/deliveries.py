@@ -1,9 +1,9 @@
 """Check the data, then write it to a spreadsheet, with the schedule of the delivery paused.
 
-The delivery has a schedule of its own for readers, and this DAG delivers after each load. While the
-DAG runs, the schedule is paused, so that no run reads half of the data. A run that began before the
-pause may have read older data: the task does not follow it (`if_running="fail"`), and its retry
-starts a new run.
+The delivery has a schedule of its own for readers, and this DAG delivers the newest data. While the
+DAG runs, the schedule is paused. Put your load between `pause` and `count`, so that no scheduled
+run reads half of the data. A run that began before the pause may have read older data: the task
+does not follow it (`if_running="fail"`). A retry starts a new run when that run is over.
 
 The platform's support activates deliveries for an account.
 """

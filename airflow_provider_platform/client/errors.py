@@ -236,8 +236,8 @@ class PlatformInterruptedError(PlatformError):
 
 
 class PlatformClosedError(PlatformError):
-    """A client, or a result of it, was used after it was closed, or closed before its end. A run
-    that was sent before may continue."""
+    """A client or a result was used after it was closed, or closed while it was used. A run that
+    was sent before may continue."""
 
 
 class PlatformTriggerError(PlatformError):

@@ -136,8 +136,8 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
 
     :param platform_conn_id: the connection of type `platform`
     :param multiple_outputs: push the result key by key too, so that another task can take one key,
-        as in `create.output["id"]`; True by default if the result is an object, but False for
-        `PlatformApiOperator` and sensors
+        as in `create.output["id"]`. By default True if the result is always an object, but not
+        for sensors
     """
 
     template_fields: Sequence[str] = ("platform_conn_id",)

@@ -403,8 +403,8 @@ def branch_gate(
     and for an operator inside, of this package or for SQL on the gate's connection, that could name
     a branch and names none.
 
-    :param branch_name: the branch; a template or an output of a task, as of
-        `PlatformDbtSyncOperator`
+    :param branch_name: the branch; a template or an output of a task, such as
+        `sync.output["branch_name"]`
     :param group_id: the id of the group; the ids of its tasks begin with it
     :param merge: `on_success` merges the branch if all tasks inside succeed; `never` does not
         merge, and the last task is then `passed`

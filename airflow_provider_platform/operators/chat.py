@@ -120,7 +120,7 @@ class PlatformChatOperator(StoppableRunOperator):
         the whole column is returned as strings, with a warning and a `note` of the column. `strict`
         fails instead; `text` returns all values as strings, and null as None. A dict sets the type
         of single columns of any query, `{"at": "timestamp", "price": "decimal(12, 2)"}`; its key
-        `*` sets the mode of all other columns, and `strict` there also applies to the named ones
+        `*` sets the mode of all other columns (`strict`: of all columns)
     :param on_chart_error: `warn` or `fail` if a chart cannot be drawn
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
@@ -224,7 +224,7 @@ class PlatformChatOperator(StoppableRunOperator):
 
     def check_before(self, attempt: Attempt) -> None:
         if self.output_path is not None:
-            AnswerOutput.of(self).check(attempt.context, attempt.config)
+            AnswerOutput.of(self).check(attempt.context, attempt.config, self.active_branch_name)
         used = self._count_usage(attempt, {}, None) if self.max_tokens is not None else 0
         if used and used >= self.max_tokens:
             raise ChatBudgetError(

@@ -61,11 +61,11 @@ class PlatformCompareOperator(DeploymentOperator):
 
     The rows of both sides are joined by the columns that are not numbers, or by `keys`. A row that
     only one side has exceeds every tolerance. Null is equal only to null. Binary noise of a sum is
-    no difference: numbers have ten significant digits, or all digits of a longer whole part. The
+    no difference. The
     results must be complete (usually fewer rows than 50,000, or 10,000 in a query without LIMIT:
     see the page Run SQL), so aggregate in the query. The task fails if a query fails on one side,
-    if both sides have no row, nothing but nulls or (without `keys`) no numeric column, if several
-    rows have the same keys, or if the branch has other columns.
+    if several rows have the same keys, or if the branch has other columns. It also fails if both
+    sides have no row, nothing but nulls or (without `keys`) no numeric column.
 
     Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
     "verdict", "columns": [...], "keys": [...], "compared": int, "moved_count": int, "moved":

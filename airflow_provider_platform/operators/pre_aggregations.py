@@ -161,7 +161,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         `public.orders`, assets, or URIs of assets, as a list or a template that gives one. The
         metadata of the data model shows which they are: a pre-aggregation reads the tables
         (`sql_table`) of the cubes whose members it names. Cubes that are defined by a query or are
-        not public are not looked into; a warning names those that the metadata mentions. Not with
+        not public do not count; a warning names those that the metadata mentions. Not with
         `pre_aggregations`
     :param on_unknown: `warn` or `fail` if nothing reads a table of `built_on`.
         If nothing reads any of them, the task starts nothing, and `table_count` is 0

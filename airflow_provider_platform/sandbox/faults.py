@@ -116,10 +116,10 @@ def from_json(kind: type[M], document: dict[str, Any]) -> M:
 ANSWER_KINDS = {
     "drop": "The connection is closed before the request is processed.",
     "status": (
-        "An HTTP error in place of the answer: `status` (503), `retry_after` (seconds, sent as "
-        "`retry_after_form`: `seconds` or `date`), `body` (`json`, `html` or `empty`), `message`. "
-        "`quotes`: the message ends with this part of the request (`authorization` or `body`), in "
-        "`quote_form` (`plain` or `url`)."
+        "An HTTP error, and the request is not processed: `status` (503), `retry_after` (seconds, "
+        "sent as `retry_after_form`: `seconds` or `date`), `body` (`json`, `html` or `empty`), "
+        "`message`. `quotes`: the message ends with this part of the request (`authorization` or "
+        "`body`), in `quote_form` (`plain` or `url`)."
     ),
     "html": "A web page with status 200. The request is not processed.",
     "redirect": "A redirect with `status` (3xx). The request is not processed.",
@@ -157,7 +157,7 @@ WIRE_KINDS = {
 }
 """Kinds that change the bytes of one response. The run continues unchanged."""
 RUN_KINDS = {
-    "error": "The run fails after `after` records, with `message` as a `form` (`line`, `jsonrpc`).",
+    "error": "The run fails after `after` records, with `message`. `form`: `line` or `jsonrpc`.",
     "suspend": (
         "`__suspended__` after `after` records. `resume`: only the same message, sent again within "
         "24 hours, resumes the run (`input`), or a request without `input` does (`follow_up`)."

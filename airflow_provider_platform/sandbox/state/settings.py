@@ -77,8 +77,8 @@ class Settings(BaseModel):
     usage_seconds: Seconds = 0.0
     """Time between `__state__` and `__usage__`."""
     follow_up: Literal["subscribe", "state"] = "subscribe"
-    """What a read of the thread with the active run's `messageId` gets: the run's records until
-    its end, or, like a read without it, only those so far and `__state__`."""
+    """What a read of the thread with the active run's `messageId` gets: the records until the end
+    of the run (`subscribe`), or those so far and `__state__`. Other reads get the latter."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
     """Where a read that joins the active run finds the records that it missed. `overlap`: only the
     last three, after `__cutoff__`. `none`: nowhere, and other reads get no earlier records."""
