@@ -93,7 +93,7 @@ async def find_agent_id(
     if agent is not None and agent_id is not None:
         raise refuse("agent", "is given twice: give only one of agent and agent_id")
     if agent is not None:
-        text("agent", agent)
+        agent = text("agent", agent)
     name = api.config.agent_name(agent, agent_id)
     if name is None or name.isdecimal():
         return agent_id if name is None else name

@@ -131,8 +131,11 @@ class TestAgentByName:
         assert chat(agent="Data analyst").execute(TaskTries().context())["answer"]
         assert asked_agents(control) == {"1"}
 
-    def test_hook_and_sensor_take_the_name(self, control: SandboxControl) -> None:
-        name, hook = "Embedded analyst", PlatformHook()
+    @pytest.mark.parametrize("name", ["Embedded analyst", "2", 2])
+    def test_hook_and_sensor_take_the_name_or_the_id(
+        self, control: SandboxControl, name: Any
+    ) -> None:
+        hook = PlatformHook()
         asked = hook.chat(PROMPT, agent=name)
         assert hook.read_thread(asked.chat_id, agent=name).turns
         settings = hook.config.resolve_session_settings(None)
