@@ -291,7 +291,7 @@ def _page(subject: Subject, xcom: Any) -> str:
         parts += ["## What it returns", *returns]
         if xcom is not None:
             value = json.dumps(xcom, indent=2, ensure_ascii=False)
-            said = "An example of its XCom from the sandbox, with the first two items of each list:"
+            said = "An example of its XCom from the sandbox. Long lists and strings are cut here:"
             parts += [said, f"```json\n{value}\n```"]
     parts += ["## Errors", *_errors(subject), MADE]
     return "\n\n".join(parts) + "\n"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class PlatformDbtSyncSensor(DeploymentOperator, PlatformSensor):
-    """Wait until a dbt sync is complete. A sync that failed or was cancelled fails the task,
-    and each retry, which asks about the same sync.
+    """Wait until a dbt sync is complete. A sync that failed or was cancelled fails the task.
+    A retry asks about the same sync, so it fails too.
 
     Use it for a sync that another DAG, a person or a trigger of the platform started.
 
