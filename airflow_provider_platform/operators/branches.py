@@ -407,7 +407,7 @@ def branch_gate(
         `sync.output["branch_name"]`
     :param group_id: the id of the group; the ids of its tasks begin with it
     :param merge: `on_success` merges the branch if all tasks inside succeed; `never` does not
-        merge, and the last task is then `passed`
+        merge: a task `passed` takes the place of `merge`
     :param delete: delete the branch `on_success`, `always` or `never`; default: `on_success`, and
         `never` with `merge="never"`
     :param if_unsupported: see `PlatformOpenBranchOperator`; `skip` skips the whole group

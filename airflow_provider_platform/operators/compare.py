@@ -65,7 +65,8 @@ class PlatformCompareOperator(DeploymentOperator):
     results must be complete (usually fewer rows than 50,000, or 10,000 in a query without LIMIT:
     see the page Run SQL), so aggregate in the query. The task fails if a query fails on one side,
     if several rows have the same keys, or if the branch has other columns. It also fails if both
-    sides are equal and have no row, nothing but nulls or (without `keys`) no numeric column.
+    sides have no row or nothing but nulls, or if they are equal and have no numeric column (without
+    `keys`).
 
     Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
     "verdict", "columns": [...], "keys": [...], "compared": int, "moved_count": int, "moved":
