@@ -394,10 +394,11 @@ def branch_gate(
     merged, and the branch is closed and kept (with `delete="always"`: deleted). The log of `close`
     says how to open it. A branch that was open before the gate is not closed.
 
-    Opening is the setup of the group; closing and deleting are its teardown. They run whether the
-    tasks inside succeed or fail, and their own failure does not change the state of the DAG run. If
-    you clear a task inside, the group opens the branch again. If the branch has got a new commit
-    since the tasks inside checked it, the group does not merge it: clear the whole group.
+    Opening is the setup of the group; closing and deleting are its teardown. The teardown runs
+    whether the tasks inside succeed or fail, and its failure does not change the state of the DAG
+    run. If you clear a task inside, the group opens the branch again, unless it was deleted. If the
+    branch has got a new commit since the tasks inside checked it, the group does not merge it:
+    clear the whole group.
 
     Raises PlatformInputError for a bad argument, for a group without a task that checks the branch,
     and for an operator inside, of this package or for SQL on the gate's connection, that could name
@@ -427,8 +428,8 @@ def branch_gate(
     :param poll_interval: seconds (or a timedelta) between two status checks of a build
     :param timeout: seconds (or a timedelta) until the branch is built
     :param merge_timeout: seconds (or a timedelta) until production is built after the merge
-    :param default_args: arguments of all tasks in the group, as in a TaskGroup. The group's own
-        tasks have `deferrable`, `poll_interval` and their timeouts from the gate's parameters only
+    :param default_args: arguments of all tasks in the group, as in a TaskGroup. For the group's own
+        tasks, the gate's parameters give `deferrable`, `poll_interval` and `timeout`
     """
     arguments.choice("merge", merge, get_args(MergeWhen))
     if delete is None:
