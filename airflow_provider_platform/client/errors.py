@@ -83,8 +83,8 @@ class PlatformConfigError(PlatformError):
 
 
 class PlatformInputError(PlatformError):
-    """An argument is missing or bad. `field` names it. The message says whether something was
-    sent: in most cases nothing."""
+    """An argument is missing or bad. `field` names it, if it is one. The message says whether
+    something was sent: in most cases nothing."""
 
     def __init__(self, reason: str, *, field: str | None = None, **details: Any) -> None:
         super().__init__(reason, field=field, **details)
@@ -393,8 +393,8 @@ class MergedBuildFailedError(PlatformError):
 
 
 class BranchNotMergedError(PlatformError):
-    """The service merged nothing, or the task did not send the merge because it could not
-    succeed."""
+    """The service merged nothing, or the task did not send the merge, for example because the
+    branch has a commit that was not checked."""
 
 
 class DataQueryError(PlatformError):
