@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from playwright.sync_api import expect
 
 from airflow_provider_platform.sandbox.control.client import SandboxControl
+from tests.support.browser.demo_ui import WAIT_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,12 +38,23 @@ def finished(ui: DemoUi, dag_id: str, **params: object) -> str:
     return run_id
 
 
+def written(folder: Path, name: str) -> Path:
+    """Wait until a page lies somewhere in the folder, with its end; returns its path.
+
+    Airflow ends a run before it calls the `on_success_callback` of the run's last task.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not (found := [p for p in folder.rglob(name) if p.read_text().endswith("</html>\n")]):
+        assert time.monotonic() < deadline, f"nothing has written {name} into {folder}"
+        time.sleep(0.1)
+    return found[0]
+
+
 def test_message_of_the_weekly_report_opens_with_its_picture(
     page: Page, demo_ui: DemoUi, tmp_path: Path
 ) -> None:
     finished(demo_ui, "weekly_report", folder=str(tmp_path))
-    [message] = tmp_path.rglob("message.html")
-    page.goto(message.as_uri())
+    page.goto(written(tmp_path, "message.html").as_uri())
     picture = page.get_by_role("img")
     expect(picture).to_be_visible()
     assert picture.evaluate("async e => { await e.decode(); return e.naturalWidth }") > 100
