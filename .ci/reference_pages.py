@@ -341,6 +341,9 @@ def _parameters(subject: Subject) -> str:
             if name != "self" and parameter.kind not in _REST:
                 found.setdefault(name, parameter)
                 kinds.setdefault(name, _kind(parameter, vars(import_module(cls.__module__))))
+    if "multiple_outputs" in found:
+        usual = subject.described.returns_object  # type: ignore[attr-defined]
+        found["multiple_outputs"] = found["multiple_outputs"].replace(default=usual)
     templates = set(subject.described.template_fields)  # type: ignore[attr-defined]
     rows: dict[str, str] = {}
     for name, parameter in found.items():

@@ -186,7 +186,8 @@ class PlatformNotFoundError(PlatformApiError):
 
 
 class PlatformConflictError(PlatformApiError):
-    """409: the current state of the resource does not allow the operation."""
+    """The current state of the resource does not allow the operation: the service says so (409), or
+    the task saw it before the call."""
 
 
 class PlatformTransientConflictError(PlatformConflictError):
@@ -485,8 +486,8 @@ class EvaluationFailedError(PlatformError):
 
 
 class EvaluationNotMeasuredError(PlatformError):
-    """Too few questions of an evaluation were measured. A retry asks the others again, or reads the
-    results of the service's own evaluation again."""
+    """Too few questions of an evaluation were measured. A retry asks those again that were not
+    measured, or reads the results of the service's own evaluation again."""
 
     retryable = True
 

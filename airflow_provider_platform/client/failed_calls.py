@@ -278,7 +278,7 @@ def data_call_error(
         step = (
             f"The deployment does not give its tokens the API scope {scope[1]}, which is off by "
             "default. An administrator must switch it on in the deployment's settings: environment "
-            f"variable CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,{scope[1]}, or "
+            f"variable CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,sql,{scope[1]}, or "
             "contextToApiScopes in the configuration file."
         )
     return _api_error(

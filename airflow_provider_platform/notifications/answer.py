@@ -28,8 +28,9 @@ class PlatformAnswerNotifier(BaseNotifier):
     entry of `send_with` is
 
     - a notifier of Airflow: `SlackNotifier`, `SlackWebhookNotifier`, `SmtpNotifier` and
-      `AppriseNotifier` get their text, blocks, HTML, picture and subject. Any other notifier can
-      show the message in a template, such as `"{{ platform_answer.text }}"`;
+      `AppriseNotifier` get the message in the form that they send (`SlackWebhookNotifier` also
+      needs its own `text`, and `AppriseNotifier` a `body`: either may be empty). Any other notifier
+      can show the message in a template, such as `"{{ platform_answer.text }}"`;
     - a notifier as data, for deadline alerts, which store their arguments: `{"class":
       "airflow.providers.slack.notifications.slack.SlackNotifier", "channel": "#bi"}`;
     - a function, which gets the value of `platform_answer`: `{"title", "text", "markdown", "html",

@@ -136,8 +136,7 @@ class PlatformOperator(BaseOperator, metaclass=PlatformOperatorMeta):
 
     :param platform_conn_id: the connection of type `platform`
     :param multiple_outputs: push the result key by key too, so that another task can take one key,
-        as in `create.output["id"]`. By default True if the result is always an object, but not
-        for sensors
+        as in `task.output["key"]`
     """
 
     template_fields: Sequence[str] = ("platform_conn_id",)

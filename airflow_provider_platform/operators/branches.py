@@ -179,15 +179,16 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     Use it after the tasks that check the branch, and before the tasks that read production.
 
     Until that build is over, production uses the previous data model. In deploy mode `cli` a merge
-    into production does not build it, so the task merges nothing and fails. If production is at the
-    branch's commit, or has the same files as the open branch, the task merges nothing, waits for
-    the build and succeeds with `merged` False.
+    into production does not build it, so the task fails and merges nothing. If production is at the
+    branch's commit, or has the same files as the branch (which must be open for this comparison),
+    there is nothing to merge: the task waits for production's build and succeeds with `merged`
+    False.
 
     The branch is merged once. If the response to a merge is lost, the task compares the commits of
-    both branches. If the merge was not made, the try fails, and a retry sends it. If this cannot be
-    told and the branch has not changed, the task sends it once more. If the outcome stays unknown,
-    the task fails without a retry. A cleared task does not repeat a merge of which `durable` has
-    the record.
+    both branches. If the merge was not made, the try fails, and a retry sends it. If the commits do
+    not show it and the branch has not changed, the task sends the merge once more. If the outcome
+    stays unknown, the task fails without a retry. A cleared task does not repeat a merge that it
+    has recorded (`durable`).
 
     Returns `{"branch_name", "branch_hash", "into", "merged", "branch_deleted", "hash", "status"}`.
     `branch_hash` is the merged commit of the branch, None if the service does not report it. `into`
@@ -195,19 +196,19 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     that production was built from, and `status` is `built`. Both are None if the task did not wait
     for a build.
 
-    The task fails without a retry if the service reports a conflict or otherwise merges nothing, or
-    if the branch no longer exists. If production's build fails, the try fails; start the build
-    again in the platform, and a retry waits for it. Merging into production needs the permissions
-    SchemaUpdate, SchemaRead and DeploymentRead.
+    The task fails without a retry if the service reports a conflict, if it merges nothing for
+    another reason than those above, or if the branch no longer exists. If production's build fails,
+    the try fails; start the build again in the platform, and a retry waits for it. Merging into
+    production needs the permissions SchemaUpdate, SchemaRead and DeploymentRead.
 
     :param branch_name: the branch to merge
     :param into: `default` (the production branch) or `parent` (the branch from which it was
         created). Only a merge into production starts a build, for which the task waits
     :param message: the message of the merge; default: a sentence with the DAG and the task
-    :param delete_branch: delete the branch with the merge; if there is nothing to merge, the branch
-        can stay
+    :param delete_branch: delete the branch with the merge. It may remain if there is nothing to
+        merge
     :param hash: the commit that was checked, which `PlatformOpenBranchOperator` returns; if the
-        branch has another commit now, the task merges nothing
+        branch has another commit now, the task fails and merges nothing
     :param wait_for_build: wait until production is built from the merge
     :param timeout: seconds (or a timedelta) of wall time for each try until production is built; an
         earlier `execution_timeout` counts too

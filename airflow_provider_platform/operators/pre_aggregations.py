@@ -166,8 +166,8 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     :param on_unknown: `warn` or `fail` if nothing reads a table of `built_on`.
         If nothing reads any of them, the task starts nothing, and `table_count` is 0
     :param date_range: `[from, to]`: build only the partitions that overlap it. Each end is a date
-        or a datetime, or an ISO 8601 string of one; a UTC offset in it is converted to UTC.
-        Pre-aggregations without partitions are always built
+        (its 00:00) or a datetime, or an ISO 8601 string of one; a UTC offset in it is converted to
+        UTC. Pre-aggregations without partitions are always built
     :param wait_for_completion: False returns after the start, with `status` None: the task does not
         report whether the builds fail
     :param verify_sql: a query that must return a value other than null and 0 after the builds are

@@ -79,7 +79,7 @@ def pages_have_rows(page_rows: int | None, page_by: list[str] | None) -> None:
 
 
 class PlatformQueryOperator(DeploymentOperator):
-    """Run SQL over the data API: all rows go to a file, the first rows to XCom.
+    """Run SQL over the data API: first rows go to XCom and, with `output_path`, all rows to a file.
 
     Use it if you know the SQL, to write all rows to a storage or to decide by a few rows. For a
     question in words, use `PlatformChatOperator`.

@@ -196,7 +196,7 @@ def test_missing_scope_names_the_setting_that_grants_it() -> None:
     body = b'{"error": "API scope is missing: jobs"}'
     with pytest.raises(PlatformPermissionError) as caught:
         read_data_document(NAME, 403, {}, body, now=0.0)
-    assert "CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,jobs" in str(caught.value)
+    assert "CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,sql,jobs" in str(caught.value)
     assert not caught.value.retryable
 
 

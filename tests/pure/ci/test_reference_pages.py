@@ -51,6 +51,18 @@ def test_a_page_has_every_parameter_with_its_default(reference_pages: Any) -> No
     assert "Not a template" in row
 
 
+@pytest.mark.parametrize(
+    ("name", "usual"), [("PlatformQueryOperator", True), ("PlatformReportSensor", False)]
+)
+def test_a_page_has_what_multiple_outputs_is_by_default_there(
+    reference_pages: Any, name: str, usual: bool
+) -> None:
+    [subject] = [one for one in reference_pages.subjects() if one.name == name]
+    assert f"| `multiple_outputs` | `bool \\| None` | `{usual}` |" in reference_pages._parameters(
+        subject
+    )
+
+
 def test_a_page_shows_the_words_of_a_named_type(reference_pages: Any) -> None:
     """The operator names `IfThreadBusy`, which says nothing to a reader of the page."""
     [subject] = [one for one in reference_pages.subjects() if one.name == "PlatformChatOperator"]
