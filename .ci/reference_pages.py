@@ -454,9 +454,9 @@ def _errors(subject: Subject) -> list[str]:
     text = (
         "Arguments are checked when the DAG file is parsed (of a mapped task, when it runs), and "
         "templates after rendering. If an argument is invalid, `PlatformInputError` names the "
-        "parameter, and in most cases nothing was sent. If a retry cannot help, the task fails "
-        "without a retry (`AirflowFailException`). Every other error keeps its class, so that a "
-        "retry policy can distinguish errors. [All errors](errors.md)."
+        "parameter, and in most cases nothing was sent. If the [list of errors](errors.md) says "
+        "that a retry cannot help, the task fails without a retry (`AirflowFailException`). Every "
+        "other error keeps its class, so that a retry policy can distinguish errors."
     )
     if not own:
         return [text]

@@ -559,8 +559,8 @@ class ConnectionFields:
         description=(
             "How many rows the deployment returns at most for a query with a LIMIT. Enter the "
             "deployment's setting CUBEJS_DB_QUERY_LIMIT. If you do not know it, leave this field "
-            "empty. A result with 50,000 rows, or with another round number of rows, then counts "
-            "as truncated."
+            "empty. A result with 50,000 rows then counts as truncated, and so does one with "
+            "another round number of rows that is not the query's own LIMIT."
         ),
         section=_DATA,
         kind="integer",

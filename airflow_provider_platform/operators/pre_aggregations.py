@@ -147,8 +147,9 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     no longer knows them (after 24 hours, or earlier). If you clear the task, it starts all builds
     again. The service cannot stop a build: if the task ends early, its builds continue.
 
-    The data token needs the API scope `jobs`, which is off by default: an administrator adds it to
-    `CUBEJS_DEFAULT_API_SCOPES` or `contextToApiScopes` of the deployment.
+    The data token needs the API scope `jobs`, which is off by default. An administrator sets
+    the deployment's variable `CUBEJS_DEFAULT_API_SCOPES` to `meta,data,graphql,sql,jobs` (it
+    replaces the list of scopes), or returns the scope from `contextToApiScopes`.
 
     :param contexts: the security contexts to build for: `[{"securityContext": {...}}]`, or the
         objects alone. Use the contexts of the deployment's

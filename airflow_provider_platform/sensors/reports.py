@@ -31,7 +31,7 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
     :param name: the report's whole name; if several reports have it, the task fails and lists them
     :param folder_id: the folder of the report, with `name`
     :param updated_after: a datetime, or a string in ISO 8601 (UTC if it names no zone), as `{{
-        data_interval_end }}`
+        dag_run.run_after }}`
     :param refreshed_after: the same for the refresh of the report's rows in a spreadsheet; a
         refresh of any of its placements counts
     """
