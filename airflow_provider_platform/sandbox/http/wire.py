@@ -13,6 +13,9 @@ from starlette.types import Message, Send
 
 from airflow_provider_platform.sandbox.faults import Armed, Fault
 
+_RESIZING = {"blank_lines", "broken_json", "close", "error_line", "gzip", "odd_field"}
+"""The faults after which a response has another length than its header says."""
+
 
 class Ended(Exception):
     """The response is over, although the application would continue."""
@@ -44,6 +47,7 @@ class Wire:
         self._lines = 0
         kinds = {armed.fault.kind for armed in faults}
         self._lost = "lost_response" in kinds
+        self._resized = bool(kinds & _RESIZING)
         self._dribble = "dribble" in kinds
         self._deflate = zlib.compressobj(wbits=31) if "gzip" in kinds else None
         self._odd = [armed.fault for armed in faults if armed.fault.kind == "odd_field"]
@@ -65,7 +69,7 @@ class Wire:
             close(self._transport)
             raise Ended("cut")
         headers = list(message.get("headers", []))
-        if self._deflate is not None or self._odd:
+        if self._resized:
             headers = [h for h in headers if h[0].lower() != b"content-length"]
         if self._deflate is not None:
             headers.append((b"content-encoding", b"gzip"))

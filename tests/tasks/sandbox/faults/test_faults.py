@@ -201,6 +201,24 @@ def test_fault_odd_field_changes_the_response_of_a_processed_request(platform: P
         platform.control.fault("odd_field", value=1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "after", "changed"),
+    [
+        ("close", 0, lambda _: b""),
+        ("broken_json", 0, lambda whole: whole[: len(whole) // 2] + b"\n"),
+        ("error_line", 0, lambda _: b'{"error": "the service failed"}\n'),
+        ("error_line", 5, lambda whole: whole + b'{"error": "the service failed"}\n'),
+    ],
+)
+def test_fault_that_changes_the_length_changes_a_response_of_known_length(
+    platform: Platform, kind: str, after: int, changed: Any
+) -> None:
+    whole = platform.call("GET", "deployments/1/workbooks").content
+    parts = {"message": "the service failed"} if kind == "error_line" else {}
+    platform.control.fault(kind, after=after, path="workbooks", **parts)
+    assert platform.call("GET", "deployments/1/workbooks").content == changed(whole)
+
+
 def test_fault_lost_processes_the_request_and_drop_does_not(platform: Platform) -> None:
     platform.control.fault("lost_response", method="POST", path="/dbt-sync$")
     with pytest.raises(httpx.RemoteProtocolError):
