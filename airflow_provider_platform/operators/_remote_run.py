@@ -79,9 +79,9 @@ class RemoteRunOperator(PlatformOperator):
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param durable: record the run in Airflow's task state store (Airflow 3.3 and later), so that a
-        retry finds it (None means True). Without the record each try stands alone, whatever this
-        page says of earlier tries: it starts a new run, and the run of a lost worker continues
-        until it ends by itself
+        retry finds it (None means True). Without the record, a try knows nothing of earlier tries,
+        whatever this page says: it starts a new run, and the run of a lost worker continues until
+        it ends by itself
     """
 
     checks: ClassVar[Checks] = {

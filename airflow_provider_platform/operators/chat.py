@@ -84,10 +84,10 @@ class PlatformChatOperator(StoppableRunOperator):
         fails if a template or an output of a task gives no id
     :param message_id: the id under which the question is sent, a Unix time in milliseconds and
         `-message`, such as `{{ (dag_run.run_after.timestamp() * 1000) | int }}-message`. By default
-        each run has a new one. While a question runs, another task with its `message_id` and
-        `chat_id` does not ask again: it waits for the same answer. In a new thread, and after the
-        end of the run, the question is asked again. Give each question its own id: the task does
-        not compare the prompts
+        each run has a new one. While a question runs, another task with the same `message_id` and
+        `chat_id` does not ask: it waits for that question's answer. After the end of the run, and
+        in another thread, the task asks. Give each question its own id: the task does not compare
+        the prompts
     :param session_settings: the user of the chat; replaces the connection's settings as a whole
     :param active_branch_name: a development branch to run the queries on; the task fails if a
         template or an output of a task gives no name
@@ -120,7 +120,8 @@ class PlatformChatOperator(StoppableRunOperator):
         the whole column is returned as strings, with a warning and a `note` of the column. `strict`
         fails instead; `text` returns all values as strings, and null as None. A dict sets the type
         of single columns of any query, `{"at": "timestamp", "price": "decimal(12, 2)"}`; its key
-        `*` sets the mode of all other columns (`strict`: of all columns)
+        `*` sets the mode of the columns that the dict does not name. `{"*": "strict"}` also makes
+        the types in the dict strict
     :param on_chart_error: `warn` or `fail` if a chart cannot be drawn
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too

@@ -114,15 +114,17 @@ class PlatformQueryOperator(DeploymentOperator):
         the whole column is returned as strings, with a warning and a `note` in the result. `strict`
         fails instead; `text` returns all values as strings, and null as None. A dict sets the types
         of single columns, `{"at": "timestamp", "price": "decimal(12, 2)"}`: int64, double, decimal,
-        boolean, date, timestamp, string. Its key `*` sets the mode of all other columns (`strict`:
-        of all columns).
+        boolean, date, timestamp, string. Its key `*` sets the mode of the columns that the dict
+        does not name. `{"*": "strict"}` also makes the types in the dict strict
     :param on_truncated: `warn` or `fail` if rows may be missing: see the page Run SQL
     :param default_row_limit: the most rows that the deployment returns for a query without a LIMIT
-        (default: the connection's). If neither is set, a result with 10,000 or another round number
-        of rows counts as truncated: see the page Run SQL
+        (default: the connection's). If neither the argument nor the connection has a value, a
+        result with 10,000 or another round number of rows counts as truncated: see the page Run
+        SQL
     :param max_row_limit: the most rows that the deployment returns for a query with a LIMIT
-        (default: the connection's). If neither is set, a result with 50,000 or another round number
-        of rows counts as truncated, but not one with as many rows as its own smaller LIMIT
+        (default: the connection's). If neither the argument nor the connection has a value, a
+        result with 50,000 rows counts as truncated, and so does one with another round number of
+        rows that is not the query's own LIMIT
     :param page_by: names of columns that together identify each row, such as `["id"]`. The task
         reads all rows, in pages, even if the service limits the rows of one result. The query must
         be one SELECT without ORDER BY and LIMIT (see the page Run SQL); a query that cannot be read

@@ -50,10 +50,10 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     :param deferrable: wait in the triggerer, where a wait needs no worker slot; None means
         Airflow's `[operators] default_deferrable`
     :param end_from_trigger: end a deferred wait in the triggerer once the condition is true,
-        without a worker. A worker still ends the wait after a time-out or an error, if the value
-        exceeds 256 KB, and if the sensor has `outlets`, `multiple_outputs`, a `post_execute` or
-        `do_xcom_push=False`. Airflow may store the XCom of a wait that ends
-        in the triggerer as JSON text
+        without a worker. A worker still ends a wait that times out or fails, a wait whose value
+        exceeds 256 KB, and each wait of a sensor with `outlets`, `multiple_outputs`, a
+        `post_execute` or `do_xcom_push=False`. Airflow may store the XCom of a wait that ends in
+        the triggerer as JSON text
     """
 
     checks: ClassVar[Checks] = {

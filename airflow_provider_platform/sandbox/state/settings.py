@@ -78,10 +78,12 @@ class Settings(BaseModel):
     """Time between `__state__` and `__usage__`."""
     follow_up: Literal["subscribe", "state"] = "subscribe"
     """What a read of the thread with the active run's `messageId` gets: the records until the end
-    of the run (`subscribe`), or those so far and `__state__`. Other reads get the latter."""
+    of the run (`subscribe`), or the records so far and `__state__` (`state`), which any other
+    read gets."""
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
     """Where a read that joins the active run finds the records that it missed. `overlap`: only the
-    last three, after `__cutoff__`. `none`: nowhere, and other reads get no earlier records."""
+    last three, after `__cutoff__`. `none`: nowhere; then a read that does not join the run
+    gets no earlier records either."""
     stopped_thread: Literal["state", "aborted", "close"] = "state"
     """How the stream of an aborted thread ends when it is read later: with `__state__`, with
     `__aborted__`, or after `__cutoff__`."""
