@@ -78,6 +78,8 @@ OF_THE_BRANCH = (
     "that of the task whose output is `branch_name`, if it has the same connection, else "
 )
 """The part of `deployment_id` that is left out if there is no `branch_name`."""
+_WITHOUT_KEYS = ("None", "list[dict[str, Any]]")
+"""What `execute` returns where `multiple_outputs` has nothing to push key by key."""
 TASK_GROUPS = (("airflow_provider_platform.operators.branches", "branch_gate"),)
 """Functions that make a group of tasks: the module and the name."""
 OF_EVERY_DAY = {
@@ -291,7 +293,7 @@ def _page(subject: Subject, xcom: Any) -> str:
         parts += ["## What it returns", *returns]
         if xcom is not None:
             value = json.dumps(xcom, indent=2, ensure_ascii=False)
-            said = "An example of its XCom from the sandbox. Long lists and strings are cut here:"
+            said = "An example of its XCom from the sandbox, with at most two items of each list:"
             parts += [said, f"```json\n{value}\n```"]
     parts += ["## Errors", *_errors(subject), MADE]
     return "\n\n".join(parts) + "\n"
@@ -341,9 +343,11 @@ def _parameters(subject: Subject) -> str:
             if name != "self" and parameter.kind not in _REST:
                 found.setdefault(name, parameter)
                 kinds.setdefault(name, _kind(parameter, vars(import_module(cls.__module__))))
-    if "multiple_outputs" in found:
-        usual = subject.described.returns_object  # type: ignore[attr-defined]
-        found["multiple_outputs"] = found["multiple_outputs"].replace(default=usual)
+    if (outputs := found.get("multiple_outputs")) is not None:
+        described_class: Any = subject.described
+        found["multiple_outputs"] = outputs.replace(default=described_class.returns_object)
+        if inspect.signature(described_class.execute).return_annotation in _WITHOUT_KEYS:
+            del found["multiple_outputs"]
     templates = set(subject.described.template_fields)  # type: ignore[attr-defined]
     rows: dict[str, str] = {}
     for name, parameter in found.items():

@@ -423,7 +423,8 @@ def branch_gate(
     :param platform_conn_id: the connection that opens, closes and deletes the branch, also of this
         package's operators inside that give none; default: that of `default_args`, else
         `platform_default`
-    :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`
+    :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`. With
+        another connection, the gate needs a `deployment_id`
     :param deferrable: wait for builds in the triggerer; None means Airflow's `[operators]
         default_deferrable`
     :param poll_interval: seconds (or a timedelta) between two status checks of a build
@@ -438,10 +439,16 @@ def branch_gate(
     arguments.choice("delete", delete, get_args(DeleteWhen))
     options: dict[str, Any] = {"default_args": default_args or {}}
     gate = BranchGate(group_id=group_id, **options)
+    inherited = {**getattr(gate.dag, "default_args", {}), **gate.default_args}
+    conn_id = platform_conn_id or inherited.get("platform_conn_id", DEFAULT_CONN_ID)
     if deployment_id is None and gate.default_args.get("deployment_id") is None:
-        inherited = {**getattr(gate.dag, "default_args", {}), **gate.default_args}
-        conn_id = platform_conn_id or inherited.get("platform_conn_id", DEFAULT_CONN_ID)
         deployment_id = deployment_of(branch_name, conn_id)
+    known = inherited.get("deployment_id") if deployment_id is None else deployment_id
+    if known is None and merge_conn_id not in (None, conn_id):
+        raise arguments.refuse(
+            "deployment_id",
+            "is needed with merge_conn_id: the two connections can have different deployments",
+        )
     connected = arguments.given(deployment_id=deployment_id, platform_conn_id=platform_conn_id)
     own: dict[str, Any] = {
         "trigger_rule": "all_success",

@@ -322,7 +322,8 @@ class PlatformCreateNotificationOperator(
     Give each schedule a `key` if a dashboard has several with the same settings (at 07:00 and at
     18:00), or if people have other schedules for it. The Airflow variable
     `platform_notification.<connection>.<host>.<deployment>.<dashboard>.<key>` then has the
-    schedule's id, and the task changes only this schedule, also its format and filters. If the
+    schedule's id, and the task changes this schedule and no other. It can change its format
+    and filters too. If the
     variable is missing, the task takes a schedule with the same settings and times, or creates
     one.
 

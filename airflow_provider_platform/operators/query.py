@@ -136,7 +136,7 @@ class PlatformQueryOperator(DeploymentOperator):
     :param cache: `stale-if-slow`, `stale-while-revalidate`, `must-revalidate` or `no-cache`
     :param deferrable: wait for the first row in the triggerer (default: `[operators]
         default_deferrable`)
-    :param timeout: seconds (or a timedelta) until the first row, of each page; an
+    :param timeout: seconds (or a timedelta) until the first row (of each page); an
         earlier `execution_timeout` counts too
     """
 

@@ -175,9 +175,9 @@ class PlatformRefreshReportOperator(PlacementOperator):
     Use it after your own code has refreshed a connected spreadsheet. The platform then shows when
     and by whom.
 
-    Name the placement: what a call without one changes is not documented. A repeated call only
-    records a later time. The user needs only read access to the report. Returns the report as the
-    service describes it.
+    Name the placement: the service does not say what a call without one changes. A repeated call
+    only records a later time. The user needs only read access to the report. Returns the report as
+    the service describes it.
 
     :param result_checksum: checksums of the rows that were written: `{"v", "chunks", "payload"}`
     """

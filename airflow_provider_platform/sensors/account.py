@@ -45,8 +45,8 @@ class PlatformUserOAuthTokenSensor(PlatformSensor):
     :param target_statuses: the statuses that end the wait
     :param user_id: the user who has the token (default: any user)
     :param expires_within: seconds (or a timedelta): wait until the refresh token expires in this
-        time, or has expired; if the service reports no such time, the time of the access token
-        counts. With `target_statuses`, the token must have such a status too
+        time, or has expired; if the service does not report when it expires, the access
+        token counts instead. With `target_statuses`, the token must have such a status too
     """
 
     condition_kind = "user_oauth_token"

@@ -3,6 +3,7 @@ The page on the sandbox names the operations that are not simulated."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from airflow_provider_platform.client.operations_table import operations
 from airflow_provider_platform.sandbox import (
+    SandboxControl,
     app,  # noqa: F401 - registers all handlers
     faults,
     management,
@@ -32,6 +34,15 @@ def test_fault_names_its_parameters_and_their_choices(kind: str) -> None:
         assert f"`{name}`" in text
         for choice in re.findall(r"'(\w+)'", faults.Fault.__annotations__[name]):
             assert f"`{choice}`" in text
+
+
+def test_page_shows_each_method_of_the_control_as_it_can_be_called() -> None:
+    table = PAGE.partition("\n## Control\n")[2].partition("\n### ")[0]
+    shown = re.findall(r"`(\w+)\(([^`]*)\)`(?=[^|]*\|[^|]*\|\n)", table)
+    assert {"answer", "add_branch", "report_build", "reset"} <= {name for name, _ in shown}
+    for name, arguments in shown:
+        positional = [one for one in arguments.partition("*")[0].split(",") if one.strip()]
+        inspect.signature(getattr(SandboxControl, name)).bind(None, *positional)
 
 
 def test_page_lists_the_operations_that_are_not_simulated() -> None:

@@ -319,12 +319,37 @@ class TestPlace:
     def test_connection_of_the_merge_is_that_of_the_merge_only(self) -> None:
         with (
             DAG("merging", default_args={"platform_conn_id": "platform_eu"}) as dag,
-            branch_gate(BRANCH, merge_conn_id="publisher", group_id="gate") as gate,
+            branch_gate(
+                BRANCH, merge_conn_id="publisher", deployment_id=2, group_id="gate"
+            ) as gate,
         ):
             counting(gate)
         found = {one.task_id: getattr(one, "platform_conn_id", None) for one in dag.tasks}
         assert [one for one, conn in found.items() if conn == "publisher"] == ["gate.merge"]
         assert found["gate.count"] == found["gate.delete"] == "platform_eu"
+
+    def test_merge_by_another_connection_needs_the_deployment(self) -> None:
+        """The deployment of that connection can have a branch of the same name and commit, which
+        nobody has checked."""
+        with pytest.raises(PlatformInputError, match="deployment_id is needed with merge_conn_id"):
+            self.merged_by_publisher()
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"platform_conn_id": "publisher"},
+            {"deployment_id": 2},
+            {"default_args": {"deployment_id": 2}},
+        ],
+    )
+    def test_merge_by_a_connection_whose_deployment_is_known(self, given: dict[str, Any]) -> None:
+        dag = self.merged_by_publisher(**given)
+        assert dag.get_task("branch_gate.merge").platform_conn_id == "publisher"
+
+    def merged_by_publisher(self, **given: Any) -> DAG:
+        with DAG("merging") as dag, branch_gate(BRANCH, merge_conn_id="publisher", **given) as gate:
+            counting(gate)
+        return dag
 
     def test_output_of_a_task_gives_it_to_tasks_of_groups_inside(
         self, run_dag: RunDag, platform_sandbox: Sandbox
