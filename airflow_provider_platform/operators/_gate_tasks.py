@@ -47,6 +47,12 @@ def seal(group: TaskGroup) -> None:
             seal(child)
 
 
+def skips_next(task: Any) -> bool:
+    """Return whether the task can skip those directly after it, as `@task.branch` does. A teardown
+    is skipped too."""
+    return hasattr(getattr(task, "operator_class", task), "skip_all_except")
+
+
 def check_inside(gate: BranchGate, checks: list[Any], conn_id: str) -> None:
     """Refuse a gate that checks nothing, or production instead of the branch. `conn_id` is the
     connection of the gate. Raises PlatformInputError."""

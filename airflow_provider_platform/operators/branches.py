@@ -36,6 +36,7 @@ from airflow_provider_platform.operators._gate_tasks import (
     check_inside,
     output_of,
     seal,
+    skips_next,
 )
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator, StoppableRunOperator
 
@@ -383,7 +384,7 @@ def branch_gate(
     """Make a group of tasks that merges a branch into production only if the tasks inside succeed.
 
         with branch_gate(sync.output["branch_name"]) as gate:
-            PlatformQueryOperator(task_id="count", sql=..., branch_name=gate.branch_name)
+            PlatformCompareOperator(task_id="sums", queries=..., branch_name=gate.branch_name)
 
     Before the tasks inside, the group opens the branch and waits until it is built (`open`,
     `built`, `commit`). After them it merges the branch and waits until production is built
@@ -517,7 +518,7 @@ def branch_gate(
             task_id="close", branch_name=output_of(opened, "opened_branch"), **ending
         )
         close.as_teardown(setups=setups)
-        close.set_upstream([passed, *inside])
+        close.set_upstream([passed, *(task for task in inside if not skips_next(task))])
         if delete != "never":
             gone = _delete_task(branch_name, passed, delete, remove_on_upstream, ending)
             gone.as_teardown(setups=setups)

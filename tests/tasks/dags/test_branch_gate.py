@@ -176,6 +176,26 @@ def test_branch_whose_check_is_skipped_is_closed_and_kept(
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
+@pytest.mark.parametrize("chosen", [None, "after", "branch_gate.count"])
+def test_branch_is_closed_and_kept_whatever_a_branching_task_chooses(
+    run_dag: RunDag, platform_sandbox: Sandbox, chosen: str | None
+) -> None:
+    """Such a task skips all tasks directly after it that it does not choose, even teardowns."""
+    with DAG(dag_id="chosen", default_args={"retries": 0}) as dag:
+        after = EmptyOperator(task_id="after")
+        with branch_gate(BRANCH, **soon) as gate:
+
+            @task.branch
+            def choose() -> str | None:
+                return chosen
+
+            choose() >> [counting(gate), EmptyOperator(task_id="other"), after]
+    run = run_dag(dag)
+    assert (run.state, run.states["branch_gate.merge"]) == ("success", "skipped")
+    assert run.xcom("branch_gate.close")["closed"] is True
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
 class TestLenientRules:
     """A last task that runs after a failure, such as a report, does not decide the merge."""
 
