@@ -5,7 +5,7 @@ calls it once and needs no network: so you can try the DAG on the sandbox.
 
 The tool takes a question and nothing else: who asks, and whom, is fixed by the connection
 `platform_default`. With `durable` and `replayable`, a retry of the task does not ask again what was
-answered.
+answered (before Airflow 3.3, set `[common.ai] durable_cache_path` too).
 
 Needs `apache-airflow-providers-common-ai`. Its contract for managed agents is experimental.
 """
