@@ -119,6 +119,7 @@ _USER_LIMIT = re.compile(
 SCOPE_MISSING = "scope_missing"
 """The code of a 403 because the data token lacks an API scope."""
 _SCOPE = re.compile(r"scope is missing: *(\w+)", re.IGNORECASE)
+_DEFAULT_SCOPES = ("meta", "data", "graphql", "sql")
 _NEXT_STEP = {
     401: "Check Management token (password) in the connection: it may be mistyped, revoked or "
     "expired.",
@@ -275,11 +276,11 @@ def data_call_error(
     scope = _SCOPE.search(service_message(body, headers) or "") if status == 403 else None
     step = _data_step(status)
     if scope is not None:
+        wanted = ",".join(dict.fromkeys((*_DEFAULT_SCOPES, scope[1])))
         step = (
-            f"The deployment does not give its tokens the API scope {scope[1]}, which is off by "
-            "default. An administrator must switch it on in the deployment's settings: environment "
-            f"variable CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,sql,{scope[1]}, or "
-            "contextToApiScopes in the configuration file."
+            f"The deployment does not give its tokens the API scope {scope[1]}. An administrator "
+            "must switch it on in the deployment's settings: environment variable "
+            f"CUBEJS_DEFAULT_API_SCOPES={wanted}, or contextToApiScopes in the configuration file."
         )
     return _api_error(
         name, status, headers, body, step, now=now, code=SCOPE_MISSING if scope else None

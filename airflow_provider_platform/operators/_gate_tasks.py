@@ -47,10 +47,11 @@ def seal(group: TaskGroup) -> None:
             seal(child)
 
 
-def skips_next(task: Any) -> bool:
-    """Return whether the task can skip those directly after it, as `@task.branch` does. A teardown
-    is skipped too."""
-    return hasattr(getattr(task, "operator_class", task), "skip_all_except")
+def is_branching(task: Any) -> bool:
+    """Return whether the task chooses one of those directly after it, as `@task.branch` does, and
+    skips the others, teardowns too."""
+    operator: type = getattr(task, "operator_class", type(task))
+    return hasattr(operator, "do_branch") or operator.__name__ == "BranchSQLOperator"
 
 
 def check_inside(gate: BranchGate, checks: list[Any], conn_id: str) -> None:

@@ -34,9 +34,9 @@ from airflow_provider_platform.operators._gate_tasks import (
     PassedOperator,
     as_template,
     check_inside,
+    is_branching,
     output_of,
     seal,
-    skips_next,
 )
 from airflow_provider_platform.operators._remote_run import RemoteRunOperator, StoppableRunOperator
 
@@ -445,7 +445,7 @@ def branch_gate(
     if deployment_id is None and gate.default_args.get("deployment_id") is None:
         deployment_id = deployment_of(branch_name, conn_id)
     known = inherited.get("deployment_id") if deployment_id is None else deployment_id
-    if known is None and merge_conn_id not in (None, conn_id):
+    if merge == "on_success" and known is None and merge_conn_id not in (None, conn_id):
         raise arguments.refuse(
             "deployment_id",
             "is needed with merge_conn_id: the two connections can have different deployments",
@@ -518,7 +518,7 @@ def branch_gate(
             task_id="close", branch_name=output_of(opened, "opened_branch"), **ending
         )
         close.as_teardown(setups=setups)
-        close.set_upstream([passed, *(task for task in inside if not skips_next(task))])
+        close.set_upstream([passed, *(task for task in inside if not is_branching(task))])
         if delete != "never":
             gone = _delete_task(branch_name, passed, delete, remove_on_upstream, ending)
             gone.as_teardown(setups=setups)

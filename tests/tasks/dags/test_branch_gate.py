@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.providers.common.sql.operators.sql import SQLCheckOperator
+from airflow.providers.common.sql.operators.sql import BranchSQLOperator, SQLCheckOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
 
@@ -196,6 +196,28 @@ def test_branch_is_closed_and_kept_whatever_a_branching_task_chooses(
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
+def test_close_waits_for_all_tasks_inside_but_not_for_those_that_would_skip_it() -> None:
+    with DAG(dag_id="waiting") as dag, branch_gate(BRANCH) as gate:
+
+        @task.short_circuit
+        def enough() -> bool:
+            return True
+
+        BranchSQLOperator(
+            task_id="pick",
+            conn_id="platform_default",
+            hook_params={"branch_name": gate.branch_name},
+            sql="SELECT 1",
+            follow_task_ids_if_true="branch_gate.count",
+            follow_task_ids_if_false=[],
+        ) >> counting(gate)
+        enough()
+    names = {"merge", "open", "built", "count", "enough"}
+    assert dag.get_task("branch_gate.close").upstream_task_ids == {
+        f"branch_gate.{name}" for name in names
+    }
+
+
 class TestLenientRules:
     """A last task that runs after a failure, such as a report, does not decide the merge."""
 
@@ -360,15 +382,32 @@ class TestPlace:
             {"platform_conn_id": "publisher"},
             {"deployment_id": 2},
             {"default_args": {"deployment_id": 2}},
+            {"of_the_dag": {"deployment_id": 2}},
+            {"of_the_sync": {"deployment_id": 2}},
         ],
+        ids=str,
     )
     def test_merge_by_a_connection_whose_deployment_is_known(self, given: dict[str, Any]) -> None:
         dag = self.merged_by_publisher(**given)
-        assert dag.get_task("branch_gate.merge").platform_conn_id == "publisher"
+        opened, merge = (dag.get_task(f"branch_gate.{name}") for name in ("open", "merge"))
+        assert merge.platform_conn_id == "publisher"
+        assert merge.deployment_id == opened.deployment_id
+        assert opened.deployment_id == (None if "platform_conn_id" in given else 2)
 
-    def merged_by_publisher(self, **given: Any) -> DAG:
-        with DAG("merging") as dag, branch_gate(BRANCH, merge_conn_id="publisher", **given) as gate:
-            counting(gate)
+    def test_gate_that_never_merges_needs_no_deployment_of_the_merge(self) -> None:
+        assert not self.merged_by_publisher(merge="never").has_task("branch_gate.merge")
+
+    def merged_by_publisher(
+        self,
+        of_the_dag: dict[str, Any] | None = None,
+        of_the_sync: dict[str, Any] | None = None,
+        **given: Any,
+    ) -> DAG:
+        with DAG("merging", default_args=of_the_dag or {}) as dag:
+            sync = PlatformDbtSyncOperator(task_id="sync", **(of_the_sync or {}))
+            branch = sync.output["branch_name"] if of_the_sync else BRANCH
+            with branch_gate(branch, merge_conn_id="publisher", **given) as gate:
+                counting(gate)
         return dag
 
     def test_output_of_a_task_gives_it_to_tasks_of_groups_inside(

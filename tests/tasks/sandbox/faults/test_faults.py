@@ -205,6 +205,7 @@ def test_fault_odd_field_changes_the_response_of_a_processed_request(platform: P
     ("kind", "after", "changed"),
     [
         ("close", 0, lambda _: b""),
+        ("gzip", 0, lambda whole: whole),
         ("broken_json", 0, lambda whole: whole[: len(whole) // 2] + b"\n"),
         ("error_line", 0, lambda _: b'{"error": "the service failed"}\n'),
         ("error_line", 5, lambda whole: whole + b'{"error": "the service failed"}\n'),
