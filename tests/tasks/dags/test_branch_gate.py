@@ -47,7 +47,7 @@ def counting(gate: Any, sql: str = COUNT) -> PlatformQueryOperator:
 
 
 def id_of(name: str, arguments: dict[str, Any]) -> str:
-    """One id for each shape of a gate: `DAG.test` of Airflow 3.1 keeps the tasks that came first."""
+    """One id for each shape of a gate: `DAG.test` of Airflow 3.1 keeps the first tasks of an id."""
     return "_".join(
         [name, *(str(arguments[key]) for key in ("merge", "delete") if key in arguments)]
     )
