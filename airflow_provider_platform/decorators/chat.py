@@ -39,8 +39,8 @@ def platform_chat_task(
     Use it if a template is not enough for the prompt: the function builds it from other tasks'
     results, and returns it.
 
-    Returns what `PlatformChatOperator` returns, and pushes it key
-    by key (`multiple_outputs`, the default).
+    Returns what `PlatformChatOperator` returns, and pushes it key by key (`multiple_outputs`, the
+    default).
     """
     return task_decorator_factory(
         python_callable=python_callable,

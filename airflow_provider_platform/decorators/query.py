@@ -40,8 +40,8 @@ def platform_sql_task(
     Use it if a template is not enough for the SQL: the function builds it from other tasks'
     results, and returns it.
 
-    Returns what `PlatformQueryOperator` returns, and pushes it key
-    by key (`multiple_outputs`, the default).
+    Returns what `PlatformQueryOperator` returns, and pushes it key by key (`multiple_outputs`, the
+    default).
     """
     return task_decorator_factory(
         python_callable=python_callable,

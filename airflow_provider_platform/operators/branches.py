@@ -518,6 +518,7 @@ def branch_gate(
             task_id="close", branch_name=output_of(opened, "opened_branch"), **ending
         )
         close.as_teardown(setups=setups)
+        # Directly after a branching task, `close` would be skipped, and the branch would stay open.
         close.set_upstream([passed, *(task for task in inside if not is_branching(task))])
         if delete != "never":
             gone = _delete_task(branch_name, passed, delete, remove_on_upstream, ending)

@@ -61,11 +61,12 @@ class PlatformCompareOperator(DeploymentOperator):
 
     The rows of both sides are joined by the columns that are not numbers, or by `keys`. A row that
     only one side has exceeds every tolerance. Null is equal only to null. Binary noise of a sum is
-    no difference. The results must be complete (usually fewer rows than 50,000, or 10,000 in a
-    query without LIMIT: see the page Run SQL), so aggregate in the query. The task fails if a query
-    fails on one side, if several rows have the same keys, or if the branch has other columns. It
-    also fails if nothing is compared: both sides have no row or nothing but nulls, or they are
-    equal and every column joins the rows (without `keys`: no column is numeric).
+    no difference: a fraction counts only to the tenth significant digit. The results must be
+    complete (usually fewer rows than 50,000, or 10,000 in a query without LIMIT: see the page Run
+    SQL), so aggregate in the query. The task fails if a query fails on one side, if several rows
+    have the same keys, or if the branch has other columns. It also fails if nothing is compared:
+    both sides have no row or nothing but nulls, or they are equal and every column joins the rows
+    (without `keys`: no column is numeric).
 
     Returns `{"branch_name", "compared": int, "moved": int, "verdict", "queries": [{"name", "sql",
     "verdict", "columns": [...], "keys": [...], "compared": int, "moved_count": int, "moved":

@@ -323,9 +323,8 @@ class PlatformCreateNotificationOperator(
     18:00), or if people have other schedules for it. The Airflow variable
     `platform_notification.<connection>.<host>.<deployment>.<dashboard>.<key>` then has the
     schedule's id, and the task changes this schedule and no other. It can change its format
-    and filters too. If the
-    variable is missing, the task takes a schedule with the same settings and times, or creates
-    one.
+    and filters too. If the variable is missing, the task takes a schedule with the same settings
+    and times, or creates one.
 
     :param dashboard_id: the id of the dashboard to send, unless `dashboard_public_id` or
         `dashboard` is given
